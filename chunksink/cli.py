@@ -1,7 +1,4 @@
-"""The command line: one group whose commands are imported when they are called, and one place that maps errors.
-
-Nothing else here: what a command does stands in `chunksink/commands/`, one file a command.
-"""
+"""The command line: one group, whose commands (`chunksink/commands/`, one file each) are imported when called."""
 
 import atexit
 import gc
@@ -9,8 +6,6 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from threading import Event
 from types import FrameType
@@ -25,29 +20,29 @@ from chunksink.exits import Exit
 COMMANDS = {
     "ingest": "Make canonical chunks from documents.",
     "validate": "Check chunks and manifests against the contract.",
-    "sync": "Bring the index to what the chunks say now.",
+    "sync": "Update the index to match the chunks.",
     "rebuild": "Build the index from nothing but the chunks.",
     "plan": "Show what a sync would do.",
-    "verify": "Compare what the engines hold with the chunks, and repair it.",
+    "verify": "Compare the engines with the chunks, and repair them.",
     "prove": "Write a report of the index that a second machine can reproduce.",
-    "rollback": "Show readers the generation before again.",
+    "rollback": "Switch back to the previous generation.",
     "search": "Search the index.",
     "eval": "Measure searches against judgements.",
     "serve": "Serve the search page and its API.",
     "mcp": "Serve the index to an assistant (Model Context Protocol).",
     "status": "Show what is live, held, due or under way.",
-    "why": "Tell all that is known of one chunk.",
+    "why": "Explain everything known about one chunk.",
     "runs": "List past runs, or show one.",
     "dead-letters": "List documents that engines refused, and send them again.",
     "retire-partition": "Give up a partition that is gone for good.",
     "forget": "Erase one source from every build, cache and record.",
-    "endpoints": "Name the live indexes for programs that ask the engines themselves.",
+    "endpoints": "Name the live indexes, for programs that ask the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",
     "init": "Write a commented configuration file.",
     "cache": "Look after the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
     "reindex": "List records that an older extractor has made.",
-    "ledger": "Show which sources were read, by what, and how it ended.",
+    "ledger": "Show which sources were read, by what, and with what result.",
 }
 ALIASES = {"rebuild-index": "rebuild"}
 """Names that pipelines know."""
@@ -107,19 +102,19 @@ def cli() -> None:
 
 
 def main(*first: str) -> None:
-    """Runs the command line, which begins with these words, and ends the process with its exit code."""
+    """Runs the command line, beginning with these words, and ends the process with its exit code."""
     _end_in_order_when_terminated()
     code = run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()
-    except OSError:  # was told already; Python must not complain about it again while it ends
+    except OSError:  # was reported already; Python must not complain about it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    gc.freeze()  # to look through a million objects for garbage, on the way out, took more than a second
+    gc.freeze()  # looking through a million objects for garbage at exit took more than a second
     sys.exit(code)
 
 
 def _end_in_order_when_terminated() -> None:
-    """Who looks after processes ends them by SIGTERM: that is Ctrl-C to us, and to them we have died of it."""
+    """SIGTERM, as supervisors send it, works like Ctrl-C; afterwards the process dies by that signal."""
     terminated = Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -142,49 +137,41 @@ def rebuild_index() -> None:
 
 
 def _color() -> bool | None:
-    """False where the environment wants none (no-color.org); None leaves it to whether there is a terminal."""
+    """False where the environment wants none (no-color.org); None decides by whether there is a terminal."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 def run(arguments: list[str]) -> int:
     try:
-        with _only_text(arguments):
-            result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
+        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
     except click.ClickException as error:
-        code = error.code if isinstance(error, Refusal) else error.exit_code
-        error.show()
-        if "--json" in arguments:
-            print_failure(error, code)
-        return code
+        return _failed(error, error.code if isinstance(error, Refusal) else error.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED
     except OutputClosed:
         return Exit.OUTPUT_CLOSED
-    except Exception as error:  # a bug: whoever reads a report is told of it too
+    except Exception as error:
+        if isinstance(error, UnicodeEncodeError) and (wrong := _not_utf8(arguments)):
+            refusal = click.ClickException(f"the argument {wrong:.200} is not in UTF-8: write it in UTF-8")
+            return _failed(refusal, Exit.USAGE, arguments)
         if "--json" not in arguments:
             raise
-        traceback.print_exc()
-        told = (
-            f"an error that chunksink does not know, {type(error).__name__}: {error} (standard error has its traceback)"
-        )
-        print_failure(click.ClickException(told), Exit.BUG)
+        traceback.print_exc()  # a bug, which the reader of the JSON must see too
+        message = f"an unknown error, {type(error).__name__}: {error} (standard error has its traceback)"
+        print_failure(click.ClickException(message), Exit.BUG)
         return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
 
 
-@contextmanager
-def _only_text(arguments: list[str]) -> Iterator[None]:
-    """Names of files may be any bytes; where an argument has to be text, and is none, that is said."""
-    try:
-        yield
-    except UnicodeEncodeError as error:
-        for word in arguments:
-            if not _is_text(word) and not _is_text(error.object) and error.object in word:
-                shown = word.encode(errors="backslashreplace").decode()
-                raise Refusal(f"the argument {shown:.200} is not in UTF-8: write it in UTF-8", Exit.USAGE) from error
-        raise
+def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int:
+    error.show()
+    if "--json" in arguments:
+        print_failure(error, code)
+    return code
 
 
-def _is_text(word: str) -> bool:
-    return word.isascii() or word == word.encode(errors="replace").decode()
+def _not_utf8(arguments: list[str]) -> str | None:
+    """The first argument of other bytes, spelt out. Names of files may have any: they are no error by themselves."""
+    spelt = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
+    return next((text for word, text in spelt if text != word), None)

@@ -67,17 +67,12 @@ class Refusal(click.ClickException):
         self.code = code
 
 
-def failure(error: click.ClickException, code: int) -> dict[str, Any]:
-    """The error as a JSON document, for `--json`."""
-    document: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
-    removal = getattr(error.__cause__, "removal", None)
-    return document if removal is None else document | {"brake": asdict(removal)}
-
-
 def print_failure(error: click.ClickException, code: int) -> None:
-    document = failure(error, code)
-    message = document["error"]["message"]
-    document["error"]["message"] = message.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    """The error as a JSON document, for `--json`."""
+    message = error.format_message().encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
+    if (removal := getattr(error.__cause__, "removal", None)) is not None:
+        document["brake"] = asdict(removal)
     with suppress(OSError):  # the output may be what failed
         print_json(document)
 

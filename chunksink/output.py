@@ -53,7 +53,7 @@ def counts(numbers: Mapping[str, int], noun: str = "") -> str:
 
 def some(names: Sequence[str], most: int | None) -> str:
     """The first of them on one line, and how many there are besides; without `most` all."""
-    return " and ".join([", ".join(names[:most]), *more(len(names), most, "")])
+    return " and ".join([", ".join(names[:most]), *more(len(names), most)])
 
 
 def first(lines: Sequence[str], most: int | None, rest: str = "") -> Iterator[str]:

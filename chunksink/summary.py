@@ -62,7 +62,7 @@ def _lines(report: "RunReport", verb: str, why_these_sinks: str | None) -> Itera
     yield from map(Note, _input(report))
     yield from map(Note, unconfigured_lines(report.unconfigured))
     for left in report.not_removed:
-        build = f"could not remove build {left.build} of {left.sink}, which is not used any more"
+        build = f"could not remove build {left.build} of {left.sink}, which nobody needs"
         yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
     if report.rebuild_due:
         yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
@@ -126,7 +126,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.built:
         yield f"{name} is new: {counted(sink.written, 'chunk')} written"
     if sink.made_again:
-        yield Note(f"{name}: its build was gone or broken, and was written again")
+        yield Note(f"{name}: its build was gone or broken; it was made again")
     if sink.drifted:
         yield Note(f"{name} had drifted from its records; rescanned and repaired")
     if sink.held_and_lost:

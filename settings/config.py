@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
 from chunksink.settings.sink_tables import tables_of, unknown_sink, with_environment
-from chunksink.settings.wrong_values import told
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
@@ -30,6 +29,7 @@ _WITH_MEILI = ("meilisearch", "chroma")
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 _SHA256 = re.compile("[0-9a-f]{64}")
+_WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
 _OF_NOTHING = sha256(b"").hexdigest()
 _NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "chunksink"}
 """Options that name what several homes on one server must not share, and their defaults."""
@@ -138,6 +138,7 @@ def load_config(
 ) -> Config:
     """The configuration in force; `config_file` says of which file. A flag that is None was not given."""
     environment = os.environ if environment is None else environment
+    _require_known(flags, "this call", ("index",))
     file = config_file(place, environment)
     read = _read_file(file)
     values = from_folder(read, file.parent, _FOLDERS)
@@ -177,11 +178,29 @@ def load_config(
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{told(error, Config)}. Settings come from {file}, {PREFIX}* and flags") from error
+        raise ConfigError(f"{_wrong_value(error)}. Settings come from {file}, {PREFIX}* and flags") from error
     wrong = unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens)
     if wrong := wrong or misplaced(config.chunks, config.home, config.sink):
         raise ConfigError(f"{file}: {wrong}")
     return _with_settings_file(config, file.parent)
+
+
+def _wrong_value(error: msgspec.ValidationError) -> str:
+    """What is wrong with a setting, and what would fit. Unknown names were refused before."""
+    found = _WRONG_VALUE.match(str(error))
+    name = found["name"] if found else None
+    if found is None or name is None:
+        return str(error)
+    if name == "sink" and not found["deeper"]:
+        return '`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`, as sinks = ["fts"]'
+    if name == "sinks" and "length" in found["what"]:
+        return '`sinks` names one sink or more, none of them empty: sinks = ["fts"], or `fts,chroma` in the environment'
+    hint = get_type_hints(Config).get(name)
+    if get_origin(hint) is Literal:
+        return (
+            f"`{name}` is one of {', '.join(get_args(hint))}, not {found['what'].removeprefix('Invalid enum value ')}"
+        )
+    return f"`{name}{found['deeper']}`: {found['what']}"
 
 
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:

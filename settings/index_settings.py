@@ -1,20 +1,29 @@
-"""The index settings of Meilisearch: the file that has them, and how a live index differs from it.
+"""The index settings of Meilisearch: their file, how a live index differs from it, and what chunksink itself needs.
 
-`meilisearch-settings.json` is their only source: what it does not name is the engine's default, but for what chunksink
-itself needs. Embedders are not in it: the model decides them, and they are never changed on a live index.
+`meilisearch-settings.json` is their only source: what it does not name is the engine's default, or what chunksink
+needs. Embedders are not in it: the model decides them, and they are never changed on a live index.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from chunksink.settings.config import ConfigError
 from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
-from chunksink.settings.needed_settings import DISTINCT, with_needed
 
+_DISTINCT = "distinctAttribute"
+_FILTERABLE = "filterableAttributes"
+_DISPLAYED = "displayedAttributes"
+_FEATURES = {"filter": {"equality": True, "comparison": False}}
+"""Of a rule that does not say."""
+_SHOWN = ("id", "parent_id")
+"""A hit needs them: without them its source is unknown."""
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
 
 
@@ -51,10 +60,10 @@ def load_index_settings(file: Path) -> dict[str, Any]:
         raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, the model decides them")
     _require_shapes(file, settings)
     ours = _read(shipped_settings_file())
-    if settings.get(DISTINCT, ours[DISTINCT]) != ours[DISTINCT]:
+    if settings.get(_DISTINCT, ours[_DISTINCT]) != ours[_DISTINCT]:
         raise UnusableSettings(
-            f"{file} sets {DISTINCT} to {settings[DISTINCT]!r:.100}: leave it out, or write {ours[DISTINCT]!r}: by it "
-            "searches show each source once, and facets count sources"
+            f"{file} sets {_DISTINCT} to {settings[_DISTINCT]!r:.100}: leave it out, or write {ours[_DISTINCT]!r}: "
+            "by it searches show each source once, and facets count sources"
         )
     return with_needed(settings, ours)
 
@@ -130,3 +139,71 @@ def _agree(name: str, wanted: Any, live: Any) -> bool:
 def patch_of(found: list[Difference]) -> dict[str, Any]:
     """The least that makes the live index as the file wants it."""
     return {difference.name: difference.wanted for difference in found}
+
+
+# -- what chunksink itself needs, whatever the settings file says ------------------------------------------------------
+
+
+class _Filter(msgspec.Struct):
+    equality: bool
+    comparison: bool
+
+
+class _Features(msgspec.Struct):
+    filter: _Filter
+
+
+class _Rule(msgspec.Struct):
+    """Of fields, whose names may begin or end with a star."""
+
+    attributePatterns: list[str]  # noqa: N815 (Meilisearch's name)
+    features: _Features
+
+    def fits(self, field: str) -> bool:
+        return any(re.fullmatch(_expression(pattern), field) for pattern in self.attributePatterns)
+
+
+def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, and what they lack of `ours`, those of the file that came with chunksink: fields that a sync or a
+    filter selects by are filterable, and hits are distinct by source."""
+    found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
+    found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])
+    shown = settings.get(_DISPLAYED)
+    if isinstance(shown, list) and "*" not in shown:
+        found[_DISPLAYED] = [*shown, *(name for name in _SHOWN if name not in shown)]
+    return found
+
+
+def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
+    """Our rules for what the own ones do not allow; before them, for the first rule that fits a field counts."""
+    try:
+        rules = msgspec.convert(_with_features(own), list[str | _Rule])
+    except msgspec.ValidationError:  # the server says what is wrong with it
+        return own
+    added = []
+    for rule in ours:
+        compared = rule["features"]["filter"]["comparison"]
+        lacking = [name for name in rule["attributePatterns"] if not _allows(rules, name, compared=compared)]
+        if lacking:
+            added.append({**rule, "attributePatterns": lacking})
+    return [*added, *own]
+
+
+def _with_features(own: Any) -> Any:
+    return [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
+
+
+def _allows(rules: Sequence[str | _Rule], field: str, *, compared: bool) -> bool:
+    for rule in rules:
+        if isinstance(rule, str):
+            if rule == field:
+                return True
+        elif rule.fits(field):
+            allowed = rule.features.filter
+            return allowed.equality and (allowed.comparison or not compared)
+    return False
+
+
+def _expression(pattern: str) -> str:
+    before, after = (".*" if is_open else "" for is_open in (pattern.startswith("*"), pattern.endswith("*")))
+    return before + re.escape(pattern.removeprefix("*").removesuffix("*")) + after

@@ -1,6 +1,6 @@
 """`chunksink dead-letters`: documents that engines refused, and sending them again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, echo, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.receipts import DeadLetter
@@ -23,11 +23,11 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only those of this s
 @json_option
 @click.pass_context
 def command(context: click.Context, sink: str | None, limit: int, home: str | None, as_json: bool) -> int:
-    """List the documents of the live index that an engine refused: sink, document, source, and the reason.
+    """List the documents of the live index that an engine refused, each with its source and the reason.
 
-    A refused document hinders no other: it is left out of that one sink, and sent again when its source changes.
-    Where the reason was the engine's (a limit that was raised, an upgrade), `dead-letters retry` has it sent again
-    as it is. Exits with 6 when there are any.
+    A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. After
+    a change in the engine (a raised limit, an upgrade), `dead-letters retry` has it sent again as it is. Exits with 6
+    when there are any.
 
     \b
     Examples:
@@ -43,16 +43,12 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
 
     with State.existing(config_from(home=home).home_path) as state:
         builds = receipts_of_live(state, sink)
-        found = {name: receipts.dead_letters(limit) for name, receipts in builds.items()}
+        found = [(name, letter) for name, receipts in builds.items() for letter in receipts.dead_letters(limit)]
         total = sum(receipts.refused() for receipts in builds.values())
-    if as_json:
-        print_json([{"sink": name, **asdict(letter)} for name, letters in found.items() for letter in letters])
-    else:
-        _print(found)
-    listed = sum(map(len, found.values()))
-    if total > listed:
-        click.echo(f"{listed:,} of {total:,}; ask for more with --limit", err=True)
-    return Exit.REFUSED if total else Exit.OK
+    show(as_json, [{"sink": name, **asdict(letter)} for name, letter in found], _lines(found))
+    if total > len(found):
+        echo([Note(f"{len(found):,} of {total:,}; ask for more with --limit")])
+    return Exit.REFUSED if found else Exit.OK
 
 
 @command.command("retry")
@@ -62,7 +58,7 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
 def retry_command(context: click.Context, sink: str | None, home: str | None) -> None:
     """Mark refused documents, so that the next sync sends their sources again.
 
-    Mend the reason first; what is refused again stands in the list again.
+    Remove the reason first; a document that is refused again is listed again.
 
     \b
     Examples:
@@ -78,18 +74,14 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
     with State.existing(config.home_path) as state, writing(config.home_path):
         builds = receipts_of_live(state, sink or group_sink)
         marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}
-    for name, number in marked.items():
-        click.echo(f"{name}: {counted(number, 'document')} will be sent again")
-    click.echo(
-        "the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing is to be sent again"
-    )
+    echo(f"{name}: {counted(number, 'document')} will be sent again" for name, number in marked.items())
+    echo(["the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing will be sent again"])
 
 
-def _print(found: "Mapping[str, Sequence[DeadLetter]]") -> None:
-    for sink, letters in found.items():
-        for letter in letters:
-            source = printable(letter.source or letter.family)
-            click.echo(f"{sink}  {printable(letter.id)}  ({source}, {letter.at[:19]})")
-            click.echo(f"    {printable(letter.reason)}")
-    if not any(found.values()):
-        click.echo("no document is refused")
+def _lines(letters: "list[tuple[str, DeadLetter]]") -> Iterator[str]:
+    for name, letter in letters:
+        source = printable(letter.source or letter.family)
+        yield f"{name}  {printable(letter.id)}  ({source}, {letter.at[:19]})"
+        yield f"    {printable(letter.reason)}"
+    if not letters:
+        yield "no document is refused"

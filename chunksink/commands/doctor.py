@@ -19,8 +19,8 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 def command(chunks: str | None, home: str | None, as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, our own files, every engine, the model and the cache.
 
-    One line each: ok, warn or fail, and below what is amiss its remedy. Nothing is changed, no model is loaded and
-    no key is shown. Exits with 5 when a check fails; a warning hinders no run.
+    One line each: ok, warn or fail, and below a problem its remedy. Nothing is changed, no model is loaded and no key
+    is shown. Exits with 5 when a check fails.
 
     \b
     Examples:

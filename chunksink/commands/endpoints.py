@@ -1,13 +1,16 @@
 """`chunksink endpoints`: where the live index is, for programs that ask the engines themselves."""
 
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import print_json, printable
+from chunksink.output import labelled, printable, show
 from chunksink.session import open_one_sink
+
+if TYPE_CHECKING:
+    from chunksink.sinks.contract import Sink
 
 
 @click.command()
@@ -16,9 +19,9 @@ from chunksink.session import open_one_sink
 def command(home: str | None, as_json: bool) -> None:
     """Name the live index, collection or file of each engine, and the model that its vectors are made with.
 
-    For programs that ask the engines themselves. A rebuild makes new builds: ask again after each, or keep to
-    Meilisearch's index, whose public name always has the live one. Queries to a vector store must be embedded by the
-    model that is named here. Nothing is asked of any engine, and no key is shown.
+    For programs that ask the engines themselves. A rebuild makes new builds: ask again after each, or use
+    Meilisearch's index, whose public name always has the live one. Queries to a vector store must be embedded by this
+    model. No engine is asked, and no key is shown.
 
     \b
     Examples:
@@ -39,20 +42,15 @@ def command(home: str | None, as_json: bool) -> None:
     model = None
     if live.holds_vectors:
         model = {"name": live.model.name, "fingerprint": live.model_fingerprint, "dimension": live.model.dimension}
-    if as_json:
-        print_json({"generation": live.id, "model": model, "sinks": sinks})
-        return
-    click.echo(f"generation  {live.id}")
     size = f", {live.model.dimension:,} dimensions" if live.holds_vectors else ""
-    click.echo(f"model       {printable(live.model.name)}{size}")
-    for name, where in sinks.items():
-        click.echo(name)
-        for part, value in where.items():
-            click.echo(f"  {part:<12}{printable(value)}")
+    lines = [labelled("generation", live.id), labelled("model", printable(live.model.name) + size)]
+    for name, address in sinks.items():
+        lines += [name, *(f"  {part:<12}{printable(value)}" for part, value in address.items())]
+    show(as_json, {"generation": live.id, "model": model, "sinks": sinks}, lines)
 
 
-def _address(sink: Any, build_id: str) -> dict[str, str]:
-    """What the sink says of itself; one of another package need not say anything."""
+def _address(sink: "Sink", build_id: str) -> dict[str, str]:
+    """Optional for sinks of other packages."""
     from chunksink.sinks.capabilities import SupportsAddress, capability
 
     addressed = capability(sink, SupportsAddress)

@@ -12,7 +12,7 @@ import click
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import print_json
+from chunksink.output import Note, show, some
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chunksink.sinks.document import Document
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
+_EXAMPLES = 3
 _BY_DEFAULT = ("keyword", "semantic", "hybrid")
 _FIELDS = ("document_id", "chunk_id", "parent_id", "source_uri", "filename")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -64,11 +65,10 @@ def command(
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
-    Each figure comes with the interval that 95 % of resamples of the queries lie in. Judgements name documents by one
-    of their fields. With `--id auto` it is the one under which the most judged names are found among the chunks; of
-    equal ones the first of document_id, chunk_id, parent_id, source_uri, filename. Unless it is chunk_id, each source
-    answers once. Exits with 5 when an engine or the model could not be asked. Of a set as BEIR has them `chunksink
-    ingest corpus.jsonl --sync` is all there is to do before.
+    Each figure has the interval of 95 % of resamples of the queries. Judgements name documents by one of their fields:
+    with `--id auto` the one under which most of the names are found, of equal ones the first of document_id, chunk_id,
+    parent_id, source_uri, filename. Unless it is chunk_id, each source answers once. Exits with 5 when an engine or the
+    model could not be asked. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     \b
     Examples:
@@ -97,10 +97,7 @@ def command(
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
-    if as_json:
-        print_json(_report(asked, naming, measured))
-    else:
-        _print(asked, naming, measured)
+    show(as_json, _report(asked, naming, measured), _lines(asked, naming, measured))
     return Exit.OK
 
 
@@ -126,8 +123,8 @@ def _names(live: "LiveSearch", access: "Access", naming: "Naming", mode: str, te
     chosen = next(known for known in MODES if known == mode)
     answer = live.search(Question(text, mode=chosen, limit=DEPTH, collapse=not naming.by_chunk), access)
     if answer.unavailable:
-        told = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
-        raise Refusal(f"{mode} cannot be measured, {told}", Exit.ENGINE)
+        reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
+        raise Refusal(f"{mode} cannot be measured, {reasons}", Exit.ENGINE)
     return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
@@ -145,17 +142,16 @@ def _report(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -
     }
 
 
-def _print(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -> None:
-    click.echo(f"{len(asked.queries):,} judged queries, documents named by {naming.field}")
+def _lines(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -> Iterator[str]:
+    yield f"{len(asked.queries):,} judged queries, documents named by {naming.field}"
     if asked.not_judged:
-        click.echo(f"{asked.not_judged:,} without a relevant document were left out")
+        yield f"{asked.not_judged:,} without a relevant document were left out"
     if asked.without_text:
-        click.echo(f"{asked.without_text:,} judged, but not in the file of queries")
+        yield f"{asked.without_text:,} judged, but not in the file of queries"
     if naming.missing:
-        examples = ", ".join(sorted(naming.missing)[:3])
-        click.secho(f"{len(naming.missing):,} judged, but no document has the name: {examples}", fg="yellow", err=True)
-    names = list(next(iter(measured.values())).figures)
-    click.echo("".join(["", *(f"{name:>26}" for name in names)]).rjust(10 + 26 * len(names)))
+        examples = some(sorted(naming.missing), _EXAMPLES)
+        yield Note(f"{len(naming.missing):,} judged, but no document has the name: {examples}")
+    yield " " * 10 + "".join(f"{name:>26}" for name in next(iter(measured.values())).figures)
     for mode, of_mode in measured.items():
-        told = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.figures.values())
-        click.echo(f"{mode:<10}" + "".join(f"{text:>26}" for text in told))
+        figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.figures.values())
+        yield f"{mode:<10}" + "".join(f"{figure:>26}" for figure in figures)

@@ -1,13 +1,19 @@
-"""`chunksink forget`: erases one source from everything that is ours."""
+"""`chunksink forget`: erases one source from everything that chunksink writes."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, echo, printable, show
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.forget import Forgotten
 
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
@@ -22,8 +28,8 @@ _OUT_OF_REACH = (
 
 @click.command()
 @click.argument("source")
-@click.option("--tenant", help="That of this tenant, where several have a source of this name.")
-@click.option("--every", is_flag=True, help="All sources that are meant, of every tenant.")
+@click.option("--tenant", help="The source of this tenant, where several have one of this name.")
+@click.option("--every", is_flag=True, help="All sources that SOURCE means, of every tenant.")
 @chunks_option
 @home_option
 @json_option
@@ -31,14 +37,13 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
     SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. Where that means
-    more than one, such as the same file of two tenants, nothing is erased before --tenant, the family key or --every
-    says which. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
-    writing its partition anew.
+    several sources, such as the same file of two tenants, nothing is erased until --tenant, the family key or --every
+    chooses. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
+    rewriting its partition. A source that is gone already is still found by its records. Earlier versions go, too.
 
-    One that was withdrawn and synced before is found by what was noted of it. What it said in earlier versions goes,
-    too. Keyword builds are written anew, so that no page of theirs holds its words; that takes as much room again.
-    Exits with 3 when the bus still holds it or is not there to be asked, with 5 when a sink that is not configured any
-    more could not be asked, or builds lie where a sink was before.
+    Keyword builds are rewritten, so that no page of theirs holds its words; that needs as much room again. Exits with 3
+    when the bus still holds it or is not there, with 5 when a sink that is not configured any more could not be asked,
+    or builds are left where a sink was before.
 
     \b
     Example:
@@ -49,31 +54,30 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     config = config_from(chunks=chunks, home=home)
     with Index(config) as index:
         found = index.forget(source, tenant=tenant, every=every)
-    if as_json:
-        print_json(asdict(found) | {"out_of_reach": _OUT_OF_REACH})
-    else:
-        for build, documents in found.documents.items():
-            click.echo(f"{build}: {counted(documents, 'document')} erased")
-        click.echo(f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased")
-        if not found.texts:
-            click.echo("No record and no build knew a text of it any more, so that none of its vectors could be found")
-        click.echo(_OUT_OF_REACH)
-    for sink, folder in found.left_behind.items():
-        click.echo(
-            f"not erased from {printable(folder)}, where builds of {sink} are left from before it was configured to be "
-            "elsewhere: remove that folder if nobody needs it",
-            err=True,
-        )
-    for sink, reason in found.not_asked.items():
-        click.echo(f"not erased from {sink}, which is not configured any more: {printable(reason)}", err=True)
-    if found.still_in:
-        names = ", ".join(printable(key) for key in found.still_in)
-        click.echo(f"the bus still holds it, in {names}: the next sync brings it back", err=True)
-        return Exit.INVALID_INPUT
-    if not BusRoot(config.chunks_path).is_there:
-        chunks_path = printable(str(config.chunks_path))
-        click.echo(
-            f"no chunks at {chunks_path}: a sync from where they are now brings back what they hold of it", err=True
-        )
+    show(as_json, asdict(found) | {"out_of_reach": _OUT_OF_REACH}, _erased(found))
+    is_bus_there = BusRoot(config.chunks_path).is_there
+    echo(map(Note, _left(found, None if is_bus_there else config.chunks_path)))
+    if found.still_in or not is_bus_there:
         return Exit.INVALID_INPUT
     return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK
+
+
+def _erased(found: "Forgotten") -> Iterator[str]:
+    for build, documents in found.documents.items():
+        yield f"{build}: {counted(documents, 'document')} erased"
+    yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
+    if not found.texts:
+        yield "No record and no build knew a text of it any more, so that none of its vectors could be found"
+    yield _OUT_OF_REACH
+
+
+def _left(found: "Forgotten", missing_bus: Path | None) -> Iterator[str]:
+    for sink, folder in found.left_behind.items():
+        builds = f"{printable(folder)}, where builds of {sink} are left from before its folder was configured"
+        yield f"not erased from {builds}: remove that folder if it is not needed"
+    for sink, reason in found.not_asked.items():
+        yield f"not erased from {sink}, which is not configured any more: {printable(reason)}"
+    if found.still_in:
+        yield f"the bus still holds it, in {', '.join(map(printable, found.still_in))}: the next sync brings it back"
+    elif missing_bus is not None:
+        yield f"no chunks at {printable(str(missing_bus))}: a sync from where they are now may bring it back"

@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import print_json, printable
+from chunksink.output import Note, printable, show
 
 
 @click.command()
@@ -27,7 +26,7 @@ def command(
     limit: int,
     home: str | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Show which sources were read, by what, and how it ended, newest first.
 
     Attempts are never overwritten: a source that failed and then succeeded has two.
@@ -43,23 +42,18 @@ def command(
     config = config_from(home=home)
     path = config.home_path / FILE_NAME
     if not path.exists():
-        return _print_attempts([], as_json, f"no ledger at {path} yet; chunksink ingest writes one", limit)
+        show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])
+        return
     with IngestStore(config.home_path) as store:
         chosen = Status(status) if status else None
-        found = attempts(store, source=source, status=chosen, run_id=run_id, partition=partition, limit=limit)
-        return _print_attempts(list(found), as_json, "no attempt fits these filters", limit)
+        found = list(attempts(store, source=source, status=chosen, run_id=run_id, partition=partition, limit=limit))
+    lines = [_line(attempt) for attempt in found] or [Note("no attempt fits these filters")]
+    if len(found) == limit:
+        lines.append(Note(f"the newest {limit:,}; ask for more with --limit"))
+    show(as_json, found, lines)
 
 
-def _print_attempts(attempts: list[dict[str, Any]], as_json: bool, nothing: str, limit: int) -> int:
-    if as_json:
-        print_json(attempts)
-        return Exit.OK
-    if not attempts:
-        click.echo(nothing, err=True)
-    for attempt in attempts:
-        outcome = attempt["error_type"] or attempt["status"]
-        reader = f"{attempt['parser_name']} {attempt['parser_version']}" if attempt["parser_name"] else "not read"
-        click.echo(f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader})")
-    if len(attempts) == limit:
-        click.echo(f"the newest {limit:,}; ask for more with --limit", err=True)
-    return Exit.OK
+def _line(attempt: dict[str, Any]) -> str:
+    outcome = attempt["error_type"] or attempt["status"]
+    reader = f"{attempt['parser_name']} {attempt['parser_version']}" if attempt["parser_name"] else "not read"
+    return f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader})"

@@ -1,14 +1,24 @@
 """`chunksink prove`: a report of the index that a second machine can reproduce."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+import orjson
 
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option
+from chunksink.output import Note, echo
 from chunksink.progress import progress
+from chunksink.settings.config import Config
 from chunksink.summary import tell_fault
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.verify import Verified
+
+_VERSION = "chunksink.proof.v1"
 
 
 @click.command()
@@ -20,10 +30,9 @@ from chunksink.summary import tell_fault
 def command(file: Path, chunks: str | None, home: str | None, check: bool, deep: bool) -> int:
     """Write to FILE what the index was made from and what the engines hold.
 
-    Checksums of the partitions, counts, the model's fingerprint, a hash of the index settings (where there is an engine
-    that has some: Meilisearch), and a digest for each sink that was just read from the engine. Nothing in it depends on
-    the machine, the home or the time: made from the same chunks, it is the same file. An index that is not what the
-    chunks say is not proved.
+    Checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a digest
+    of each sink, just read from the engine. Nothing in it depends on the machine, the home or the time: from the same
+    chunks comes the same file. An index that differs from the chunks is not proved.
 
     \b
     Examples:
@@ -31,27 +40,83 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
       chunksink prove index.json --check
     """
     from chunksink.index import Index
-    from chunksink.proof import differences, prove, read_proof, write_proof
 
     config = config_from(chunks=chunks, home=home)
-    known = read_proof(file) if check else None
+    known = _read(file) if check else None
     with Index(config, stage=progress, on_fault=tell_fault) as index:
         found = index.verify(deep=deep)
         if found.unknown:
-            told = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
-            raise Refusal(f"not every engine could be asked, so nothing is proved\n{told}", Exit.ENGINE)
+            errors = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
+            raise Refusal(f"not every engine could be asked, so nothing is proved\n{errors}", Exit.ENGINE)
         if not found.ok:
-            raise Refusal(
-                "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`",
-                Exit.DRIFT,
-            )
-        proof = prove(config, found)
+            differ = "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`"
+            raise Refusal(differ, Exit.DRIFT)
+        proof = _proof(config, found)
     if known is None:
-        write_proof(file, proof)
-        click.echo(f"{file} proves {', '.join(found.sinks)}")
+        options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+        file.write_bytes(orjson.dumps(proof, option=options))
+        echo([f"{file} proves {', '.join(found.sinks)}"])
         return Exit.OK
-    wrong = differences(known, proof)
-    for line in wrong:
-        click.echo(line, err=True)
-    click.echo(f"{file} {'is not' if wrong else 'is'} what is here")
+    wrong = [Note(line) for line in _differences(known, proof, "")]
+    echo([*wrong, f"{file} {'is not' if wrong else 'is'} what is here"])
     return Exit.DRIFT if wrong else Exit.OK
+
+
+def _proof(config: Config, found: "Verified") -> dict[str, Any]:
+    """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
+    InvalidBus while chunks are missing: nobody could reproduce it."""
+    from chunksink.chunkbus.canonical import bare_hex
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.errors import InvalidBus
+    from chunksink.rebuild.state import State
+    from chunksink.sinks.projection import PROJECTION_VERSION
+
+    with State.existing(config.home_path) as state:
+        Catalog(state).require_valid()
+    if found.unread or found.held:
+        raise InvalidBus("the chunks were not whole when the engines were compared with them: prove it again")
+    return {
+        "schema_version": _VERSION,
+        "partitions": {
+            each.partition: {"chunks": each.chunks, "sha256": bare_hex(each.checksum) or each.checksum}
+            for each in found.inputs
+        },
+        "projection_version": PROJECTION_VERSION,
+        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension},
+        "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
+        "sinks": {
+            name: {
+                "families": sink.families,
+                "chunks": sink.chunks,
+                "refused": sorted(sink.refused),
+                "digest": sink.digest,
+            }
+            for name, sink in sorted(found.sinks.items())
+        },
+    }
+
+
+def _settings_hash(config: Config) -> str:
+    from chunksink.chunkbus.canonical import json_hash
+    from chunksink.settings.index_settings import find_settings_file, load_index_settings
+
+    file = config.sink.get("meilisearch", {}).get("settings_file")
+    return json_hash(load_index_settings(find_settings_file(file)))
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        proof = orjson.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise Refusal(f"{file} cannot be read as a proof: {error}", Exit.USAGE) from error
+    if not isinstance(proof, dict) or proof.get("schema_version") != _VERSION:
+        raise Refusal(f"{file} is no proof that this chunksink wrote ({_VERSION})", Exit.USAGE)
+    return proof
+
+
+def _differences(known: Any, here: Any, place: str) -> Iterator[str]:
+    if isinstance(known, dict) and isinstance(here, dict):
+        for name in sorted(known.keys() | here.keys()):
+            yield from _differences(known.get(name), here.get(name), f"{place}.{name}" if place else name)
+    elif known != here:
+        yield f"{place}: {known} in the proof, {here} here"

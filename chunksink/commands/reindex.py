@@ -9,7 +9,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, printable, show
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.chunk import Record
@@ -46,9 +46,9 @@ def command(
 ) -> int:
     """List IR records that an older schema, extractor or model has made: PATH is a file of records, or a folder.
 
-    What is not said here is current where it is the newest that these records know. Extract the sources again with
-    what made them, ingest the new records, and the chunks of the old ones are replaced. Exits with 3 when something
-    is no record; the others are looked at.
+    Current is the newest version that these records know, or the one that an option names. Extract the sources again
+    with what made them, ingest the new records, and they replace the old chunks. Exits with 3 when something is not a
+    record; the others are still examined.
 
     \b
     Examples:
@@ -58,26 +58,19 @@ def command(
     """
     from chunksink.ingest.formats.ir.reindex import newest, outdated
 
-    said: list[str] = []
-    current = newest(_records(files, said.append))
+    failures: list[str] = []
+    newest_of_all = newest(_records(files, failures.append))
     current = replace(
-        current,
-        schema_version=schema or current.schema_version,
-        extractors={**current.extractors, **extractors},
-        models={**current.models, **models},
+        newest_of_all,
+        schema_version=schema or newest_of_all.schema_version,
+        extractors={**newest_of_all.extractors, **extractors},
+        models={**newest_of_all.models, **models},
     )
     found = _by_source(outdated(_records(files, lambda _: None), current))
-    if as_json:
-        print_json({"current": asdict(current), "outdated": list(found.values()), "failures": said})
-    elif only_paths:
-        for path in found:
-            click.echo(path)
-    else:
-        _print(found, current)
-    if not as_json:
-        for line in said:
-            click.echo(line, err=True)
-    return Exit.INVALID_INPUT if said else Exit.OK
+    document = {"current": asdict(current), "outdated": list(found.values()), "failures": failures}
+    lines = list(found) if only_paths else _lines(found, current)
+    show(as_json, document, [*lines, *map(Note, failures)])
+    return Exit.INVALID_INPUT if failures else Exit.OK
 
 
 def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator["Record"]:
@@ -118,14 +111,11 @@ def _by_source(outdated: Iterator["Outdated"]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _print(found: dict[str, dict[str, Any]], current: "Current") -> None:
+def _lines(found: dict[str, dict[str, Any]], current: "Current") -> Iterator[str]:
     for path, entry in found.items():
-        told = "; ".join(f"{each['what']} {each['has']}, now {each['current']}" for each in entry["differences"])
-        click.echo(f"{printable(path)}: {counted(entry['records'], 'record')}: {printable(told)}")
-    versions = {**current.extractors, **current.models}
-    known = ", ".join(f"{name} {value}" for name, value in sorted(versions.items()) if name)
-    click.echo(
-        f"{counted(len(found), 'source')} to extract again; current is schema {current.schema_version}"
-        f"{f', {printable(known)}' if known else ''}",
-        err=True,
-    )
+        differences = "; ".join(f"{one['what']} {one['has']}, now {one['current']}" for one in entry["differences"])
+        yield f"{printable(path)}: {counted(entry['records'], 'record')}: {printable(differences)}"
+    versions = sorted({**current.extractors, **current.models}.items())
+    known = "".join(f", {printable(name)} {printable(value)}" for name, value in versions if name)
+    extract = f"{counted(len(found), 'source')} to extract again"
+    yield Note(f"{extract}; current is schema {current.schema_version}{known}")

@@ -13,10 +13,9 @@ from chunksink.output import counted
 def command(key: str, chunks: str | None, home: str | None) -> None:
     """Give up the partition KEY, whose chunks file and manifest are gone for good.
 
-    A partition that is missing is no deletion: its sources stay in the index until it is given up here. The next sync
-    (with --watch, that after the next commit) removes those that no other partition holds, and stops at the brake if
-    they are many. Its tombstones go with it: what they withdrew comes back where another partition still holds it, and
-    that is said.
+    The sources of a missing partition stay in the index until it is given up here. The next sync (with --watch, the one
+    after the next commit) removes those that no other partition holds, and stops at the brake if they are many. Its
+    tombstones go too: sources that they withdrew come back if another partition still holds them.
 
     \b
     Example:

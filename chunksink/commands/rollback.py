@@ -1,4 +1,4 @@
-"""`chunksink rollback`: readers see the generation before again."""
+"""`chunksink rollback`: back to the previous generation."""
 
 import click
 
@@ -9,10 +9,10 @@ from chunksink.summary import tell_fault
 @click.command()
 @home_option
 def command(home: str | None) -> None:
-    """Show readers the generation before again, in every engine, in one step.
+    """Switch back to the previous generation, in every engine, in one step.
 
     The last rebuild keeps the generation that it replaced. It comes back as it was then, with its own model; the next
-    sync brings it to what the chunks say now. A second rollback undoes the first.
+    sync updates it. A second rollback undoes the first.
 
     \b
     Example:

@@ -12,7 +12,7 @@ import click
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, print_json
+from chunksink.output import counted, echo, print_json, show
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.index_settings import Difference, as_file, differences, patch_of
 
@@ -25,11 +25,11 @@ _SINK = "meilisearch"
 
 @click.group()
 def command() -> None:
-    """Compare the index settings of Meilisearch with the file that is their source, and apply it.
+    """Compare the index settings of Meilisearch with their file, and apply it.
 
     The file is meilisearch-settings.json in this folder, else the one that came with chunksink; the option
     settings_file of the sink names another. A rebuild gives every new index these settings. What chunksink itself
-    needs is in force also where the file does not say it: the fields that can be filtered, and one hit for a source.
+    needs is always in force: the fields that can be filtered, and one hit for a source.
     """
 
 
@@ -38,15 +38,15 @@ def command() -> None:
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write them to FILE instead, once all of them are read.",
+    help="Write them to FILE instead.",
 )
-@click.option("--force", is_flag=True, help="Write over FILE where it is there already.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @home_option
 def show_command(output: Path | None, force: bool, home: str | None) -> None:
     """Print the settings of the live index, in the form of the file.
 
-    The settings file is not asked, so that a broken one can be written anew. Name it with --output, not behind `>`: a
-    shell empties that file before anything is read, and it stays empty where the server does not answer.
+    Write a file with --output, not with `>`: a shell empties that file first, and it stays empty if the server does
+    not answer.
 
     \b
     Examples:
@@ -61,7 +61,7 @@ def show_command(output: Path | None, force: bool, home: str | None) -> None:
         print_json(shown)
     else:
         _write(output.resolve(), shown)
-        click.echo(f"{output} has the settings of the live index")
+        echo([f"{output} has the settings of the live index"])
 
 
 @command.command("diff")
@@ -76,7 +76,7 @@ def diff_command(home: str | None, as_json: bool) -> int:
     """
     with _live(home) as (sink, wanted):
         found = differences(wanted, sink.live_settings())
-    _print(found, as_json)
+    show(as_json, _document(found), _lines(found))
     return Exit.DRIFT if found else Exit.OK
 
 
@@ -84,10 +84,9 @@ def diff_command(home: str | None, as_json: bool) -> int:
 @home_option
 @json_option
 def apply_command(home: str | None, as_json: bool) -> None:
-    """Change the live index to what the file says: only what differs is sent.
+    """Change the live index to the settings of the file; only what differs is sent.
 
-    Meilisearch then indexes again what the change touches, while it goes on answering. A second time nothing is sent.
-    What another home has made is left alone.
+    Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is left alone.
 
     \b
     Example:
@@ -100,9 +99,8 @@ def apply_command(home: str | None, as_json: bool) -> None:
         _require_ours(folder, sink)
         found = differences(wanted, sink.live_settings())
         sink.change_live_settings(patch_of(found))
-    _print(found, as_json)
-    if not as_json:
-        click.echo(f"{counted(len(found), 'setting')} changed" if found else "nothing to do")
+    summary = f"{counted(len(found), 'setting')} changed" if found else "nothing to do"
+    show(as_json, _document(found), [*_lines(found), summary])
 
 
 def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
@@ -148,15 +146,13 @@ def _write(file: Path, settings: dict[str, Any]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _print(found: list[Difference], as_json: bool) -> None:
-    if as_json:
-        print_json({each.name: {"live": each.live, "file": each.wanted} for each in found})
-        return
+def _document(found: list[Difference]) -> dict[str, Any]:
+    return {each.name: {"live": each.live, "file": each.wanted} for each in found}
+
+
+def _lines(found: list[Difference]) -> Iterator[str]:
     for each in found:
-        click.echo(f"{each.name}\n  live  {_line(each.live)}\n  file  {_line(each.wanted)}")
+        live, wanted = (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (each.live, each.wanted))
+        yield f"{each.name}\n  live  {live}\n  file  {wanted}"
     if not found:
-        click.echo("the live index has the settings of the file")
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        yield "the live index has the settings of the file"

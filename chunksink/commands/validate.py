@@ -1,10 +1,10 @@
 """`chunksink validate`: the smoke test of the chunk bus."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,14 +14,17 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, some
+from chunksink.output import Note, counted, printable, show, some
 from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.validate import Summary
+    from chunksink.sinks.survey import Survey
 
 _SHOWN_PARTITIONS = 5
+_SHOWN_VALUE = 60
+_SHOWN_PATHS = 40
 
 
 @click.command()
@@ -36,7 +39,7 @@ _SHOWN_PARTITIONS = 5
 @click.option(
     "--fields",
     is_flag=True,
-    help="Also tell which fields of the index the chunks fill, which values no field can read, and what none looks at.",
+    help="Also report which fields of the index the chunks fill, and which values and paths no field reads.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
 @home_option
@@ -53,10 +56,9 @@ def command(
 ) -> int:
     """Check chunks and manifests against the contract, without any engine.
 
-    Prints one line a finding: CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3
-    otherwise; a warning counts here, though it does not stop a rebuild. Every finding also goes to the run record
-    below HOME/runs. Partitions are judged one by one: where two contradict each other, as when two sources claim one
-    chunk id, a sync says so.
+    Prints one line for each finding: CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with
+    3 otherwise; a warning counts here, though it does not stop a rebuild. Every finding also goes to the run record
+    below HOME/runs. Partitions are examined one by one: a sync reports where two contradict each other.
 
     \b
     Examples:
@@ -65,86 +67,133 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunksink.chunkbus.validate import Validation
-    from chunksink.survey import print_survey, survey_as_json, survey_partitions
+    from chunksink.chunkbus.validate import Validation  # brings numpy
 
-    with ExitStack() as stack:
-        config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
-        root = BusRoot(config.chunks_path).require()
-        keys = _chosen(root, partitions)
-        total = sum(root.size_of(key) for key in keys)
-        run_log = stack.enter_context(RunLog(config.home_path, "validate"))
-        workers = stack.enter_context(worker_processes(total, jobs))
-        bar = stack.enter_context(progress("validate", total, "B"))
-        found: list[Finding] = []
+    config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
+    root = BusRoot(config.chunks_path).require()
+    keys = _chosen(root, partitions)
+    total = sum(root.size_of(key) for key in keys)
+    found: list[Finding] = []
+    codes: Counter[str] = Counter()
+    with (
+        RunLog(config.home_path, "validate") as run_log,
+        worker_processes(total, jobs) as workers,
+        progress("validate", total, "B") as bar,
+    ):
 
-        def take(finding: Finding) -> None:
+        def report(finding: Finding) -> None:
             run_log.finding(finding)
+            codes[finding.code] += 1
             if as_json:
                 found.append(finding)
             else:
-                codes[finding.code] += 1
                 bar.say(str(finding))
 
-        codes: Counter[str] = Counter()
         summary = Validation(
             root,
             require_source_checksum=config.require_source_checksum,
             workers=workers,
-            on_finding=take,
+            on_finding=report,
             on_progress=bar.advance,
         ).run(keys if partitions else None)
         if chunking and summary.ok:
-            summary = replace(summary, errors=_check_chunking(root, keys, take))
-        survey = survey_partitions(root, keys, summary.chunks) if fields and summary.ok else None
+            summary = replace(summary, errors=_check_chunking(root, keys, report))
+        survey = _survey(root, keys, summary.chunks) if fields and summary.ok else None
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
-    if as_json:
-        findings = [asdict(finding) for finding in found]
-        document = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
-        print_json(document | {"findings": findings} | (survey_as_json(survey) if survey else {}))
-    else:
-        _print_summary(summary, codes, root, str(run_log.path))
-        if survey:
-            print_survey(survey)
-        elif fields:
-            click.echo("The fields are counted once there is no error.", err=True)
+    document: dict[str, Any] = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
+    document["findings"] = [asdict(finding) for finding in found]
+    lines = list(_summary_lines(summary, codes, root, str(run_log.path)))
+    if survey:
+        document |= _survey_document(survey)
+        lines += _survey_lines(survey)
+    elif fields:
+        lines.append(Note("The fields are counted once there is no error."))
+    show(as_json, document, lines)
     return Exit.OK if summary.clean else Exit.INVALID_INPUT
 
 
 def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
-    """A name that nothing there has is one that was not meant: nothing is missing from the bus."""
-    there = root.partition_keys()
-    if absent := [key for key in map(check_partition_key, partitions) if key not in there]:
-        named = some(there, _SHOWN_PARTITIONS) or "none"
+    known = root.partition_keys()
+    if absent := [key for key in map(check_partition_key, partitions) if key not in known]:
+        named = some(known, _SHOWN_PARTITIONS) or "none"
         raise Refusal(f"no partition {', '.join(absent)} in {root.path}; there are {named}", Exit.USAGE)
-    return list(partitions) or there
+    return list(partitions) or known
 
 
-def _check_chunking(root: BusRoot, keys: list[str], take: Callable[[Finding], None]) -> int:
-    """How many breaches there are; asked of valid partitions only."""
+def _check_chunking(root: BusRoot, keys: list[str], report: Callable[[Finding], None]) -> int:
+    """How many breaches there are; only valid partitions are asked."""
     from chunksink.ingest.checklist import find_breaches
     from chunksink.ingest.codes import CHUNKING_FAILED
 
-    breaches = 0
-    for key in keys:
-        for breach in find_breaches(root, key):
-            breaches += 1
-            detail = f"{breach.source_uri}: {breach.reason}"
-            take(Finding(CHUNKING_FAILED, Severity.ERROR, key, breach.line, detail))
-    return breaches
+    breaches = [(key, breach) for key in keys for breach in find_breaches(root, key)]
+    for key, breach in breaches:
+        report(Finding(CHUNKING_FAILED, Severity.ERROR, key, breach.line, f"{breach.source_uri}: {breach.reason}"))
+    return len(breaches)
 
 
-def _print_summary(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> None:
+def _summary_lines(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> Iterator[str]:
     folder = click.format_filename(root.path)
     seen = f"{counted(summary.partitions, 'partition')}, {counted(summary.chunks, 'chunk')} in {folder}"
     if summary.partitions == 0:
         seen += " (there is nothing here yet)"
     if not codes:
-        click.echo(f"clean: {seen}")
+        yield f"clean: {seen}"
         return
-    click.echo(f"{counted(summary.errors, 'error')}, {counted(summary.warnings, 'warning')}: {seen}")
-    click.echo("What to do:", err=True)
+    yield f"{counted(summary.errors, 'error')}, {counted(summary.warnings, 'warning')}: {seen}"
+    yield Note("What to do:")
     for code in sorted(codes):
-        remedy = MEANINGS[code][1] if code in MEANINGS else "ingest the source again"
-        click.echo(f"  {code}: {remedy}", err=True)
-    click.echo(f"All of it is in the run record {record}", err=True)
+        yield Note(f"  {code}: {MEANINGS[code][1] if code in MEANINGS else 'ingest the source again'}")
+    yield Note(f"All findings are in the run record {record}")
+
+
+def _survey(root: BusRoot, keys: list[str], chunks: int) -> "Survey":
+    """Which fields of the index these valid partitions fill."""
+    from chunksink.chunkbus.reader import read_partition
+    from chunksink.sinks.survey import Survey
+
+    survey = Survey()
+    with progress("fields", chunks, "chunks") as bar:
+        for key in keys:
+            for line, (_, record) in enumerate(read_partition(root, key), start=1):
+                survey.take(record, key, line)
+                bar.advance(1)
+    return survey
+
+
+def _survey_document(survey: "Survey") -> dict[str, Any]:
+    from chunksink.sinks.survey import FIELDS
+
+    fields = {}
+    for name in FIELDS:
+        first = survey.first_unread.get(name)
+        fields[name] = {
+            "filled": survey.filled[name],
+            "unread": survey.unread[name],
+            "first_unread": asdict(first) if first else None,
+        }
+    return {"fields": fields, "unasked": dict(survey.unasked.most_common())}
+
+
+def _survey_lines(survey: "Survey") -> Iterator[str]:
+    from chunksink.sinks.survey import FIELDS
+
+    yield f"Fields of the index, and how many of {counted(survey.chunks, 'chunk')} fill them:"
+    for name in FIELDS:
+        if survey.filled[name] or survey.unread[name]:
+            yield f"  {name:{max(map(len, FIELDS))}}  {survey.filled[name]:>11,}{_unread(survey, name)}"
+    if empty := [name for name in FIELDS if not survey.filled[name] and not survey.unread[name]]:
+        yield f"Nothing fills: {', '.join(empty)}."
+    if survey.unasked:
+        paths = [f"{printable(path)} ({number:,})" for path, number in survey.unasked.most_common()]
+        yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
+    if survey.unread or survey.unasked:
+        yield Note("docs/contract.md lists which paths each field reads, and which values.")
+
+
+def _unread(survey: "Survey", name: str) -> str:
+    first = survey.first_unread.get(name)
+    if first is None:
+        return ""
+    value = json.dumps(first.value, ensure_ascii=False)
+    example = printable(value if len(value) <= _SHOWN_VALUE else value[:_SHOWN_VALUE] + "...")
+    return f"  {survey.unread[name]:,} not read: {first.path} is {example} in {first.partition}:{first.line}"

@@ -1,5 +1,6 @@
-"""`chunksink why`: all that is known of one chunk."""
+"""`chunksink why`: everything known about one chunk."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -11,7 +12,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.home_cache import existing_cache
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import print_json, printable
+from chunksink.output import labelled, printable, show
 from chunksink.rebuild.state import cache_file
 from chunksink.session import open_one_sink
 from chunksink.settings.config import Config
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 @home_option
 @json_option
 def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) -> int:
-    """Tell all that is known of one chunk: CHUNK_ID is its id, at least four characters that it alone
-    begins with, or the id of its document in the engines.
+    """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it of at least four
+    characters, or the id of its document in the engines.
 
-    Where it stands in the chunks, whether that place counts or what took its place, whether its source is held and
-    why, whether its vector is cached, and for every engine what was confirmed and what the engine answers now.
-    Exits with 5 when an engine could not be asked.
+    Where it is in the chunks, whether that place counts or what replaced it, whether its source is held and why,
+    whether its vector is cached, and for every engine what was confirmed and what the engine answers now. Exits with 5
+    when an engine could not be asked.
 
     \b
     Examples:
@@ -49,10 +50,7 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
         live = stack.enter_context(reading_live(state))
         found = why(state, BusRoot(config.chunks_path), live, chunk_id, partial(open_one_sink, config, stack))
     cached = _cached(config, found)
-    if as_json:
-        print_json({**asdict(found), "cached_vector": cached})
-    else:
-        _print(found, cached)
+    show(as_json, {**asdict(found), "cached_vector": cached}, _lines(found, cached))
     return Exit.ENGINE if any(sink.error for sink in found.sinks.values()) else Exit.OK
 
 
@@ -72,34 +70,37 @@ def _cached(config: Config, found: "Explanation") -> dict[str, Any] | None:
     return {"ref": str(ref), "dimension": vector.dimension, "precision": vector.precision, "tokens": vector.tokens}
 
 
-def _print(found: "Explanation", cached: dict[str, Any] | None) -> None:
+def _lines(found: "Explanation", cached: dict[str, Any] | None) -> Iterator[str]:
+    standing = found.current or found.standings[-1]
+    yield labelled("chunk", printable(found.chunk_id))
+    if found.document != found.chunk_id:
+        yield labelled("document", found.document)
+    yield labelled("source", f"{printable(found.source or '(not known)')}, family {found.family}")
+    for each in found.standings:
+        yield labelled("in", _place(each))
+        yield labelled("", f"{each.verdict}: {printable(each.reason)}")
+    if found.held:
+        yield labelled("held", printable(found.held))
+    yield labelled("text", standing.text_hash)
+    yield labelled("vector", _vector(found, cached))
+    yield labelled("generation", found.generation)
+    for name, sink in found.sinks.items():
+        yield labelled(name, _copy(sink, found))
+        if sink.refused:
+            yield labelled("", f"refused: {printable(sink.refused)}")
+        if sink.error:
+            yield labelled("", f"not asked: {printable(sink.error)}")
+
+
+def _vector(found: "Explanation", cached: dict[str, Any] | None) -> str:
     from chunksink.rebuild.state import NO_MODEL
 
-    standing = found.current or found.standings[-1]
-    click.echo(f"chunk       {printable(found.chunk_id)}")
-    if found.document != found.chunk_id:
-        click.echo(f"document    {found.document}")
-    click.echo(f"source      {printable(found.source or '(not known)')}, family {found.family}")
-    for each in found.standings:
-        click.echo(f"stands in   {_place(each)}")
-        click.echo(f"            {each.verdict}: {printable(each.reason)}")
-    if found.held:
-        click.echo(f"held        {printable(found.held)}")
-    click.echo(f"text        {standing.text_hash}")
     if cached:
-        told = f"{cached['dimension']:,} dimensions, {cached['precision']}; `chunksink cache show {cached['ref']}`"
-        click.echo(f"vector      cached, {told}")
-    elif found.model_fingerprint == NO_MODEL.fingerprint:
-        click.echo("vector      none: no sink of the live index holds vectors")
-    else:
-        click.echo(f"vector      not cached for the live model ({found.model_fingerprint:.12})")
-    click.echo(f"generation  {found.generation}")
-    for name, sink in found.sinks.items():
-        click.echo(f"{name:<11} {_copy(sink, found)}")
-        if sink.refused:
-            click.echo(f"            refused: {printable(sink.refused)}")
-        if sink.error:
-            click.echo(f"            not asked: {printable(sink.error)}")
+        numbers = f"{cached['dimension']:,} dimensions, {cached['precision']}"
+        return f"cached, {numbers}; `chunksink cache show {cached['ref']}`"
+    if found.model_fingerprint == NO_MODEL.fingerprint:
+        return "none: no sink of the live index holds vectors"
+    return f"not cached for the live model ({found.model_fingerprint:.12})"
 
 
 def _place(standing: "Occurrence") -> str:
@@ -111,14 +112,13 @@ def _place(standing: "Occurrence") -> str:
 
 def _copy(sink: "SinkCopy", found: "Explanation") -> str:
     counts = found.current is not None
-    parts = [f"{sink.copy} in the engine"]
-    if sink.differs_in:
-        parts[0] += f" (in {', '.join(sink.differs_in)})"
+    differs = f" (in {', '.join(sink.differs_in)})" if sink.differs_in else ""
+    parts = [f"{sink.copy} in the engine{differs}"]
     parts.append(f"receipt {sink.receipt}" if sink.receipt != "none" else "no receipt")
     if sink.open_intent:
-        parts.append("a write was begun or is to be repeated")
+        parts.append("of unknown state, to be written again")
     if counts and sink.copy in ("absent", "different") and not (sink.refused or found.held):
-        parts.append("`chunksink verify --repair` puts it right")
+        parts.append("`chunksink verify --repair` repairs it")
     if not counts and sink.copy == "present" and not found.held:
         parts.append("it should not be there; `chunksink sync` removes it")
     return "; ".join(parts)

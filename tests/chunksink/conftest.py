@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from chunksink.embeddings import load
-from chunksink.exits import Exit
 from tests.chunksink.forgetting import OTHER, SECRET
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer, without_leftovers
+from tests.support.prepared import Prepared
 
 
 @pytest.fixture
@@ -25,12 +25,18 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, models: Models, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+def shell(
+    tmp_path: Path,
+    models: Models,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Shell:
     """The embedded default, without any setting."""
     for name in [name for name in os.environ if name.startswith(("CHUNKSINK_", "MEILI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    return Shell(tmp_path, capsys)
+    return Shell(tmp_path, capsys, Prepared(tmp_path_factory.getbasetemp() / "prepared"))
 
 
 @pytest.fixture
@@ -58,8 +64,4 @@ def public_index(
 @pytest.fixture
 def twice(shell: Shell) -> Shell:
     """Two generations, both with the secret."""
-    shell.commit("p1", SECRET)
-    shell.commit("p2", OTHER)
-    for _ in range(2):
-        assert shell("rebuild").code == Exit.OK
-    return shell
+    return shell.begin("twice", "rebuild", "rebuild", p1=[SECRET], p2=[OTHER])

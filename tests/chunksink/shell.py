@@ -21,6 +21,7 @@ from chunksink.sinks.registry import open_sink
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended
 from tests.rebuild.support import JANUARY, PoisonedEncoder, commit
+from tests.support.prepared import Prepared
 
 
 class Models:
@@ -48,8 +49,9 @@ class Models:
 class Shell:
     """Calls commands as somebody does who stands in the folder: chunks and home have their default names."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], prepared: Prepared) -> None:
         self.folder = folder
+        self._prepared = prepared
         self.root = BusRoot(folder / "chunks")
         self.home = folder / ".chunksink"
         self._capsys = capsys
@@ -58,6 +60,19 @@ class Shell:
         self._capsys.readouterr()
         code = run(list(arguments))
         return Ended(code, *self._capsys.readouterr())
+
+    def begin(self, name: str, *commands: str, **partitions: Iterable[Iterable[Record]]) -> Shell:
+        """With these partitions committed and these commands run; what has one name is built once and copied."""
+
+        def build() -> None:
+            for key, sources in partitions.items():
+                self.commit(key, *sources)
+            for command in commands:
+                ended = self(*command.split())
+                assert ended.code == Exit.OK, ended
+
+        self._prepared.into(self.folder, name, build)
+        return self
 
     def commit(
         self, key: str, *sources: Iterable[Record], at: str = JANUARY, tombstones: Sequence[Tombstone] = ()

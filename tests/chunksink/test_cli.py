@@ -7,16 +7,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from chunksink import __version__
-from chunksink.cli import COMMANDS, cli, run
+from chunksink.cli import COMMANDS, run
 from chunksink.exits import MEANINGS, Exit
 from tests.conftest import ROOT
+from tests.support.commands import commands
 
 # What takes long to import, or brings an engine along; `--help` answers before any of it.
 HEAVY = {"numpy", "tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils", "transformers"}
@@ -30,17 +30,6 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in COMMANDS.items():
         assert name in out
         assert text.split(".")[0][:40] in out
-
-
-def commands(group: click.Group = cli, *before: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, with its full name."""
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from commands(command, *before, name)
-        else:
-            yield " ".join((*before, name)), command
 
 
 @pytest.mark.parametrize(
@@ -162,12 +151,3 @@ def test_a_reader_that_left_is_no_error_by_any_name() -> None:
             [sys.executable, "-c", code], cwd=ROOT, env=buffered, stdout=output, stderr=subprocess.PIPE, check=False
         )
     assert (ended.returncode, ended.stderr) == (Exit.OUTPUT_CLOSED, b"")
-
-
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def broken(*_: object) -> None:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", broken)
-    with pytest.raises(ZeroDivisionError):
-        run(["validate", "--home", str(tmp_path)])

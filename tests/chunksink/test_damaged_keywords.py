@@ -24,8 +24,7 @@ _PAGE = 4096
 @pytest.fixture
 def synced(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.commit("p1", *SOURCES)
-    assert shell("sync").code == Exit.OK
+    shell.begin("keywords", "sync", p1=SOURCES)
     return shell
 
 

@@ -73,7 +73,7 @@ def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.Captu
     assert run(["dead-letters", "--home", str(home.folder)]) == Exit.OK
     assert capsys.readouterr().out == "no document is refused\n"
     assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.OK
-    assert "nothing is to be sent again" in capsys.readouterr().out
+    assert "nothing will be sent again" in capsys.readouterr().out
     assert len(home.contents()["memory"]) == 4
 
 

@@ -8,6 +8,7 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from tests.chunksink.forgetting import GONE, OTHER, builds, traces
 from tests.chunksink.shell import Shell
+from tests.conftest import sampled
 from tests.rebuild.support import FEBRUARY, parent_of, source
 
 
@@ -47,7 +48,9 @@ def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
     assert len(twice.texts()) == 4
 
 
-@pytest.mark.parametrize("word", ["sync", "ok", "p1", "fts", "engine", "written", "partition", "Unreachable"])
+@pytest.mark.parametrize(
+    "word", sampled(["sync", "ok", "p1", "fts", "engine", "written", "partition", "Unreachable"], 4)
+)
 def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
     twice.remove("p1")
     assert "partition p1 is missing" in twice("sync").err
@@ -75,10 +78,8 @@ def test_a_source_that_is_called_like_a_word_of_a_record(name: str, quick_shell:
 @pytest.fixture
 def of_two(shell: Shell) -> Shell:
     """The same file of two tenants."""
-    shell.commit("north", source("same.md", "what north says", tenant_id="north", ids="n"))
-    shell.commit("south", source("same.md", "what south says", tenant_id="south", ids="s"))
-    assert shell("sync").code == Exit.OK
-    return shell
+    texts = {name: [source("same.md", f"what {name} says", tenant_id=name, ids=name[0])] for name in ("north", "south")}
+    return shell.begin("of two tenants", "sync", **texts)
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])

@@ -14,9 +14,7 @@ MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
 
 @pytest.fixture
 def filled(shell: Shell) -> Shell:
-    shell.commit("p1", *MANY)
-    assert shell("sync").code == Exit.OK
-    return shell
+    return shell.begin("filled", "sync", p1=MANY)
 
 
 def rebuilt(shell: Shell, *arguments: str) -> tuple[int, int]:

@@ -9,8 +9,8 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.chunksink.test_cli import commands
 from tests.rebuild.support import commit, source
+from tests.support.commands import commands
 
 FILE = """\
 sinks = ["fts"]

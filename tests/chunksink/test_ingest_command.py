@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from hashlib import sha256
-from typing import Any
 
 import pytest
 
@@ -68,46 +66,6 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
     ]
 
 
-def test_what_was_left_out_is_told_with_the_first_names(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    for name in "bcdefg":
-        write(shell, f"docs/{name}.json", '{"a": 1}')
-    write(shell, "docs/h.jsonl", "")
-    write(shell, "docs/i.jsonl", EVENTS + "{broken\n" * 21)
-    told = (
-        "left out: EVENT_MALFORMED 21 (docs/i.jsonl)\n"
-        "left out: RECORD_FORM_UNKNOWN 6 (docs/b.json, docs/c.json, docs/d.json, "
-        "... (chunksink ledger --json has all))\n"
-        "left out: SOURCE_EMPTY 1 (docs/h.jsonl)\n"
-    )
-    for _ in range(2):
-        assert told in shell("ingest", "docs").err
-    attempts: Any = shell("ledger", "--json").json
-    left_out = [attempt["source_uri"] for attempt in attempts if attempt["left_out"]]
-    assert sorted(set(left_out)) == [f"docs/{name}.json" for name in "bcdefg"] + ["docs/h.jsonl", "docs/i.jsonl"]
-    report = shell("ingest", "docs", "--json").json
-    assert [named["source_uri"] for named in report["left_out_from"]] == [
-        "docs/i.jsonl",
-        *(f"docs/{name}.json" for name in "bcdefg"),
-        "docs/h.jsonl",
-    ]
-
-
-def test_every_kind_is_told_by_itself_and_goes_to_its_own_partition(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    write(shell, "docs/b.html", "<h1>B</h1>")
-    write(shell, "docs/c.txt", "plain")
-    write(shell, "docs/events.jsonl", EVENTS)
-    frame = json.dumps([0.5, "o", "hello\r\n"])
-    write(shell, "docs/d.cast", '{"version": 2, "width": 80, "height": 24, "timestamp": 1700000000}\n' + frame + "\n")
-    ended = shell("ingest", "docs", "--partition", "by-type", "--json")
-    assert (ended.code, ended.json["failures"]) == (Exit.OK, [])
-    assert ended.json["partitions"] == ["asciicast", "html", "md", "recorder", "txt"]
-    assert shell("validate").code == Exit.OK
-    again = shell("ingest", "docs", "--partition", "by-type", "--json")
-    assert (again.json["written"], again.json["unchanged"]) == (False, 5)
-
-
 def test_as_decides_what_is_read(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/c.txt", "# not a heading")
@@ -143,16 +101,6 @@ def test_addresses_are_not_fetched(shell: Shell) -> None:
 def test_an_ingest_of_nothing_is_refused(shell: Shell) -> None:
     with pytest.raises(IngestRefused):
         chunksink.open().ingest()
-
-
-def test_another_folder_of_the_same_name_is_refused(shell: Shell) -> None:
-    write(shell, "x/docs/only.md", "# X")
-    write(shell, "y/docs/a.md", "# Y")
-    shell("ingest", "x/docs")
-    refused = shell("ingest", "y/docs")
-    assert (refused.code, "--base" in refused.err) == (Exit.INVALID_INPUT, True)
-    assert shell("ingest", "y/docs", "--base", "y", "--json").code == Exit.INVALID_INPUT, "it is named docs there, too"
-    assert shell("ingest", "y/docs", "--base", ".", "--json").json["documents"] == 2
 
 
 def test_what_is_no_pattern_is_refused_before_anything_is_read(shell: Shell) -> None:
@@ -232,15 +180,6 @@ def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -
     write(quick_shell, "docs/a.md", "New text.")
     assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
     assert quick_shell.texts() == ["New text.", "Passed on."]
-
-
-@pytest.mark.parametrize("rule", ["by-date", "by-type", "by-prefix"])
-def test_rules_of_partitions(shell: Shell, rule: str) -> None:
-    path = write(shell, "docs/a.md", "# A")
-    os.utime(path, (0, 0))
-    (key,) = shell("ingest", "docs", "--partition", rule, "--json").json["partitions"]
-    assert key == {"by-date": "1970-01-01", "by-type": "md"}.get(rule, key)
-    assert shell("validate").code == Exit.OK
 
 
 def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:

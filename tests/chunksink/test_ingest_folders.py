@@ -78,17 +78,6 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
     assert "other.7" not in shell("ingest", "docs/a.md").err
 
 
-def test_a_file_of_an_unknown_kind_that_is_named_is_plain_text(shell: Shell) -> None:
-    text = "# not a heading\nclass A:\n    pass\n"
-    for name in ("x.py", "stdio.h", "copyright"):
-        write(shell, name, text)
-    assert shell("ingest", "x.py", "stdio.h", "copyright", "--partition", "by-type", "--json").json["partitions"] == [
-        "txt"
-    ]
-    assert shell("ingest", "copyright", "--as", "markdown", "--partition", "md").code == Exit.OK
-    assert shell("validate").code == Exit.OK
-
-
 def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
     names = ["README", "a.rst", "b.ADOC", "c.org", "d.log", "e.txt"]
     for name in (*names, "f.md", "g.csv", "h.1", ".hidden"):

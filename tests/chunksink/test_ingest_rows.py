@@ -40,18 +40,6 @@ def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> No
     assert shell("validate").code == Exit.OK
 
 
-def test_what_is_no_row_is_told_how_to_find_out_what_it_lacks(shell: Shell) -> None:
-    write(shell, "in/other.jsonl", '{"number": 1, "story": "Words."}\n')
-    ended = shell("ingest", "in/other.jsonl")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "--as" in ended.err
-    ended = shell("ingest", "in/other.jsonl", "--as", "rows")
-    assert "--field text=NAME" in ended.err
-    assert shell("ingest", "in/other.jsonl", "--field", "text=story", "--field", "id=number").code == Exit.OK
-    [chunk] = chunks_in(shell.folder / "chunks")
-    assert (chunk["text"], chunk["provenance"]["source_uri"]) == ("Words.", "in/other.jsonl#id=1")
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -106,24 +94,6 @@ def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: S
     with chunksink.open(chunks=shell.folder / "other", home=shell.folder / "home2") as index:
         report = index.ingest(shell.folder / "in", fields={"text": "Review Text", "id": "Job ID"})
     assert (report.documents, report.failures) == (3, ())
-
-
-def test_rows_with_and_without_a_source_in_their_metadata_are_rows_alike(shell: Shell) -> None:
-    rows = '{"_id": "1", "title": "A", "text": "alpha", "metadata": {}}\n'
-    rows += '{"_id": "2", "title": "B", "text": "beta", "metadata": {"url": "https://a.example/2"}}\n'
-    write(shell, "in/corpus.jsonl", rows)
-    assert shell("ingest", "in/corpus.jsonl", "--json").json["failures"] == []
-    names = {chunk["provenance"]["source_uri"] for chunk in chunks_in(shell.folder / "chunks")}
-    assert names == {"in/corpus.jsonl#id=1", "https://a.example/2"}
-
-
-def test_records_are_found_in_the_only_list_of_an_object(shell: Shell) -> None:
-    rows = '[{"id": 1, "text": "Words of a row."}]'
-    write(shell, "in/answer.json", '{"total": 1, "of": {"data": ' + rows + "}}")
-    assert shell("ingest", "in/answer.json").code == Exit.OK
-    write(shell, "in/two.json", '{"one": ' + rows + ', "two": ' + rows + "}")
-    ended = shell("ingest", "in/two.json", "--json")
-    assert (ended.code, ended.json["failures"][0]["code"]) == (Exit.INVALID_INPUT, "RECORD_FORM_UNKNOWN")
 
 
 def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
+from tests.conftest import sampled
 from tests.rebuild.support import source
 
 TEXTS = ["one", "two", "three"]
@@ -18,9 +20,7 @@ TEXTS = ["one", "two", "three"]
 @pytest.fixture
 def jsonl_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.commit("p1", source("a.md", "one", "two"), source("b.md", "three"))
-    assert shell("rebuild").code == Exit.OK
-    return shell
+    return shell.begin("jsonl", "rebuild", p1=[source("a.md", "one", "two"), source("b.md", "three")])
 
 
 def _remove_link(build: Path) -> None:
@@ -40,8 +40,10 @@ LOSSES: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("what", LOSSES)
-@pytest.mark.parametrize("remedy", [("sync",), ("verify", "--repair"), ("rebuild",)], ids=" ".join)
+REMEDIES = [("sync",), ("verify", "--repair"), ("rebuild",)]
+
+
+@pytest.mark.parametrize(("what", "remedy"), sampled(product(LOSSES, REMEDIES)))
 def test_it_is_written_anew(jsonl_shell: Shell, what: str, remedy: tuple[str, ...]) -> None:
     shell = jsonl_shell
     LOSSES[what](shell.home / "jsonl" / shell.live().builds["jsonl"])

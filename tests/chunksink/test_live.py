@@ -43,9 +43,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def built(shell: Shell) -> Shell:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
-    return shell
+    return shell.begin("live", "sync", p1=[A])
 
 
 @pytest.fixture

@@ -50,9 +50,7 @@ def said(result: Any) -> Any:
 
 @pytest.fixture
 def filled(quick_shell: Shell) -> Shell:
-    quick_shell.commit("p1", PETS, SEA)
-    assert quick_shell("sync").code == Exit.OK
-    return quick_shell
+    return quick_shell.begin("pets", "sync", p1=[PETS, SEA])
 
 
 def test_search_and_read_on(filled: Shell) -> None:

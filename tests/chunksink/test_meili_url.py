@@ -15,8 +15,7 @@ WHY = "the sinks are meilisearch and chroma because MEILI_URL is set and no sett
 @pytest.fixture
 def synced(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """An index in fts and chroma, and then the variable."""
-    shell.commit("p1", source("a.md", "a cat"))
-    assert shell("sync").code == Exit.OK
+    shell.begin("before the variable", "sync", p1=[source("a.md", "a cat")])
     monkeypatch.setenv("MEILI_URL", NOBODY)
     return shell
 

@@ -24,7 +24,7 @@ from chunksink.rebuild.errors import (
     UnknownSource,
 )
 from chunksink.rebuild.locks import writing
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import Config
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
@@ -91,13 +91,6 @@ def test_a_folder_or_a_file_from_elsewhere(
     assert list(Path().iterdir()) == []
 
 
-def test_a_folder_without_a_file(silent: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert chunksink.open(silent.folder).sync().written == 3
-    assert (silent.home / "state.db").exists()
-
-
 def test_a_config(silent: Shell) -> None:
     config = Config(home="own", sinks=("jsonl",))
     with chunksink.open(config) as index:
@@ -116,28 +109,10 @@ def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: p
     assert chunksink.open(sinks=["jsonl"]).config.sinks == ("jsonl",)
 
 
-def test_what_can_be_no_path() -> None:
-    with pytest.raises(ConfigError, match="5 is no configuration: name a file, or a folder"):
-        chunksink.open(5)  # type: ignore[arg-type]
-
-
 def test_one_sink_is_named_without_a_list(silent: Shell) -> None:
     with chunksink.open() as index:
         index.sync()
         assert set(index.rebuild(only="fts").sinks) == {"fts"}
-
-
-@pytest.mark.parametrize("place", ["nowhere", "nowhere/chunksink.toml"])
-def test_a_path_that_is_not_there(place: str) -> None:
-    with pytest.raises(ConfigError, match="there is no configuration at nowhere"):
-        chunksink.open(place)
-
-
-def test_a_setting_that_is_none(silent: Shell) -> None:
-    with pytest.raises(ConfigError, match="colour"):
-        chunksink.open(colour="red")
-    with pytest.raises(ConfigError, match="sinks"):
-        chunksink.open(sinks=[])
 
 
 def test_every_run(silent: Shell) -> None:

@@ -21,10 +21,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def synced(shell: Shell) -> Shell:
-    shell.commit("p1", A)
-    shell.commit("p2", B)
-    assert shell("sync").code == Exit.OK
-    return shell
+    return shell.begin("proved", "sync", p1=[A], p2=[B])
 
 
 def test_what_is_in_it(synced: Shell) -> None:

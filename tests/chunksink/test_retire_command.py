@@ -15,9 +15,7 @@ A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.
 @pytest.fixture
 def synced(quick_shell: Shell) -> Shell:
     """`b.md` stands in both partitions."""
-    quick_shell.commit("p1", A, B)
-    quick_shell.commit("p2", B, C)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.begin("to retire", "sync", p1=[A, B], p2=[B, C])
     return quick_shell
 
 
@@ -76,42 +74,12 @@ def test_what_is_still_withdrawn_or_held_does_not_come_back(synced: Shell) -> No
     assert synced.texts() == ["a boat", "a cow"]
 
 
-def test_one_of_which_only_the_manifest_is_gone_is_there(synced: Shell) -> None:
-    synced.root.manifest_file("p2").unlink()
-    ended = synced("retire-partition", "p2")
-    assert ended.code == Exit.USAGE
-    assert "remove its chunks file and its manifest first" in ended.err
-
-
-def test_the_brake_holds_for_a_partition_that_was_given_up(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A)
-    quick_shell.commit("p2", *(source(f"{number}.md", f"text {number}") for number in range(12)))
-    assert quick_shell("sync").code == Exit.OK
-    quick_shell.remove("p2")
-    assert quick_shell("retire-partition", "p2").code == Exit.OK
-    assert quick_shell("sync").code == Exit.BRAKE
-    assert quick_shell("sync", "--allow-deletions", "12").code == Exit.OK
-    assert quick_shell.texts() == ["a cat", "a mat"]
-
-
 def test_what_comes_back_is_there_again(synced: Shell) -> None:
     synced.remove("p2")
     assert synced("retire-partition", "p2").code == Exit.OK
     synced.commit("p2", B, C)
     assert "3 sources unchanged" in synced("sync").out
     assert len(synced.texts()) == 4
-
-
-def test_what_was_never_indexed_is_not_removed(synced: Shell) -> None:
-    one, other = source("x.md", "a horse"), source("y.md", "a hare")
-    one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
-    synced.commit("p3", one)
-    synced.commit("p4", other)
-    assert synced("sync").code == Exit.INVALID_INPUT
-    synced.remove("p4")
-    assert "the next sync removes 0 sources" in synced("retire-partition", "p4").out
-    ended = synced("sync")
-    assert (ended.code, "1 source added" in ended.out, "removed" in ended.out) == (Exit.OK, True, False)
 
 
 def test_before_there_is_an_index(quick_shell: Shell) -> None:

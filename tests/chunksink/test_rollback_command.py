@@ -18,8 +18,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 @pytest.fixture
 def twice(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Two generations, of two models."""
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.begin("before a rollback", "sync", p1=[A])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     shell.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
     assert shell("rebuild").code == Exit.OK

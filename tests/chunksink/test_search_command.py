@@ -21,9 +21,7 @@ NOTES = source("notes.txt", "a cat in the notes", source_type="txt", year=2019)
 
 @pytest.fixture
 def built(quick_shell: Shell) -> Shell:
-    quick_shell.commit("p1", GUIDE, NOTES)
-    assert quick_shell("sync").code == Exit.OK
-    return quick_shell
+    return quick_shell.begin("searched", "sync", p1=[GUIDE, NOTES])
 
 
 def sources(shell: Shell, *arguments: str) -> list[str]:
@@ -55,15 +53,6 @@ def test_a_wrong_filter_is_said_with_the_known_fields(built: Shell) -> None:
 def test_every_chunk_or_each_source_once(built: Shell) -> None:
     assert sorted(sources(built, "cat")) == ["guide.md", "notes.txt"]
     assert sorted(sources(built, "cat", "--all-chunks")) == ["guide.md", "guide.md", "notes.txt"]
-
-
-def test_pages_have_every_hit_once(built: Shell) -> None:
-    built.commit("p2", *(source(f"{n}.md", f"a cat {n}") for n in range(7)))
-    assert built("sync").code == Exit.OK
-    pages = [built("search", "cat", "--json", "--limit", "2", "--offset", str(start)).json for start in range(0, 10, 2)]
-    assert [page["more"] for page in pages] == [True, True, True, True, False]
-    found = [hit["parent_id"] for page in pages for hit in page["hits"]]
-    assert len(found) == len(set(found)) == 9
 
 
 def test_facets_do_not_narrow_themselves(built: Shell) -> None:
@@ -102,26 +91,6 @@ def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
     semantic = built("search", "cat", "--mode", "semantic")
     assert semantic.code == Exit.USAGE
     assert "no build of this index answers semantic searches; ask with the mode hybrid or keyword" in semantic.err
-
-
-def test_only_what_is_asked_is_opened(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But what is there without it is known where nothing answers."""
-    shell.commit("p1", GUIDE)
-    assert shell("sync").code == Exit.OK
-    opened: list[str] = []
-    real = views.open_one_sink
-
-    def open_one_sink(config: Config, stack: ExitStack, name: str) -> Any:
-        opened.append(name)
-        return real(config, stack, name)
-
-    monkeypatch.setattr(views, "open_one_sink", open_one_sink)
-    assert shell("search", "cat", "--mode", "keyword").code == Exit.OK
-    assert opened == ["fts"]
-    assert shell("search", "cat").code == Exit.OK
-    assert opened == ["fts", "fts", "chroma"]
-    ended = shell("search", "cat", "--mode", "engine")
-    assert (ended.code, "ask with the mode hybrid or keyword or semantic" in ended.err) == (Exit.USAGE, True)
 
 
 SYNC = "where a sink for that is configured, `chunksink sync` builds it"
@@ -226,12 +195,6 @@ def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
     assert (told.code, told.json["hits"], leg in told.json["unavailable"]) == (Exit.ENGINE, [], True)
 
 
-def test_hits_beyond_what_can_be_shown_are_refused(built: Shell) -> None:
-    ended = built("search", "cat", "--offset", "10000")
-    assert ended.code == Exit.USAGE
-    assert "narrow the question with filters" in ended.err
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -285,13 +248,6 @@ def test_several_words_are_one_query(built: Shell) -> None:
     assert (told["query"], told["hits"][0]["source_uri"]) == ("cat the notes", "notes.txt")
     assert built("search").code == Exit.USAGE
     assert sources(built, '"the', 'notes"') == ["notes.txt"]
-
-
-def test_where_filters_keep_all_out_that_is_said(built: Shell) -> None:
-    ended = built("search", "sleeps", "--filter", "source_type=txt", "--filter", "language=en")
-    assert (ended.code, ended.out) == (Exit.OK, "nothing found\n")
-    told = "nothing that answers passes the filter of source_type and language; without it something is found"
-    assert ended.err == f"{told}; no document has a language\n"
 
 
 def test_a_place_before_the_first_heading_is_not_shown(built: Shell) -> None:

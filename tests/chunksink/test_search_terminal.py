@@ -19,9 +19,7 @@ from tests.rebuild.support import source
 
 @pytest.fixture
 def built(quick_shell: Shell) -> Shell:
-    quick_shell.commit("p1", source("notes.txt", "a cat in the notes"))
-    assert quick_shell("sync").code == Exit.OK
-    return quick_shell
+    return quick_shell.begin("on a terminal", "sync", p1=[source("notes.txt", "a cat in the notes")])
 
 
 @pytest.mark.parametrize("query", ["\x1b[31mred\x1b[0m cat", "a\u202ecat cat"])

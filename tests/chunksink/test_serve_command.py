@@ -22,6 +22,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+from tests.conftest import sampled
 from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.journey.support import chunksink, command_line, environment
@@ -108,11 +110,9 @@ def running(folder: Path, *arguments: str, **variables: str) -> Iterator[Server]
 
 
 @pytest.fixture
-def bus(tmp_path: Path) -> BusRoot:
-    root = BusRoot(tmp_path / "chunks")
-    commit(root, "p1", [*source("pets.md", "the cat sleeps"), *source("sea.md", "a boat at sea")])
-    assert chunksink(tmp_path, "rebuild", **WORDS).code == Exit.OK
-    return root
+def bus(quick_shell: Shell) -> BusRoot:
+    sources = [source("pets.md", "the cat sleeps"), source("sea.md", "a boat at sea")]
+    return quick_shell.begin("served", "rebuild", p1=sources).root
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
@@ -129,7 +129,11 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
     assert server.complained == [], "no log of what was asked, no complaint"
 
 
-def test_where_the_chunks_cannot_be_seen_it_is_not_known_whether_it_is_up_to_date(tmp_path: Path, bus: BusRoot) -> None:
+@pytest.mark.usefixtures("bus")
+def test_where_the_chunks_cannot_be_seen_it_is_not_known_whether_it_is_up_to_date(
+    tmp_path: Path, quick_shell: Shell
+) -> None:
+    assert quick_shell("sync").code == Exit.OK  # the copied partitions are read
     for chunks, summary in (
         ("chunks", '<p class="summary good">Up to date</p>'),
         ("elsewhere", '<p class="summary bad">Not known if up to date</p>'),
@@ -148,36 +152,41 @@ def test_without_vectors_on_purpose_nothing_is_said_to_be_missing(tmp_path: Path
         assert "by words only" not in server.get("/?q=cat")[1]
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot, sign: int) -> None:
-    with running(tmp_path, **WORDS) as server:
-        assert server.end(sign) == Exit.OK
+def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot) -> None:
+    port = free_port()
+    server = Server(tmp_path, "--port", str(port), **WORDS)
+    assert server.address == f"http://127.0.0.1:{port}/"
+    assert server.end(signal.SIGTERM) == Exit.OK
     assert (server.printed[-1], server.complained) == ("stopped\n", [])
 
 
-def test_a_port_in_use_is_told_with_the_remedy(tmp_path: Path, bus: BusRoot) -> None:
+def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = chunksink(tmp_path, "serve", "--port", str(port), **WORDS)
-    assert ended.code == Exit.USAGE
+        ended = quick_shell("serve", "--port", str(port))
+    assert (ended.code, "--port" in ended.err) == (Exit.USAGE, True)
     assert f"port {port} of 127.0.0.1 is in use" in ended.err
-    assert "--port" in ended.err
 
 
-def test_a_host_that_is_none_is_told(tmp_path: Path, bus: BusRoot) -> None:
-    for host in ("no-such-host.invalid", "192.0.2.1"):
-        ended = chunksink(tmp_path, "serve", "--host", host, "--port", "0", CHUNKSINK_TOKENS=f"{'0' * 64}=*", **WORDS)
-        assert ended.code == Exit.USAGE
-        assert host in ended.err
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        *(("--host", host, host) for host in ("no-such-host.invalid", "192.0.2.1")),
+        *(
+            ("--source-url", prefix, "https://example.org/docs/")
+            for prefix in ("javascript:alert(1)//", "docs/", "//example.org", "ftp://example.org/", "https://[")
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_refused(
+    option: str, value: str, told: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_TOKENS", f"{'0' * 64}=*")
+    ended = quick_shell("serve", "--port", "0", option, value)
+    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
 
 
-def test_only_the_web_can_be_put_before_sources(tmp_path: Path, bus: BusRoot) -> None:
-    for prefix in ("javascript:alert(1)//", "docs/", "//example.org", "ftp://example.org/", "https://["):
-        ended = chunksink(tmp_path, "serve", "--source-url", prefix, **WORDS)
-        assert (ended.code, "https://example.org/docs/" in ended.err) == (Exit.USAGE, True)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+@pytest.mark.parametrize("host", sampled(["0.0.0.0", "::", ""], 3))
 def test_other_machines_are_let_in_by_token_only(tmp_path: Path, bus: BusRoot, host: str) -> None:
     ended = chunksink(tmp_path, "serve", "--host", host, "--port", "0", **WORDS)
     assert ended.code == Exit.USAGE
@@ -303,7 +312,7 @@ class Poll:
         return next(at for at, texts in self.answers if texts == wanted) - since
 
 
-@pytest.mark.parametrize("sinks", ["fts", "fts,chroma"])
+@pytest.mark.parametrize("sinks", sampled(["fts,chroma", "fts"]))
 def test_it_follows_a_sync_and_a_flip_of_other_processes(tmp_path: Path, sinks: str) -> None:
     """Vectors come from an endpoint. Asked all the time, by two at once, without an error."""
     root = BusRoot(tmp_path / "chunks")
@@ -352,22 +361,3 @@ def test_what_is_there_when_it_is_ready_is_not_looked_through_again() -> None:
         assert gc.isenabled()
     finally:
         gc.unfreeze()
-
-
-def test_help_is_quick_without_a_web_server() -> None:
-    """What is not served is not imported."""
-    heavy = "[name for name in ('starlette', 'uvicorn', 'jinja2') if name in sys.modules]"
-    code = f"import sys; from chunksink.cli import run; run(['serve', '--help']); print({heavy})"
-    done = subprocess.run(
-        [command_line()[0], "-c", code], env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip().endswith("[]")
-
-
-def test_it_listens_where_it_was_told(tmp_path: Path, bus: BusRoot) -> None:
-    port = free_port()
-    server = Server(tmp_path, "--port", str(port), **WORDS)
-    try:
-        assert server.address == f"http://127.0.0.1:{port}/"
-    finally:
-        assert server.end() == Exit.OK

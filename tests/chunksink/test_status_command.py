@@ -14,7 +14,6 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.chunkbus.runlog import RunLog
 from chunksink.cli import run
 from chunksink.commands import status
 from chunksink.exits import Exit
@@ -133,13 +132,6 @@ def test_partitions_that_were_not_synced_yet(home: Home, capsys: pytest.CaptureF
     assert "2 partitions new, changed or gone since the last sync: p2, p3; run `chunksink sync`" in told(home, capsys)
 
 
-def test_other_rules_are_work_to_do(
-    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHUNKSINK_REQUIRE_SOURCE_CHECKSUM", "1")
-    assert report(home, capsys)["bus"]["pending"] == ["p1", "p2"]
-
-
 def test_what_was_taken_in_but_not_written(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="gone", at=FEBRUARY)]
     commit(home.root, "p3", source("d.md", "a dog"), at=FEBRUARY, tombstones=tombstones)
@@ -204,30 +196,6 @@ def test_a_rebuild_that_was_stopped(home: Home, capsys: pytest.CaptureFixture[st
     assert "is under way" in out
     assert "a run is writing to this home now" in out
     assert held_locks(home.folder) == ()
-
-
-def test_a_sync_that_was_stopped_leaves_open_intents(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    commit(home.root, "p3", source("d.md", "a dog"))
-    with pytest.raises(KeyboardInterrupt):
-        home.sync(wrap=watching("fts", Moment("flush", 1, stop)))
-    found = report(home, capsys)
-    assert (found["sinks"]["fts"]["open_intents"], found["current"]) == (1, False)
-
-
-def test_refused_documents_are_counted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    with State(home.folder) as state:
-        build = state.live().builds["fts"]
-        state.db.execute("insert into dead_letter values (?, 'x', ?, 'no', 'now')", [build, parent_of("a.md")])
-        state.db.conn.commit()
-    assert report(home, capsys)["sinks"]["fts"]["refused"] == 1
-    assert "1 document refused by engines; `chunksink dead-letters` lists them" in told(home, capsys)
-
-
-def test_the_last_run(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    with RunLog(home.folder, "sync") as log:
-        log.finish("ok")
-    assert report(home, capsys)["last_run"]["status"] == "ok"
-    assert f"`chunksink runs {log.run_id}`" in told(home, capsys)
 
 
 def test_another_folder_than_that_of_the_chunks_is_told(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chunksink.chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.rebuild.support import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 
@@ -15,9 +14,7 @@ A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.
 @pytest.fixture
 def synced(shell: Shell, models: Models) -> Shell:
     """Three sources in two partitions, and nobody has been asked anything since."""
-    shell.commit("p1", A, B)
-    shell.commit("p2", C)
-    assert shell("sync").code == Exit.OK
+    shell.begin("synced", "sync", p1=[A, B], p2=[C])
     models.asked()
     models.loaded.clear()
     return shell
@@ -32,20 +29,6 @@ def test_the_first_sync_builds_the_index(shell: Shell, models: Models) -> None:
     assert sorted(models.asked()) == ["a boat", "a cat", "a mat"]
     for sink in ("fts", "chroma"):
         assert shell.texts(sink) == ["a boat", "a cat", "a mat"]
-
-
-def test_the_report_for_machines(shell: Shell) -> None:
-    shell.commit("p1", A, B)
-    report = shell("sync", "--json").json
-    assert set(report) >= {"run_id", "status", "families", "chunks", "embeddings", "sinks", "seconds"}
-    assert report["status"] == "ok"
-    families = {name: report["families"][name] for name in ("added", "changed", "removed", "unchanged", "superseded")}
-    assert families == {"added": 2, "changed": 0, "removed": 0, "unchanged": 0, "superseded": 0}
-    assert report["chunks"] == {"written": 3, "deleted": 0}
-    assert {name: report["embeddings"][name] for name in ("computed", "cached")} == {"computed": 3, "cached": 0}
-    assert list(report["sinks"]) == ["fts", "chroma"]
-    assert report["seconds"] > 0
-    assert shell("runs", report["run_id"]).code == Exit.OK
 
 
 def test_a_second_sync_writes_nothing_and_loads_no_model(synced: Shell, models: Models) -> None:
@@ -93,28 +76,6 @@ def test_only_metadata_changed(synced: Shell, models: Models) -> None:
     for sink in ("fts", "chroma"):
         titles = [stored.document.title for stored in synced.stored(sink) if stored.document]
         assert titles.count("Of cows") == 1
-
-
-def test_a_text_that_moved_to_another_source_is_not_embedded_again(synced: Shell, models: Models) -> None:
-    synced.commit("p2", source("renamed.md", "a cow"))
-    report = synced("sync", "--json").json
-    assert (report["families"]["added"], report["families"]["removed"]) == (1, 1)
-    assert models.asked() == []
-
-
-def test_a_newer_version_in_another_partition_supersedes(synced: Shell) -> None:
-    synced.commit("p3", source("a.md", "a cheetah", version="2", at=FEBRUARY), at=FEBRUARY)
-    ended = synced("sync")
-    assert "1 source changed, 2 sources unchanged (1 chunk written)" in ended.out
-    assert "1 older version of sources left out\n" in ended.out
-    assert synced("sync", "--json").json["families"]["superseded"] == 1
-    assert synced.texts() == ["a boat", "a cheetah", "a cow"]
-
-
-def test_a_tombstone_removes(synced: Shell) -> None:
-    synced.commit("p3", at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("a.md"), at=FEBRUARY)])
-    assert "1 source removed, 2 sources unchanged" in synced("sync").out
-    assert synced.texts() == synced.texts("chroma") == ["a boat", "a cow"]
 
 
 def test_a_bus_without_chunks_makes_an_empty_index(shell: Shell) -> None:

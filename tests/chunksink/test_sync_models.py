@@ -40,17 +40,6 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert shell("verify", "--deep").code == Exit.OK
 
 
-def test_a_changed_model_is_told_for_people_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    ended = shell("sync", "--rebuild")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert "model changed from sentence-transformers/all-MiniLM-L6-v2 to other; their ten nearest in common: 100%" in (
-        ended.out
-    )
-
-
 def test_other_settings_of_one_model_are_told_apart(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,21 +191,6 @@ def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
     assert "meilisearch is not up to date" in ended.err
 
 
-def test_a_new_sink_that_cannot_be_written_is_told_and_the_others_sync(
-    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell = quick_shell
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
-    shell.commit("p2", B)
-    (shell.home / "jsonl").write_text("a file is in the way")
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    ended = shell("sync")
-    assert shell.texts() == ["a boat", "a cat", "a mat"]
-    assert ended.code == Exit.ENGINE
-    assert "jsonl is not up to date" in ended.err
-
-
 def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the second sink is written again, and fails; the first one has had everything for long."""
     shell = quick_shell
@@ -302,31 +287,3 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("runs", shell("runs", "--json").json[0]["id"], "--json").out.count(build)
     monkeypatch.setenv("MEILI_URL", meilisearch)
     assert shell("rebuild", "--json").json["not_removed"] == []
-
-
-@pytest.mark.usefixtures("models")
-def test_a_build_that_is_gone_is_made_again_and_that_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.commit("p1", A)
-    assert "made again" not in shell("sync").err
-    (build,) = (shell.home / "fts").iterdir()
-    shutil.rmtree(build)
-    ended = shell("sync")
-    assert (ended.code, ended.err.count("made again")) == (Exit.OK, 1)
-    assert "fts: its build was gone or broken; it was made again" in ended.err
-    assert shell.texts() == ["a cat", "a mat"]
-    report = shell("sync", "--json").json
-    assert [sink["made_again"] for sink in report["sinks"].values()] == [False, False]
-
-
-@pytest.mark.usefixtures("meilisearch")
-def test_a_settings_file_that_shows_few_fields_can_be_searched(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the text there is nothing to mark in it."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes()) | {"displayedAttributes": ["title"]}
-    Path("own-settings.json").write_bytes(orjson.dumps(settings))
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_SETTINGS_FILE", "own-settings.json")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
-    found = shell("search", "cat", "--mode", "keyword", "--json")
-    assert (found.code, [hit["source_uri"] for hit in found.json["hits"]]) == (Exit.OK, ["a.md"])

@@ -32,7 +32,7 @@ def test_the_table_and_what_is_left_out(root: BusRoot, capsys: Captured) -> None
     assert 'year 1 2 not read: metadata.date is "31.12.1999" in k:2' in lines
     assert "text 3" in lines
     assert any(line.startswith("Nothing fills: ") and "authors" in line for line in lines)
-    assert "No field looks at: metadata.product (3)." in lines
+    assert "No field reads: metadata.product (3)." in lines
     assert "docs/contract.md" in err
 
 

@@ -13,7 +13,6 @@ from chunksink.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
-from tests.support.fts import DAMAGES
 
 __all__ = ["models", "quick_shell", "shell"]
 

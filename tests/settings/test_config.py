@@ -90,7 +90,7 @@ def test_a_setting_and_its_variable_share_a_name() -> None:
     [
         ({"precision": "float16"}, "`precision` is one of auto, float32, bfloat16, not 'float16'. Settings come from"),
         ({"sink": "fts"}, "`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`"),
-        ({"colour": "red"}, "there is no setting colour; there are chunks, home,"),
+        ({"colour": "red"}, "this call sets colour; it may set chunks, home,"),
         ({"patience": 0}, "`patience`: Expected `float` > 0.0"),
         ({"sinks": ""}, "`sinks` names one sink or more, none of them empty"),
         ({"sinks": "fts,,chroma"}, "`sinks` names one sink or more, none of them empty"),

@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from chunksink.settings.index_settings import load_index_settings
-from chunksink.settings.needed_settings import with_needed
+from chunksink.settings.index_settings import load_index_settings, with_needed
 from tests.conftest import ROOT, sampled
 from tests.engines.servers import MeilisearchServer
 

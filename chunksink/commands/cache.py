@@ -1,0 +1,382 @@
+"""`chunksink cache`: what the cache of vectors holds, whether it is sound, and how it is made smaller or moved."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.cli_errors import Refusal
+from chunksink.exits import Exit
+from chunksink.home_cache import existing_cache, find_encoder
+from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.output import Note, counted, labelled, more, printable, show, sized, some
+from chunksink.progress import progress
+from chunksink.rebuild.state import cache_file
+from chunksink.session import open_intake
+from chunksink.settings.config import Config
+
+if TYPE_CHECKING:
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.exchange import ImportReport
+    from chunksink.embeddings.maintenance import Surplus, VerifyReport
+    from chunksink.embeddings.stats import CachedVector, CacheStats
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.state import State
+
+_PAGE = 1000
+_NUMBERS = 8
+_SHOWN = 3
+
+
+@click.group()
+def command() -> None:
+    """Look after the cache of vectors: every text that was embedded once, by text hash and model.
+
+    It is HOME/vectors.db. A vector is served only after its checksum matched. The cache may be deleted at any time;
+    then every vector is computed again.
+    """
+
+
+@command.command("stats")
+@home_option
+@json_option
+def stats_command(home: str | None, as_json: bool) -> None:
+    """Count what the cache holds, by model.
+
+    \b
+    Examples:
+      chunksink cache stats
+      chunksink cache stats --json | jq '.models[].fingerprint'
+    """
+    from chunksink.embeddings.stats import stats
+
+    with existing_cache(config_from(home=home), read_only=True) as cache:
+        found = stats(cache)
+    show(as_json, asdict(found), _stats_lines(found))
+
+
+def _stats_lines(found: "CacheStats") -> Iterator[str]:
+    yield f"{found.path}: {counted(found.rows, 'vector')}, {sized(found.file_bytes)}"
+    for model in found.models:
+        precisions = ", ".join(f"{rows:,} in {precision}" for precision, rows in model.rows_by_precision.items())
+        yield f"\n{printable(model.name) or '(a model without a name)'}"
+        yield labelled("fingerprint", model.fingerprint)
+        yield labelled("vectors", f"{model.rows:,} ({precisions or 'none'}), {sized(model.vector_bytes)}")
+        if model.dimension is not None:
+            yield labelled("dimensions", f"{model.dimension:,}")
+        if model.max_length is not None:
+            listed = "; `chunksink cache long-texts` lists them" if model.long_texts else ""
+            longer = f"{model.long_texts:,} of more than {model.max_length:,} {model.length_unit}"
+            yield labelled("long texts", longer + listed)
+        for producer in model.producers:
+            libraries = ", ".join(f"{name} {version}" for name, version in producer.get("libraries", {}).items())
+            yield labelled("computed by", f"{producer.get('device', '?')}{': ' if libraries else ''}{libraries}")
+
+
+@command.command("long-texts")
+@home_option
+@json_option
+def long_texts_command(home: str | None, as_json: bool) -> None:
+    """List the chunks of the live index that are longer than its model takes at once.
+
+    Nothing is cut silently: by default such a text is embedded in windows over all of it, and the mean of them is its
+    vector (setting long_texts). Shorter chunks are usually found better.
+
+    \b
+    Examples:
+      chunksink cache long-texts
+      chunksink cache long-texts --json | jq '.chunks[].chunk_id'
+    """
+    from chunksink.embeddings.stats import model_limits
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.state import State
+
+    config = config_from(home=home)
+    with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
+        catalog = Catalog(state)
+        catalog.decide()
+        fingerprint = state.live().model_fingerprint
+        most, unit = model_limits(cache, fingerprint) or (None, None)
+        found = list(_long_chunks(catalog, cache, fingerprint, most)) if most else []
+    lines = [f"{one['length']:>8,}  {printable(one['partition'])}  {printable(one['chunk_id'])}" for one in found]
+    if most is None:
+        lines.append("the maximum of the live index's model is not known, or the cache holds nothing of it")
+    else:
+        lines.append(f"{counted(len(found), 'chunk')} of more than {most:,} {unit}")
+    show(as_json, {"max_length": most, "length_unit": unit, "chunks": found}, lines)
+
+
+def _long_chunks(catalog: "Catalog", cache: "VectorCache", fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
+    from chunksink.embeddings.references import raw_hash
+    from chunksink.embeddings.stats import lengths
+
+    chunks = catalog.chunks()
+    while page := list(islice(chunks, _PAGE)):
+        known = lengths(cache, fingerprint, list({raw_hash(chunk.text_hash) for chunk in page}))
+        for chunk in page:
+            length = known.get(raw_hash(chunk.text_hash), 0)
+            if length > most:
+                yield {**asdict(chunk), "length": length}
+
+
+@command.command("show")
+@click.argument("ref")
+@home_option
+@json_option
+def show_command(ref: str, home: str | None, as_json: bool) -> None:
+    """Show the vector that REF points to: the form of `embedding_ref` in a chunk.
+
+    REF is cache:FINGERPRINT/TEXT_HASH, both of 64 hex digits: the model's fingerprint as `chunksink cache stats` shows
+    it, and the chunk's hashes.text_hash without "sha256:". With --json all numbers of the vector are printed.
+
+    \b
+    Examples:
+      chunksink cache show cache:5c1f.../09ab...
+      chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
+    """
+    from chunksink.embeddings import stats
+
+    with existing_cache(config_from(home=home), read_only=True) as cache:
+        found = stats.show(cache, ref)
+    if found is None:
+        raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
+    document = asdict(found) | {"ref": str(found.ref), "vector": found.vector.tolist()}
+    show(as_json, document, _vector_lines(found))
+
+
+def _vector_lines(found: "CachedVector") -> Iterator[str]:
+    length = f", text of length {found.tokens:,}" if found.tokens else ""
+    yield str(found.ref)
+    yield labelled("model", printable(found.model) or "(not recorded)")
+    yield labelled("vector", f"{found.dimension:,} dimensions, {found.precision}, norm {found.norm:.4f}{length}")
+    yield labelled("begins", ", ".join(f"{number:.4f}" for number in found.vector[:_NUMBERS]) + " ...")
+
+
+@command.command("verify")
+@click.option("--repair", is_flag=True, help="Drop bad rows, and salvage the sound ones out of a damaged file.")
+@home_option
+@json_option
+def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
+    """Check every vector in the cache against its checksum, and the file itself.
+
+    A bad row does no harm: it is never served, and computed again when its text is needed. Exits with 4 when
+    something is wrong and was not repaired. With --repair a damaged file is kept under another name.
+
+    \b
+    Examples:
+      chunksink cache verify
+      chunksink cache verify --repair
+    """
+    from chunksink.embeddings.maintenance import verify
+    from chunksink.rebuild.locks import writing
+
+    config = config_from(home=home)
+    with ExitStack() as stack:
+        cache = stack.enter_context(existing_cache(config, read_only=not repair, salvage=repair))
+        if repair:  # it drops rows
+            stack.enter_context(writing(config.home_path))
+        bar = stack.enter_context(progress("verify", None, "rows"))
+        report = verify(cache, repair=repair, progress=bar.advance)
+        salvaged = cache.salvaged
+    document = {"sound": report.is_sound, **asdict(report), "salvaged": [asdict(each) for each in salvaged]}
+    kept = [f"salvaged {counted(each.rows, 'row')}; the damaged file is kept as {each.kept}" for each in salvaged]
+    show(as_json, document, [*_verify_lines(report, repair), *kept])
+    return Exit.OK if report.is_sound or repair else Exit.DRIFT
+
+
+def _verify_lines(report: "VerifyReport", repair: bool) -> Iterator[str]:
+    if report.is_sound:
+        yield f"sound: {counted(report.rows, 'vector')}"
+        return
+    yield from (f"file: {line}" for line in report.damage)
+    yield from (f"{row.reason}: {row.ref}" for row in report.bad)
+    yield from (f"... and {rest}" for rest in more(report.bad_rows, len(report.bad)))
+    if report.dropped:
+        yield f"{counted(report.dropped, 'bad row')} of {report.rows:,} dropped"
+    elif not repair:
+        yield f"{counted(report.bad_rows, 'bad row')} of {report.rows:,}; --repair drops them"
+
+
+@command.command("gc")
+@chunks_option
+@home_option
+@click.option("--dry-run", is_flag=True, help="Only report how much would be dropped.")
+@json_option
+def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: bool) -> None:
+    """Drop the vectors that no current chunk refers to, after reporting how many there are.
+
+    Kept are the texts of all current chunks, under the models of the live, the previous and any unfinished build.
+    While a partition that the index was made from is missing or breaks the contract, nothing is dropped.
+
+    \b
+    Examples:
+      chunksink cache gc --dry-run
+      chunksink cache gc
+    """
+    from chunksink.chunkbus.store import write_transaction
+    from chunksink.embeddings.maintenance import drop, find_surplus
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.catalog_rows import drop_former_texts
+    from chunksink.rebuild.locks import writing
+    from chunksink.rebuild.state import State
+
+    config = config_from(chunks=chunks, home=home)
+    root = BusRoot(config.chunks_path).require()
+    with ExitStack() as stack:
+        cache = stack.enter_context(existing_cache(config, read_only=False))
+        run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
+        stack.enter_context(writing(config.home_path))
+        state = stack.enter_context(State(config.home_path))
+        _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
+        # In a scratch home: read from a wrong folder, the catalog of this home would become that of other chunks.
+        scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
+        current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
+        with progress("compare", None, "vectors") as bar:
+            surplus = find_surplus(
+                cache,
+                text_hashes=(chunk.text_hash for chunk in current.chunks()),
+                fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
+                progress=bar.advance,
+            )
+        if surplus.rows and not surplus.kept_rows:
+            raise Refusal(
+                f"no chunk in {root.path} uses any cached vector, so that all {surplus.rows:,} would go; is it the "
+                f"right folder? To drop them all, delete {cache.path}",
+                Exit.USAGE,
+            )
+        document = {
+            "rows": surplus.rows,
+            "vector_bytes": surplus.vector_bytes,
+            "rows_by_model": surplus.rows_by_model,
+            "kept_rows": surplus.kept_rows,
+            "dry_run": dry_run,
+        }
+        show(as_json, document, _surplus_lines(surplus, dry_run))
+        if not dry_run:
+            if surplus.rows:
+                drop(cache, surplus)
+            with write_transaction(state.db):
+                drop_former_texts(state.db)
+        run_log.finish("ok", **document)
+
+
+def _refuse_missing(missing: set[str], root: BusRoot) -> None:
+    if missing:
+        raise Refusal(
+            f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: "
+            f"{some(sorted(missing), _SHOWN)}. Bring it back, or retire it with `chunksink retire-partition`",
+            Exit.INVALID_INPUT,
+        )
+
+
+def _surplus_lines(surplus: "Surplus", dry_run: bool) -> Iterator[str]:
+    of_all = f"{counted(surplus.rows, 'vector')} of {surplus.rows + surplus.kept_rows:,}"
+    yield f"{'would drop' if dry_run else 'dropping'} {of_all}, {sized(surplus.vector_bytes)}"
+    for fingerprint, rows in surplus.rows_by_model.items():
+        yield f"  {rows:>10,}  of model {fingerprint}"
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--replace", is_flag=True, help="Replace FILE if it exists.")
+@home_option
+@json_option
+def export_command(file: Path, replace: bool, home: str | None, as_json: bool) -> None:
+    """Write all sound vectors of the cache to FILE, with a checksum, for another machine to import.
+
+    \b
+    Example:
+      chunksink cache export vectors.bin
+    """
+    from chunksink.embeddings.exchange import export_cache
+
+    with existing_cache(config_from(home=home), read_only=True) as cache:
+        report = export_cache(cache, file, replace=replace)
+    name = click.format_filename(file)
+    lines = [f"{name}: {counted(report.rows, 'vector')}, {sized(report.file_bytes)}", f"sha256 {report.sha256}"]
+    if report.skipped:
+        lines.append(Note(f"{counted(report.skipped, 'bad row')} left out; see `chunksink cache verify`"))
+    show(as_json, asdict(report), lines)
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@chunks_option
+@home_option
+@json_option
+def import_command(file: Path, chunks: str | None, home: str | None, as_json: bool) -> int:
+    """Add the vectors of an exported FILE, after proving them.
+
+    Of each model and precision 16 texts that your chunks have (all, where there are fewer) are embedded again here; a
+    cosine below 0.999 refuses the file. Vectors of a model or of texts that this machine does not have cannot be
+    proved and are left out; then the exit code is 6.
+
+    \b
+    Example:
+      chunksink cache import vectors.bin --chunks /data/chunks
+    """
+    from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.exchange import import_cache
+    from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.rebuild.locks import writing
+
+    config = config_from(chunks=chunks, home=home)
+    root = BusRoot(config.chunks_path).require()
+    with ExitStack() as stack:
+        stack.enter_context(writing(config.home_path))
+        cache = stack.enter_context(VectorCache.open(cache_file(config.home_path), salvage=False))
+        find = partial(find_encoder, EncoderSettings.of(config), stack)
+        report = import_cache(cache, file, texts=partial(_texts_of, root), encoder_for=find)
+    show(as_json, asdict(report), _import_lines(report))
+    return Exit.REFUSED if report.unproved else Exit.OK
+
+
+def _import_lines(report: "ImportReport") -> Iterator[str]:
+    yield f"{counted(report.rows, 'vector')} added"
+    for proof in report.proofs:
+        name = f"{printable(proof.model) or proof.fingerprint} in {proof.precision}"
+        if proof.checked:
+            again = counted(proof.checked, "text")
+            yield f"  {name}: {again} embedded again, least cosine {proof.least_cosine:.5f}"
+        else:
+            yield Note(f"  {name}: left out, since {proof.obstacle}")
+    if report.unproved:
+        yield Note(f"{counted(report.unproved, 'vector')} left out")
+
+
+def _read_chunks(config: Config, state: "State", run_log: RunLog) -> "Catalog":
+    """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
+    from chunksink.rebuild.catalog import Catalog
+
+    catalog, intake = Catalog(state), open_intake(config, state, run_log)
+    with progress("validate", intake.pending_bytes(), "B") as bar:
+        catalog.refresh(intake, bar.advance)
+    catalog.require_valid()
+    return catalog
+
+
+def _texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
+    """Text hash and text of every chunk. Lines that hold none are skipped: this is not a validation."""
+    import orjson
+
+    from chunksink.chunkbus.canonical import text_hash
+    from chunksink.chunkbus.reader import open_partition, read_lines
+
+    for key in root.partition_keys():
+        file, _ = open_partition(root, key)
+        with file:
+            for _, line in read_lines(file):
+                try:
+                    text = orjson.loads(line)["text"]
+                    hashed = text_hash(text)
+                except (ValueError, TypeError, KeyError, AttributeError):
+                    continue
+                yield hashed, text

@@ -1,0 +1,401 @@
+"""`chunksink doctor` finds what a run would fail over, and its remedies work."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import meilisearch
+import pytest
+
+from chunksink.doctor import machine
+from chunksink.exits import Exit
+from chunksink.rebuild.locks import writing
+from chunksink.settings.index_settings import find_settings_file
+from chunksink.sinks.registry import open_sink
+from tests.chunksink.shell import Shell, write
+from tests.embeddings.endpoint import serve
+from tests.engines.servers import ChromaServer, MeilisearchServer
+from tests.rebuild.support import source
+from tests.support.damaged_files import foreign, half, inside, newer
+
+Checks = dict[str, dict[str, str]]
+SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
+
+
+@pytest.fixture
+def built(shell: Shell) -> Shell:
+    """An index in both embedded engines, of three partitions."""
+    return shell.begin("to examine", "sync", **SOURCES)
+
+
+@pytest.fixture
+def served(quick_shell: Shell, public_index: Any, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """A Meilisearch without an index of this name yet."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
+    quick_shell.commit("p", source("a.md", "a cat"))
+    return quick_shell
+
+
+def checks(shell: Shell, code: Exit = Exit.ENGINE) -> Checks:
+    ended = shell("doctor", "--json")
+    assert ended.code == code, ended.out
+    found: list[dict[str, str]] = json.loads(ended.out)
+    return {check["name"]: check for check in found}
+
+
+def problems(found: Checks) -> dict[str, str]:
+    """What is not ok; each such check has a remedy. The disk of this machine may be full."""
+    wrong = {name: check for name, check in found.items() if check["verdict"] != "ok"}
+    assert all(check["remedy"] for check in wrong.values())
+    return {name: check["verdict"] for name, check in wrong.items() if name != "disk"}
+
+
+def is_sound(shell: Shell) -> bool:
+    return problems(checks(shell, Exit.OK)) == {}
+
+
+# -- this machine ------------------------------------------------------------------------------------------------------
+
+
+def test_a_sound_index_passes_and_stays_as_it_is(built: Shell) -> None:
+    before = built.files()
+    found = checks(built, Exit.OK)
+    assert problems(found) == {}
+    assert {"python", "sqlite", "configuration", "chunks", "home", "disk", "ingest", "index", "locks"} <= set(found)
+    assert {"sink fts", "sink chroma", "live in fts", "live in chroma", "model", "cache"} <= set(found)
+    assert sqlite3.sqlite_version in found["sink fts"]["found"]
+    assert "all-MiniLM-L6-v2 is here" in found["model"]["found"]
+    assert built.files() == before
+
+
+def test_people_get_a_line_each_and_the_remedy_below(built: Shell) -> None:
+    shutil.rmtree(built.root.path)
+    ended = built("doctor")
+    assert ended.code == Exit.ENGINE
+    lines = ended.out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith("fail  chunks "))
+    assert "`chunksink ingest` makes chunks" in lines[place + 1]
+
+
+def test_on_a_new_machine_nothing_is_made(built: Shell) -> None:
+    shutil.rmtree(built.home)
+    assert is_sound(built)
+    assert not built.home.exists()
+
+
+@pytest.mark.parametrize(
+    ("toml", "told"),
+    [
+        ("modle = 'x'\n", "modle"),
+        ("[sink.chorma]\nfolder = 'x'\n", "[sink.chorma] is of no sink, chroma is the nearest"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_ends_it(toml: str, told: str, shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text(toml)
+    found = checks(shell)
+    assert list(found) == ["python", "sqlite", "configuration"]
+    assert told in found["configuration"]["found"]
+
+
+def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "77.25")
+    found = checks(built, Exit.OK)
+    assert found["configuration"]["found"] == "no chunksink.toml; the environment sets CHUNKSINK_PATIENCE"
+    assert "77.25" not in json.dumps(found)
+    monkeypatch.setenv("CHUNKSINK_MODLE", "x")
+    found = checks(built, Exit.OK)
+    assert problems(found) == {"configuration": "warn"}
+    assert "no setting is called CHUNKSINK_MODLE" in found["configuration"]["found"]
+
+
+def test_little_room_another_writer_and_a_home_that_cannot_be_one(
+    built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writing(built.home):
+        assert problems(checks(built, Exit.OK)) == {"locks": "warn"}
+    monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
+    assert checks(built, Exit.OK)["disk"]["verdict"] == "warn"
+    (built.folder / "file").write_text("")
+    monkeypatch.setenv("CHUNKSINK_HOME", "file/home")
+    assert checks(built)["home"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("model", ["./nowhere", "nobody/nothing", "./empty"])
+def test_a_model_that_is_not_here_or_has_no_weights(model: str, built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(built, "empty/config.json", "{}")
+    monkeypatch.setenv("CHUNKSINK_MODEL", model)
+    found = checks(built)
+    assert problems(found) == {"model": "fail"}
+    assert ("no weights in" in found["model"]["found"]) == (model == "./empty")
+
+
+@pytest.mark.promise(12)
+@pytest.mark.parametrize(("key", "code"), [(None, Exit.ENGINE), ("to p-secret", Exit.ENGINE), ("top-secret", Exit.OK)])
+def test_the_key_of_an_endpoint_is_looked_for_and_neither_sent_nor_shown(
+    key: str | None, code: Exit, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT_KEY_VARIABLE", "MY_KEY")
+    if key is not None:
+        monkeypatch.setenv("MY_KEY", key)
+    with serve() as server:
+        monkeypatch.setenv("CHUNKSINK_ENDPOINT", server.url)
+        found = checks(built, code)
+        assert server.requests == []
+    assert problems(found) == ({"endpoint": "fail"} if code else {})
+    assert "MY_KEY" in found["endpoint"]["found"]
+    assert "secret" not in json.dumps(found)
+
+
+def test_an_endpoint_that_does_not_answer(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "ENDPOINT_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for url in ("http://127.0.0.1:9/v1", f"http://127.0.0.1:{silent.getsockname()[1]}/v1"):
+            monkeypatch.setenv("CHUNKSINK_ENDPOINT", url)
+            found = checks(built)
+            assert problems(found) == {"endpoint": "fail"}
+            assert f"{url} does not answer: " in found["endpoint"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "nowhere.pem"), ("ALL_PROXY", "strange://127.0.0.1:1")]
+)
+def test_an_environment_in_which_no_endpoint_can_be_asked(
+    variable: str, value: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT", "https://192.0.2.1/v1")
+    monkeypatch.setenv(variable, value)
+    found = checks(built)
+    assert problems(found) == {"endpoint": "fail"}
+    assert variable in found["endpoint"]["found"]
+
+
+# -- chunks and our own files ------------------------------------------------------------------------------------------
+
+
+def test_chunks_that_are_all_gone(built: Shell) -> None:
+    shutil.rmtree(built.root.path)
+    built.root.canonical.mkdir(parents=True)
+    assert problems(checks(built)) == {"chunks": "warn", "partitions": "fail"}
+    shutil.rmtree(built.home)
+    assert problems(checks(built, Exit.OK)) == {"chunks": "warn"}, "of no index nothing is missing"
+
+
+def test_partitions_that_are_gone(built: Shell) -> None:
+    for key in ("a", "c"):
+        built.remove(key)
+    found = checks(built)
+    assert problems(found) == {"partitions": "fail"}
+    assert found["partitions"]["found"] == "missing: a, c"
+    assert "`chunksink retire-partition KEY`" in found["partitions"]["remedy"]
+
+
+def test_partitions_that_are_not_whole(built: Shell) -> None:
+    built.cut_off("a")
+    built.root.chunks_file("b").unlink()
+    built.root.manifest_file("c").unlink()
+    built.commit("d", source("d.md", "a dog"))
+    built.root.chunks_file("d").write_bytes(b"")
+    for key, line_break in (("e", b"\n"), ("f", b"")):  # the last line break may be missing
+        built.commit(key, source(f"{key}.md", "an emu"))
+        file = built.root.chunks_file(key)
+        file.write_bytes(file.read_bytes().removesuffix(b"\n") + line_break)
+    built.commit("g")  # a partition may be empty
+    found = checks(built)
+    assert problems(found) == {"chunks": "fail"}
+    assert found["chunks"]["found"].endswith(
+        "partitions 7, 4 of them not whole: a (its last line is cut off), b (its chunks file is missing), "
+        "c (its manifest is missing) and 1 more"
+    )
+
+
+def test_records_and_cache_that_are_damaged(built: Shell) -> None:
+    for name in ("state.db", "vectors.db"):
+        for file in built.home.glob(f"{name}*"):
+            file.unlink()
+        foreign(built.home / name)
+    found = checks(built)
+    assert problems(found) == {"index": "fail", "cache": "fail"}
+    assert "move the file away" in found["cache"]["found"]
+    assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
+
+
+def test_records_on_a_full_disk_are_not_to_be_moved_away(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_home: Path) -> None:
+        raise OSError(errno.EIO, "cannot be written (disk I/O error), make room")
+
+    monkeypatch.setattr("chunksink.rebuild.state.State.existing", full)
+    index = checks(built)["index"]
+    assert (index["verdict"], "make room" in index["remedy"], "move" in index["remedy"]) == ("fail", True, False)
+
+
+def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
+    file = built.home / "home.id"
+    was = file.read_text()
+    file.write_text("")
+    found = checks(built)
+    assert problems(found) == {"index": "fail", "live in fts": "fail", "live in chroma": "fail"}
+    assert was in found["live in fts"]["found"]
+    file.unlink()
+    found = checks(built)
+    assert problems(found) == {"index": "fail"}
+    assert "home.id is gone" in found["index"]["found"]
+    assert not file.exists()
+    assert built("status").code == Exit.OK  # which makes another id
+    assert problems(checks(built)) == {"live in fts": "fail", "live in chroma": "fail"}
+    assert built("sync", "--adopt").code == Exit.OK
+    assert is_sound(built)
+
+
+@pytest.mark.parametrize("harm", [half, foreign, inside, newer], ids=lambda harm: harm.__name__)
+def test_a_database_of_ingest_that_cannot_be_used(harm: Callable[[Path], None], quick_shell: Shell) -> None:
+    shell, file = quick_shell, quick_shell.home / "ingest.db"
+    for number in range(60):
+        write(shell, f"notes/{number}.md", f"# A note\n\nabout {number}\n")
+    assert shell("ingest", "notes").code == Exit.OK
+    assert checks(shell, Exit.OK)["ingest"]["found"] == ".chunksink/ingest.db can be read"
+    harm(file)
+    found = checks(shell)
+    assert problems(found) == {"ingest": "fail"}
+    assert "ingest.db" in found["ingest"]["found"]
+    assert "move it away: the next `chunksink ingest` makes another" in found["ingest"]["remedy"]
+    file.rename(file.with_suffix(".away"))
+    before = {path: path.read_bytes() for path in shell.root.canonical.iterdir()}
+    assert shell("ingest", "notes").code == Exit.OK
+    assert {path: path.read_bytes() for path in shell.root.canonical.iterdir()} == before
+    assert is_sound(shell)
+
+
+# -- engines -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sink", ["fts", "chroma"])
+def test_a_live_build_that_was_deleted(sink: str, built: Shell) -> None:
+    opened = open_sink(sink, built.home, {})
+    opened.drop(built.live().builds[sink])
+    opened.close()
+    found = checks(built)
+    assert problems(found) == {f"live in {sink}": "fail"}
+    assert "is gone" in found[f"live in {sink}"]["found"]
+    assert built("sync").code == Exit.OK  # the remedy that is named
+    assert is_sound(built)
+
+
+def test_a_live_build_that_cannot_be_read(built: Shell) -> None:
+    foreign(Path(built("endpoints", "--json").json["sinks"]["fts"]["path"]))
+    assert problems(checks(built)) == {"live in fts": "fail"}
+    assert built("verify", "--repair").code == Exit.OK
+    assert is_sound(built)
+
+
+def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl,meilisearch,nonsense")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    found = checks(built)
+    assert problems(found) == {"sink meilisearch": "fail", "sink nonsense": "fail"}
+    assert "http://127.0.0.1:9" in found["sink meilisearch"]["found"]
+    assert "installed are:" in found["sink nonsense"]["found"]
+    assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` makes it"
+
+
+@pytest.mark.parametrize(
+    ("toml", "variable", "told"),
+    [
+        ("[sink.jsonl]\nfoldr = 'x'\n", "", "unknown field `foldr`; there are: folder"),
+        ("[sink.jsonl]\nfolder = 5\n", "", "there are: folder"),
+        ("", "CHUNKSINK_SINK_JSONL_FOLDR", "unknown field `foldr`; there are: folder"),
+        ("", "CHUNKSINK_SINK_JSNOL_FOLDER", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
+        ("[sink.jsonl]\nfolder = 'x'\n", "", ""),
+    ],
+)
+def test_options_of_a_sink_that_is_not_in_use(
+    toml: str, variable: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (built.folder / "chunksink.toml").write_text(toml)
+    if variable:
+        monkeypatch.setenv(variable, "x")
+    found = checks(built, Exit.OK)
+    name = "options of jsnol" if "JSNOL" in variable else "options of jsonl"
+    assert problems(found) == ({name: "warn"} if told else {})
+    assert told in found.get(name, {}).get("found", "")
+
+
+def test_a_real_chroma_server(chroma_server: ChromaServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.commit("p")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", chroma_server.url)
+    assert f"at {chroma_server.url}" in checks(shell, Exit.OK)["sink chroma"]["found"]
+
+
+@pytest.mark.promise(12)
+def test_a_real_meilisearch_and_its_key(served: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checks(served, Exit.OK)
+    assert (problems(found), found["settings of meilisearch"]["found"]) == ({}, "no live index yet")
+    monkeypatch.setenv("MEILI_MASTER_KEY", "wrong-key-0123456789")
+    found = checks(served)
+    assert problems(found) == {"sink meilisearch": "fail"}
+    assert "wrong-key" not in json.dumps(found)
+
+
+def test_a_settings_file_that_cannot_be_used(
+    served: Shell, public_index: Any, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "true")
+    file = served.folder / "meilisearch-settings.json"
+    shipped = json.loads(find_settings_file(None).read_text())
+    wrong = shipped | {"rankingRulez": [], "typoTolerance": {"enabeld": True}}
+    file.write_text("{ no JSON")
+    found = checks(served)
+    assert problems(found) == {"sink meilisearch": "fail"}
+    assert found["sink meilisearch"]["remedy"] == "correct that file"
+    file.write_text(json.dumps(wrong))
+    assert "typoTolerance.enabeld" in checks(served)["settings of meilisearch"]["found"]  # before there is an index
+    file.write_text(json.dumps(shipped))
+    assert served("sync").code == Exit.OK
+    assert is_sound(served)
+    server = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
+    server.wait_for_task(public_index.reset_embedders().task_uid)
+    found = checks(served, Exit.OK)
+    assert problems(found) == {"settings of meilisearch": "warn"}
+    assert found["settings of meilisearch"]["found"].endswith(": embedders")
+    assert served("sync").code == Exit.OK
+    assert is_sound(served)
+    file.write_text(json.dumps(wrong))
+    found = checks(served)
+    assert problems(found) == {"settings of meilisearch": "fail"}
+    assert "sets rankingRulez, typoTolerance.enabeld, which" in found["settings of meilisearch"]["found"]
+    assert served("sync").code == Exit.ENGINE  # so Meilisearch does refuse it
+
+
+def test_a_public_name_that_another_home_took_over(served: Shell) -> None:
+    assert served("sync").code == Exit.OK
+    assert served("rebuild", "--home", "other", "--adopt").code == Exit.OK
+    found = checks(served)
+    assert problems(found) == {"public name in meilisearch": "fail"}
+    assert "made by another home" in found["public name in meilisearch"]["found"]
+    assert served("sync", "--adopt").code == Exit.OK  # the remedy that it names
+    assert is_sound(served)
+    foreign(served.home / "state.db")
+    found = checks(served)
+    assert problems(found) == {"index": "fail", "settings of meilisearch": "warn"}
+    assert "cannot be read" in found["settings of meilisearch"]["found"]
+
+
+def test_a_public_name_that_is_taken_before_the_first_sync(
+    served: Shell, public_index: Any, meilisearch_server: MeilisearchServer
+) -> None:
+    client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
+    client.wait_for_task(public_index.add_documents([{"id": "1", "title": "a product"}]).task_uid)
+    for _ in range(2):  # the second time after a sync that was refused
+        found = checks(served)
+        assert problems(found) == {"public name in meilisearch": "fail"}
+        assert "something that is not ours" in found["public name in meilisearch"]["found"]
+        assert found["index"]["found"] == "none yet; `chunksink rebuild` makes it"
+        assert served("sync").code == Exit.ENGINE

@@ -1,0 +1,31 @@
+"""What can become of a database of ours, by its file alone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+
+def half(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def foreign(file: Path) -> None:
+    file.write_bytes(b"no database " * 1000)
+
+
+def inside(file: Path) -> None:
+    """All pages are there, and one is not what it was."""
+    with file.open("r+b") as opened:
+        opened.seek(file.stat().st_size // 4096 // 2 * 4096)
+        opened.write(b"\xff" * 4096)
+
+
+def newer(file: Path) -> None:
+    with sqlite3.connect(file) as db:
+        db.execute(
+            "insert into _sqlite_migrations (migration_set, name, applied_at) "
+            "select migration_set, 'to come', '' from _sqlite_migrations limit 1"
+        )
+    db.close()

@@ -1,0 +1,21 @@
+"""Folders that many tests begin with: built once in each process, then copied."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+
+class Prepared:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def into(self, folder: Path, name: str, build: Callable[[], object]) -> None:
+        """The content that `build` makes of this folder, the first time; later a copy of it."""
+        kept = self._folder / name
+        if kept.exists():
+            shutil.copytree(kept, folder, symlinks=True, dirs_exist_ok=True)
+        else:
+            build()
+            shutil.copytree(folder, kept, symlinks=True)
