@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.forget import Forgotten
     from chunksink.rebuild.report import RunReport
+    from chunksink.rebuild.session import Stage
     from chunksink.rebuild.state import Generation
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import Verified
-    from chunksink.rebuild.work import Stage
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer
     from chunksink.search.filters import Given

@@ -17,9 +17,9 @@ from chunksink.output import counted
 from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
+    from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.state import State
     from chunksink.rebuild.status import HomeStatus
-    from chunksink.rebuild.work import Stage, Work
     from chunksink.search.question import Mode
     from chunksink.sinks.contract import Sink
     from chunksink.sinks.errors import SinkError
@@ -37,7 +37,7 @@ def open_session(
     reads_chunks: bool = True,
     makes_home: bool = True,
     only: tuple[str, ...] = (),
-) -> Iterator["Work"]:
+) -> Iterator["Session"]:
     """A session that writes to all configured engines, or to `only` these.
 
     With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist: a misspelt name is not a
@@ -47,8 +47,8 @@ def open_session(
     from chunksink.rebuild.embedder import Embedders
     from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.locks import RebuildLock, WriterLock
+    from chunksink.rebuild.session import Session, silent
     from chunksink.rebuild.state import State
-    from chunksink.rebuild.work import Work, silent
 
     _require_configured(config, only)
     root, home = BusRoot(config.chunks_path), config.home_path
@@ -70,7 +70,7 @@ def open_session(
         )
         state = stack.enter_context(State(home))
         catalog = Catalog(state)
-        yield Work(
+        yield Session(
             config=config,
             state=state,
             catalog=catalog,
@@ -146,9 +146,9 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """What the home says of itself, with the names of so many held families; NoGeneration if nothing was built yet."""
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.session import rebuild_due
     from chunksink.rebuild.state import State
     from chunksink.rebuild.status import status
-    from chunksink.rebuild.work import rebuild_due
     from chunksink.sinks.registry import require_sink
 
     root = BusRoot(config.chunks_path)

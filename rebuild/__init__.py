@@ -5,5 +5,5 @@
 | the diff of both | `plan`; what stops it or holds it back: `removals`; what it costs: `forecast` |
 | carrying it out | `targets`, `embedder`, `executor`, and `convergence`, the loop around them |
 | what readers see | `state` (generations), `flip`, `locks`, `orphans` (builds that no record names) |
-| runs | `work`, `sync`, `rebuild`, `verify`, `forget`, and what they tell: `report`, `status`, `explain` |
+| runs | `session`, `sync`, `rebuild`, `verify`, `forget`, and what they tell: `report`, `status`, `explain` |
 """

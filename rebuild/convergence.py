@@ -15,8 +15,8 @@ from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.plan import FamilyCounts, Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.targets import Target
-from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
@@ -85,8 +85,10 @@ class RunOutcome:
 class Convergence:
     """Brings some builds to what the catalog says."""
 
-    def __init__(self, work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock = nullcontext):
-        self._work = work
+    def __init__(
+        self, session: Session, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock = nullcontext
+    ):
+        self._session = session
         self._targets = targets
         self._embedder = embedder
         self._lock = lock
@@ -104,11 +106,11 @@ class Convergence:
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
         """Also for builds that are not there, and so `empty`."""
-        db, builds = self._work.state.db, [target.build_id for target in self._going()]
+        db, builds = self._session.state.db, [target.build_id for target in self._going()]
         for page in unhashed(db, builds):
-            self._work.records.project(page)
+            self._session.records.project(page)
         with self._lock():
-            return Plan(db, [*builds, *empty], removals=self._work.catalog.is_whole(), empty=empty)
+            return Plan(db, [*builds, *empty], removals=self._session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
         """Carries out the plan; then the engines are asked whether they hold as much as they confirmed.
@@ -121,8 +123,8 @@ class Convergence:
                 self._note(plan, noted)
                 return
             self._stamp(plan)
-            executor = Executor(self._work.state, self._work.records, self._going(), self._embedder, self._lock)
-            with self._work.stage("index", plan.chunks_to_write(), "chunks") as bar:
+            executor = Executor(self._session.state, self._session.records, self._going(), self._embedder, self._lock)
+            with self._session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
                 except PartitionChanged:  # what was done until then is done
@@ -133,7 +135,7 @@ class Convergence:
                     self.outcome.done.failed |= executor.done.failed
             # Not where the run was broken off: what happens here would take the place of why.
             with self._lock():
-                self._work.state.note_pace(executor.done.pace)
+                self._session.state.note_pace(executor.done.pace)
                 self._note(plan, noted)
             self._stamp(plan)
             before = len(self.outcome.scanned)
@@ -149,18 +151,18 @@ class Convergence:
         return [target for target in self._targets if target.sink not in self.outcome.done.failed]
 
     def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
-        receipts = Receipts(self._work.state.db, target.build_id)
-        signed = target.build.marker() in {self._work.marker(target.build_id, stamp) for stamp in receipts.stamps()}
+        receipts = Receipts(self._session.state.db, target.build_id)
+        signed = target.build.marker() in {self._session.marker(target.build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
             if signed and self._is_as_confirmed(target, receipts):
                 return
             self.outcome.drifted.append(target.sink)
         self.outcome.scanned.append(target.sink)
-        found = Scan(self._work.state.db, target.build, target.build_id, self._work.records)
-        with self._work.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
+        found = Scan(self._session.state.db, target.build, target.build_id, self._session.records)
+        with self._session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             found.run(
                 bar.advance,
-                removals=self._work.catalog.is_whole(),
+                removals=self._session.catalog.is_whole(),
                 cached=self._embedder.expected if deep and target.holds_vectors else None,
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
@@ -181,14 +183,14 @@ class Convergence:
 
     def _sign(self, target: Target) -> None:
         with self._lock():
-            Receipts(self._work.state.db, target.build_id).renew_stamp(
-                lambda stamp: target.build.sign(self._work.marker(target.build_id, stamp))
+            Receipts(self._session.state.db, target.build_id).renew_stamp(
+                lambda stamp: target.build.sign(self._session.marker(target.build_id, stamp))
             )
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""
         if receipts.has_intents():
-            return not receipts.has_lasting_intents(removals=self._work.catalog.is_whole())
+            return not receipts.has_lasting_intents(removals=self._session.catalog.is_whole())
         return target.build.count() == receipts.documents()
 
     def _note(self, plan: Plan, targets: Sequence[Target]) -> None:

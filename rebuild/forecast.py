@@ -16,9 +16,9 @@ from chunksink.rebuild.index_settings import settings_due
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import open_targets, was_left_unfinished
-from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 _EXAMPLES = 20
@@ -119,54 +119,56 @@ class Forecast:
         }
 
 
-def plan(work: Work, *, adopt: bool = False) -> Forecast:
+def plan(session: Session, *, adopt: bool = False) -> Forecast:
     """What a sync would do and cost, the first one as well; nothing is written but our own records."""
-    with work.lock(WAIT_SECONDS):
-        live = live_generation(work, adopt=adopt)
+    with session.lock(WAIT_SECONDS):
+        live = live_generation(session, adopt=adopt)
         if live is None:
-            embedder = work.embedders.configured(wanted=False)
-            known = work.embedders.configured_fingerprint() if work.wants_vectors else None
+            embedder = session.embedders.configured(wanted=False)
+            known = session.embedders.configured_fingerprint() if session.wants_vectors else None
         else:
-            embedder, known = work.embedders.of_live(live), None
-        lengths = partial(work.embedders.token_lengths, known or embedder.info.fingerprint)
-        due = None if live is None else work.rebuild_due(live)
+            embedder, known = session.embedders.of_live(live), None
+        lengths = partial(session.embedders.token_lengths, known or embedder.info.fingerprint)
+        due = None if live is None else session.rebuild_due(live)
 
         def look() -> Forecast:
-            with planned(work, live, embedder, adopt=adopt) as found:
-                return forecast(work, found, lengths, price=work.config.token_price, rebuild_due=due)
+            with planned(session, live, embedder, adopt=adopt) as found:
+                return forecast(session, found, lengths, price=session.config.token_price, rebuild_due=due)
 
         return again(look)
 
 
 @contextmanager
 def planned(
-    work: Work, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
+    session: Session, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
 ) -> Iterator[Planned]:
     """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
-    work.refresh()
+    session.refresh()
     failed: dict[str, SinkError] = {}
     if live is None:
-        require_ours(work, work.sinks, adopt=adopt)  # a first sync would refuse, too
+        require_ours(session, session.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
-        targets = [] if live is None else stack.enter_context(open_targets(work, live, failed, make=False, adopt=adopt))
-        left_unfinished = {name for name in failed if live and was_left_unfinished(work, live.builds[name])}
-        convergence = Convergence(work, targets, embedder)
+        targets = (
+            [] if live is None else stack.enter_context(open_targets(session, live, failed, make=False, adopt=adopt))
+        )
+        left_unfinished = {name for name in failed if live and was_left_unfinished(session, live.builds[name])}
+        convergence = Convergence(session, targets, embedder)
         convergence.look(sign=False)
         failed |= convergence.outcome.done.failed
         for error in failed.values():
             if not isinstance(error, BuildMissing | BuildBroken):
                 raise error
         known = {} if live is None else live.builds
-        builds = {name: known.get(name, name) for name in work.sinks}
+        builds = {name: known.get(name, name) for name in session.sinks}
         told = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
         empty = {
             name: _why_empty(failed.get(name), is_told=name in told)
-            for name in work.sinks
+            for name in session.sinks
             if name in failed or name not in known
         }
         plan = convergence.plan([builds[name] for name in empty])
         written = [builds[name] for name in known if name in builds and name not in told]
-        settings = {} if live is None else settings_due(work, live, targets)
+        settings = {} if live is None else settings_due(session, live, targets)
         yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
@@ -179,7 +181,9 @@ def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
     return f"its build {how}, and a sync writes all of it again"
 
 
-def require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False) -> None:
+def require_plan(
+    session: Session, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False
+) -> None:
     """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
     if len(given) < _LEAST_DIGITS:
         raise UnknownPlan(
@@ -187,7 +191,7 @@ def require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, given
             "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
             "was written"
         )
-    with planned(work, live, embedder, adopt=adopt) as would:
+    with planned(session, live, embedder, adopt=adopt) as would:
         digest = would.hash or ""
     if not digest.startswith(given):
         raise OtherPlan(
@@ -197,7 +201,7 @@ def require_plan(work: Work, live: Generation, embedder: DocumentEmbedder, given
 
 
 def forecast(
-    work: Work,
+    session: Session,
     planned: Planned,
     lengths: Lengths,
     *,
@@ -206,8 +210,8 @@ def forecast(
 ) -> Forecast:
     """`price` is for a million tokens."""
     plan, builds = planned.plan, planned.builds
-    cached, missing = _vectors(work, plan, _with_vectors(work, builds), lengths)
-    pace = work.state.pace()
+    cached, missing = _vectors(session, plan, _with_vectors(session, builds), lengths)
+    pace = session.state.pace()
     embedding = _seconds(missing.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
         name: PlannedSink(
@@ -223,8 +227,8 @@ def forecast(
     return Forecast(
         hash=planned.hash,
         families=plan.counts(),
-        superseded=work.catalog.counts().superseded,
-        held=sum(held_by_reason(work.state.db, list(builds.values())).values()),
+        superseded=session.catalog.counts().superseded,
+        held=sum(held_by_reason(session.state.db, list(builds.values())).values()),
         chunks=plan.chunks_to_write(),
         deleted=max(map(plan.leaving, builds.values()), default=0),
         cached=cached,
@@ -233,37 +237,37 @@ def forecast(
         seconds=max(known) if len(known) == len(parts) else None,
         cost=None if price is None else missing.tokens / 1_000_000 * price,
         sinks=sinks,
-        added=tuple(each.label for each in work.records.project(plan.examples("write", False, _EXAMPLES))),
+        added=tuple(each.label for each in session.records.project(plan.examples("write", False, _EXAMPLES))),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=rebuild_due,
         settings=planned.settings,
-        brake=_brake(work, planned),
+        brake=_brake(session, planned),
     )
 
 
-def _brake(work: Work, planned: Planned) -> Removal | None:
+def _brake(session: Session, planned: Planned) -> Removal | None:
     """Of a first index nothing is told: what a home that lost its records has, its engines would have to be asked."""
-    live = work.state.live_or_none()
+    live = session.state.live_or_none()
     if live is None:
         return None
-    if work.catalog.is_whole() and planned.empty:
+    if session.catalog.is_whole() and planned.empty:
         # What is new or gone is made first, and before that it is asked about all that is live.
-        return large_removal(work.state.db, list(live.builds.values()))
+        return large_removal(session.state.db, list(live.builds.values()))
     if planned.plan.removed() < LEAST_REMOVALS:
         return None
     builds = [build for name, build in planned.builds.items() if name not in planned.empty]
-    return large_removal(work.state.db, builds)
+    return large_removal(session.state.db, builds)
 
 
-def _with_vectors(work: Work, builds: Mapping[str, str]) -> list[str]:
+def _with_vectors(session: Session, builds: Mapping[str, str]) -> list[str]:
     """Those of the builds that are sent vectors: of a sink that wants them, but a live build without stays without."""
-    live = work.state.live_or_none()
+    live = session.state.live_or_none()
     without = live.builds if live is not None and not live.holds_vectors else {}
-    return [build for name, build in builds.items() if work.sinks[name].wants_vectors and name not in without]
+    return [build for name, build in builds.items() if session.sinks[name].wants_vectors and name not in without]
 
 
-def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, TextTotals]:
+def _vectors(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, TextTotals]:
     """Of what these builds are sent: how many chunks will find their vector in the cache, and the texts that have none;
     a text that several chunks have is computed for the first of them."""
     cached = missing = size = 0
@@ -275,7 +279,7 @@ def _vectors(work: Work, plan: Plan, builds: Sequence[str], lengths: Lengths) ->
         missing += len(unknown)
         size += sum(length for _, length in unknown)
         sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
-    return cached, about_texts(work, missing, size, sample)
+    return cached, about_texts(session, missing, size, sample)
 
 
 def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | None:
@@ -288,12 +292,12 @@ def about_tokens(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def about_texts(work: Work, number: int, size: int, sample: Sequence[tuple[str, int]]) -> TextTotals:
+def about_texts(session: Session, number: int, size: int, sample: Sequence[tuple[str, int]]) -> TextTotals:
     """So many texts, whose lines have so many bytes: much of a line says where its text is from.
 
     `sample` are hashes of some of them, and the lengths of their lines.
     """
-    texts = work.records.texts(work.catalog.places_of_texts([text_hash for text_hash, _ in sample]))
+    texts = session.records.texts(session.catalog.places_of_texts([text_hash for text_hash, _ in sample]))
     read = [(about_tokens(text), len(text.encode("utf-8", "surrogatepass"))) for text in texts]
     share = size / max(1, sum(length for _, length in sample))
     return TextTotals(

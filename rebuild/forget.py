@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.redaction import blank
 from chunksink.rebuild.run_records import FOLDER
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.source_lookup import find_sources
-from chunksink.rebuild.work import Work
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -50,7 +50,7 @@ class Forgotten:
 
 
 def forget(
-    work: Work, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
+    session: Session, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
 ) -> Forgotten:
     """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it or a search shows
     it; of `tenant`, or of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
@@ -58,24 +58,24 @@ def forget(
     The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
     """
     with ExitStack() as stack:
-        builds, not_asked = _open_builds(work, stack)
-        name, sources = find_sources(work, name, builds.values(), tenant, every=every)
+        builds, not_asked = _open_builds(session, stack)
+        name, sources = find_sources(session, name, builds.values(), tenant, every=every)
         families = {source.family for source in sources}
-        ids, texts = _known(work, _IDS, families), _known(work, _TEXTS, families)
+        ids, texts = _known(session, _IDS, families), _known(session, _TEXTS, families)
         documents = {}
         for build_id, build in builds.items():
             found = [stored for stored in build.scan() if stored.parent_id in families]
             ids |= {stored.id for stored in found}
             texts |= {stored.text_hash for stored in found if stored.text_hash}
             documents[build_id] = len(found)
-        vectors = drop_vectors(sorted(texts - _texts_of_others(work, families, texts)))
+        vectors = drop_vectors(sorted(texts - _texts_of_others(session, families, texts)))
         for build in builds.values():
             build.delete(sorted(families))
             build.flush()
             if (scrubbed := capability(build, SupportsScrub)) is not None:
                 scrubbed.scrub()
-    lines = blank(work.state.home / FOLDER, ids | families | {name})
-    still_in = _erase_records(work, families)
+    lines = blank(session.state.home / FOLDER, ids | families | {name})
+    still_in = _erase_records(session, families)
     return Forgotten(
         families=tuple(sorted(families)),
         documents=documents,
@@ -83,32 +83,32 @@ def forget(
         vectors=vectors,
         run_records=lines,
         still_in=still_in,
-        left_behind=dict(work.left_behind()),
+        left_behind=dict(session.left_behind()),
         not_asked=not_asked,
     )
 
 
-def _open_builds(work: Work, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
+def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
     """Every build of this home: live, previous, unfinished, and those that its records have lost.
 
     Also the sinks that are not configured any more and could not be asked, with the reason.
     """
-    recorded = work.state.db.execute("select distinct sink, id from build order by id").fetchall()
+    recorded = session.state.db.execute("select distinct sink, id from build order by id").fetchall()
     found: dict[str, Build] = {}
     not_asked: dict[str, str] = {}
-    for name in dict.fromkeys([*work.sinks, *(sink for sink, _ in recorded)]):
+    for name in dict.fromkeys([*session.sinks, *(sink for sink, _ in recorded)]):
         ours = [build_id for owner, build_id in recorded if owner == name]
         try:
-            found |= _open_builds_of(work, name, ours, stack)
+            found |= _open_builds_of(session, name, ours, stack)
         except SinkError as error:
-            if name in work.sinks:
+            if name in session.sinks:
                 raise
             not_asked[name] = str(error)
     return found, not_asked
 
 
-def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack) -> dict[str, Build]:
-    sink = work.sink(name)
+def _open_builds_of(session: Session, name: str, ours: Sequence[str], stack: ExitStack) -> dict[str, Build]:
+    sink = session.sink(name)
     found: dict[str, Build] = {}
     for build_id in dict.fromkeys([*ours, *sink.builds()]):
         try:
@@ -120,34 +120,34 @@ def _open_builds_of(work: Work, name: str, ours: Sequence[str], stack: ExitStack
             if build_id in ours:
                 raise
             continue
-        if build_id in ours or work.owns(build.marker()):
+        if build_id in ours or session.owns(build.marker()):
             found[build_id] = stack.enter_context(closing(build))
         else:
             build.close()
     return found
 
 
-def _known(work: Work, selects: Iterable[str], families: Iterable[str]) -> set[str]:
+def _known(session: Session, selects: Iterable[str], families: Iterable[str]) -> set[str]:
     """What the catalog has of these families, in whatever version, also former ones."""
-    rows = (work.state.db.execute(select, [family]) for select in selects for family in families)
+    rows = (session.state.db.execute(select, [family]) for select in selects for family in families)
     return {value for of_family in rows for (value,) in of_family}
 
 
-def _texts_of_others(work: Work, families: set[str], texts: set[str]) -> set[str]:
+def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
     """Those of these texts that another source says as well: their vectors stay."""
     others: set[str] = set()
     wanted = list(texts)
     for start in range(0, len(wanted), _PAGE):
         some = wanted[start : start + _PAGE]
         marks = ", ".join("?" * len(some))
-        rows = work.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks})", some)
+        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks})", some)
         others |= {text_hash for text_hash, family in rows if family not in families}
     return others
 
 
-def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
+def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]:
     """From `state.db`, all but what the bus says now; the partitions in which it still stands."""
-    db = work.state.db
+    db = session.state.db
     partitions: set[str] = set()
     with write_transaction(db):
         for table in ("compared", "moved"):  # or what is erased here would be noted as moved
@@ -167,6 +167,6 @@ def _erase_records(work: Work, families: Iterable[str]) -> tuple[str, ...]:
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])
-    work.catalog.decide()
+    session.catalog.decide()
     rewrite(db)  # or freed pages would still say it
-    return tuple(sorted(partitions.difference(work.catalog.missing_partitions())))
+    return tuple(sorted(partitions.difference(session.catalog.missing_partitions())))

@@ -6,26 +6,26 @@ from contextlib import nullcontext
 from chunksink.rebuild.convergence import Convergence, RunOutcome
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.executor import Lock
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target
-from chunksink.rebuild.work import Work
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 
-def settings_due(work: Work, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
+def settings_due(session: Session, live: Generation, targets: Sequence[Target]) -> dict[str, list[str]]:
     """By sink, index settings that are not as configured: a sync would set them."""
     due: dict[str, list[str]] = {}
     for target in targets:
-        settings = capability(work.sinks[target.sink], SupportsSettings)
+        settings = capability(session.sinks[target.sink], SupportsSettings)
         if settings is not None and (names := settings.settings_due(target.build_id, **_vectors(live, target))):
             due[target.sink] = names
     return due
 
 
 def update_settings(
-    work: Work,
+    session: Session,
     generation: Generation,
     targets: Sequence[Target],
     embedder: DocumentEmbedder,
@@ -34,7 +34,7 @@ def update_settings(
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
     for target in targets:
-        settings = capability(work.sinks[target.sink], SupportsSettings)
+        settings = capability(session.sinks[target.sink], SupportsSettings)
         if settings is None or target.sink in outcome.done.failed:
             continue
         try:
@@ -42,16 +42,16 @@ def update_settings(
                 outcome.settings[target.sink] = changed
         except SinkError as error:
             outcome.done.failed[target.sink] = error
-    return _look_at_vectors(work, targets, embedder, outcome, lock)
+    return _look_at_vectors(session, targets, embedder, outcome, lock)
 
 
 def _look_at_vectors(
-    work: Work, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: RunOutcome, lock: Lock
+    session: Session, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: RunOutcome, lock: Lock
 ) -> bool:
     """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
     again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
     if again:
-        convergence = Convergence(work, again, embedder, lock)
+        convergence = Convergence(session, again, embedder, lock)
         convergence.look(scan=True, deep=True)
         outcome.done.failed |= convergence.outcome.done.failed
         outcome.scanned += [sink for sink in convergence.outcome.scanned if sink not in outcome.scanned]

@@ -10,8 +10,8 @@ from typing import Any
 
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.embedder import DocumentEmbedder
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.work import Work
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.errors import SinkError
@@ -33,16 +33,16 @@ class ModelChange:
     """None where the live build or its vectors cannot be asked any more."""
 
 
-def model_change(work: Work, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
+def model_change(session: Session, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
     """None where both generations have the same model, or one of them has none."""
     if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
     for name in new.builds:
-        sink = work.sinks.get(name)
+        sink = session.sinks.get(name)
         readable = capability(sink, SupportsReader)
         if name not in live.builds or sink is None or not sink.wants_vectors or readable is None:
             continue
-        shares = _shares(work, readable, live, new, name, embedder)
+        shares = _shares(session, readable, live, new, name, embedder)
         if shares is not None:
             overlap = sum(shares) / len(shares) if shares else None
             return ModelChange(*_names(live.model, new.model), len(shares), overlap)
@@ -62,10 +62,10 @@ def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
 
 
 def _shares(
-    work: Work, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
+    session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float] | None:
     """For each chunk of the sample; None where this sink cannot be asked."""
-    texts = work.catalog.some_texts(_SAMPLE)
+    texts = session.catalog.some_texts(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:
         with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:

@@ -9,65 +9,68 @@ from contextlib import closing, suppress
 from chunksink.rebuild.families import label_of
 from chunksink.rebuild.flip import NotRemoved
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.work import Work
+from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError, WrongShape
 
 
-def orphans(work: Work, sink: Sink) -> list[str]:
+def orphans(session: Session, sink: Sink) -> list[str]:
     """Builds that are ours and that no record names any more: the records were lost."""
-    known = {build for generation in work.state.generations() for build in generation.builds.values()}
-    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(work, sink, build_id)]
+    known = {build for generation in session.state.generations() for build in generation.builds.values()}
+    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(session, sink, build_id)]
 
 
-def drop_orphans(work: Work) -> list[NotRemoved]:
+def drop_orphans(session: Session) -> list[NotRemoved]:
     """Nor is this anything to stop for: the flip has been made."""
     left: list[NotRemoved] = []
-    for sink in work.sinks.values():
+    for sink in session.sinks.values():
         found: list[str] = []
         with suppress(SinkError):  # a later rebuild looks again
-            found = orphans(work, sink)
+            found = orphans(session, sink)
         for build_id in found:
             try:
                 sink.drop(build_id)
             except SinkError as error:
                 left.append(NotRemoved(sink.name, build_id, str(error)))
             else:
-                Receipts(work.state.db, build_id).forget_all()
+                Receipts(session.state.db, build_id).forget_all()
     return left
 
 
-def _is_ours(work: Work, sink: Sink, build_id: str) -> bool:
+def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
     try:
         with closing(sink.open(build_id)) as build:
-            return work.owns(build.marker())
+            return session.owns(build.marker())
     except (BuildMissing, BuildBroken, WrongShape):
         return False
 
 
-def recall(work: Work, beside: Iterable[str] = ()) -> list[str]:
+def recall(session: Session, beside: Iterable[str] = ()) -> list[str]:
     """The builds that readers may have had, one of each sink, with receipts that say which families they hold; also of
     sinks `beside` those that the run writes, as far as they answer.
 
     Where a sink does not say which one it shows, that is the one that holds the most.
     """
     recalled = []
-    for name in dict.fromkeys([*work.sinks, *beside]):
-        excused = BuildBroken if name in work.sinks else SinkError  # nobody can tell what readers had there
+    for name in dict.fromkeys([*session.sinks, *beside]):
+        excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
         with suppress(excused):
-            sink = work.sink(name)
-            build_id = _most_likely(work, sink)
+            sink = session.sink(name)
+            build_id = _most_likely(session, sink)
             if build_id is None:
                 continue
-            with closing(sink.open(build_id)) as build, work.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
-                Receipts(work.state.db, build_id).recall(_found(build), bar.advance)
+            with (
+                closing(sink.open(build_id)) as build,
+                session.stage(f"scan {sink.name}", build.count(), "chunks") as bar,
+            ):
+                Receipts(session.state.db, build_id).recall(_found(build), bar.advance)
             recalled.append(build_id)
     return recalled
 
 
-def _most_likely(work: Work, sink: Sink) -> str | None:
-    counts = {build_id: _count(sink, build_id) for build_id in orphans(work, sink)}
+def _most_likely(session: Session, sink: Sink) -> str | None:
+    counts = {build_id: _count(sink, build_id) for build_id in orphans(session, sink)}
     shown = _shown(sink)
     if shown in counts:
         return shown

@@ -26,9 +26,9 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals, count_gone
 from chunksink.rebuild.report import RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Target, open_targets
-from chunksink.rebuild.work import Work
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 from chunksink.sinks.errors import SinkError
 
@@ -64,40 +64,42 @@ class Rebuilt:
     model_change: ModelChange | None
 
 
-def _prepare(work: Work) -> None:
+def _prepare(session: Session) -> None:
     """Start what new builds need for much writing while chunks are read and the model is loaded."""
-    if work.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
+    if session.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
         return
-    for sink in work.sinks.values():
+    for sink in session.sinks.values():
         if (preparing := capability(sink, SupportsPrepare)) is not None:
             preparing.prepare()
 
 
-def rebuild(work: Work, options: RebuildOptions = RebuildOptions()) -> RunReport:
+def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> RunReport:
     """Read all chunks again, build a new generation of the sinks of this run, and show it to readers.
 
     The chunks are read before the model is loaded, which takes seconds.
     """
-    with work.lock(WAIT_SECONDS):
-        _prepare(work)
-        work.refresh(reread=True)
-    live = work.state.live_or_none()
+    with session.lock(WAIT_SECONDS):
+        _prepare(session)
+        session.refresh(reread=True)
+    live = session.state.live_or_none()
     if live is not None or not options.held_are_left_out:
-        work.catalog.require_valid()
-    embedder = work.embedders.configured(live, wanted=work.wants_vectors)
-    made = Rebuild(work, embedder, options).run()
-    return conclude(work, made.generation, made.outcome, embedder, model_change=made.model_change, repeated=True)
+        session.catalog.require_valid()
+    embedder = session.embedders.configured(live, wanted=session.wants_vectors)
+    made = Rebuild(session, embedder, options).run()
+    return conclude(session, made.generation, made.outcome, embedder, model_change=made.model_change, repeated=True)
 
 
 class Rebuild:
     """One rebuild of some sinks of a home."""
 
-    def __init__(self, work: Work, embedder: DocumentEmbedder, options: RebuildOptions = RebuildOptions()) -> None:
-        self._work = work
-        self._state = work.state
+    def __init__(
+        self, session: Session, embedder: DocumentEmbedder, options: RebuildOptions = RebuildOptions()
+    ) -> None:
+        self._session = session
+        self._state = session.state
         self._embedder = embedder
         self._options = options
-        self._lock = work.lock
+        self._lock = session.lock
         self._lost: list[str] = []
         self._not_removed: dict[str, NotRemoved] = {}
         self._left_behind = 0
@@ -107,11 +109,11 @@ class Rebuild:
 
         Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
         """
-        with self._work.rebuild_lock():
+        with self._session.rebuild_lock():
             with self._lock(WAIT_SECONDS):
-                end_begun_flip(self._work, adopt=self._options.adopt)
+                end_begun_flip(self._session, adopt=self._options.adopt)
                 # Before hours of work, and before anything is noted of what is there.
-                require_ours(self._work, self._work.sinks, adopt=self._options.adopt, sign=True)
+                require_ours(self._session, self._session.sinks, adopt=self._options.adopt, sign=True)
                 self._look_at_live()
                 self._refresh()
                 generation = self._begin()
@@ -122,7 +124,7 @@ class Rebuild:
             outcome.left_behind = self._left_behind
             with self._lock():
                 self._remove_surplus()
-                self._not_removed |= {left.build: left for left in drop_orphans(self._work)}
+                self._not_removed |= {left.build: left for left in drop_orphans(self._session)}
         outcome.not_removed = tuple(self._not_removed.values())
         return Rebuilt(generation, outcome, change)
 
@@ -133,16 +135,16 @@ class Rebuild:
         """
         live = self._state.live_or_none()
         if live is None:
-            self._lost = recall(self._work, sorted(self._options.keep))
+            self._lost = recall(self._session, sorted(self._options.keep))
         else:
-            with open_targets(self._work, live, {}, make=False, adopt=True) as targets:
-                Convergence(self._work, targets, self._embedder).look(sign=False)
+            with open_targets(self._session, live, {}, make=False, adopt=True) as targets:
+                Convergence(self._session, targets, self._embedder).look(sign=False)
 
     def _refresh(self) -> None:
-        self._work.refresh()
+        self._session.refresh()
         live = self._state.live_or_none()
         if live is not None or not self._options.held_are_left_out:
-            self._work.catalog.require_valid()
+            self._session.catalog.require_valid()
         builds = self._lost if live is None else list(live.builds.values())
         brake(self._state.db, builds, self._options.allow_deletions)
         self._left_behind = count_gone(self._state.db, builds) if live is None else 0
@@ -162,7 +164,7 @@ class Rebuild:
             encoder=encoder,
             model=model,
             # Short and plain: engines have their own rules for names.
-            builds={name: f"{name}-{run.lower()}" for name in self._work.sinks} | shared,
+            builds={name: f"{name}-{run.lower()}" for name in self._session.sinks} | shared,
         )
         self._state.add_generation(generation)
         return generation
@@ -174,7 +176,7 @@ class Rebuild:
         theirs = {name: build for name, build in found.builds.items() if self._state.is_shared(build, found)}
         return (
             theirs == shared
-            and found.builds.keys() - theirs.keys() == self._work.sinks.keys()
+            and found.builds.keys() - theirs.keys() == self._session.sinks.keys()
             and (found.encoder, found.model_fingerprint) == (encoder, model.fingerprint)
         )
 
@@ -184,15 +186,15 @@ class Rebuild:
         if live is None:
             return {}
         return {
-            name: build for name, build in live.builds.items() if name in self._options.keep - set(self._work.sinks)
+            name: build for name, build in live.builds.items() if name in self._options.keep - set(self._session.sinks)
         }
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """What the vectors of all builds together are made with; OtherModel where these would be two."""
         live = self._state.live_or_none()
-        kept = [name for name in shared if self._work.sink(name).wants_vectors]
+        kept = [name for name in shared if self._session.sink(name).wants_vectors]
         known = live if live is not None and live.holds_vectors and kept else None
-        if not self._work.wants_vectors:
+        if not self._session.wants_vectors:
             return (self._embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
         if known is not None and known.model_fingerprint != self._embedder.info.fingerprint:
             raise OtherModel(
@@ -207,13 +209,13 @@ class Rebuild:
         with ExitStack() as stack:
             with self._lock():
                 targets = stack.enter_context(
-                    open_targets(self._work, generation, failed, adopt=self._options.adopt, heal=True)
+                    open_targets(self._session, generation, failed, adopt=self._options.adopt, heal=True)
                 )
-            convergence = Convergence(self._work, targets, self._embedder, self._lock)
+            convergence = Convergence(self._session, targets, self._embedder, self._lock)
             convergence.outcome.done.failed |= failed
             convergence.look()
             # What an earlier run began may have been made with other settings.
-            update_settings(self._work, generation, targets, self._embedder, convergence.outcome, self._lock)
+            update_settings(self._session, generation, targets, self._embedder, convergence.outcome, self._lock)
             verified = False
             for left in reversed(range(_ROUNDS)):
                 with self._lock():
@@ -224,7 +226,7 @@ class Rebuild:
                     if verified:
                         self._brake_refusals(targets)
                         change = self._model_change(generation)
-                        flip(self._work, generation, adopt=self._options.adopt)
+                        flip(self._session, generation, adopt=self._options.adopt)
                         return convergence.outcome, change
                 if left:
                     verified = self._round(convergence, targets)
@@ -244,11 +246,11 @@ class Rebuild:
         """What cannot be removed now is asked for once; a later run tries again."""
         for generation in self._state.surplus_generations(keep=keep):
             if not self._not_removed.keys() & set(generation.builds.values()):
-                self._not_removed |= {left.build: left for left in drop(self._work, generation)}
+                self._not_removed |= {left.build: left for left in drop(self._session, generation)}
 
     def _model_change(self, generation: Generation) -> ModelChange | None:
         live = self._state.live_or_none()
-        return None if live is None else model_change(self._work, live, generation, self._embedder)
+        return None if live is None else model_change(self._session, live, generation, self._embedder)
 
     def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
         """Carries out what is planned, and verifies. False where the bus has moved meanwhile."""
@@ -263,12 +265,12 @@ class Rebuild:
 
     def _verify(self, targets: Sequence[Target]) -> None:
         """All at once: one engine reads while what another one has read is compared."""
-        removals = self._work.catalog.is_whole()
+        removals = self._session.catalog.is_whole()
         with ExitStack() as bars, ThreadPoolExecutor(len(targets), thread_name_prefix="verify") as threads:
             looks = []
             for target in targets:
                 documents = Receipts(self._state.db, target.build_id).documents()
-                bar = bars.enter_context(self._work.stage(f"verify {target.sink}", documents, "chunks"))
+                bar = bars.enter_context(self._session.stage(f"verify {target.sink}", documents, "chunks"))
                 looks.append(threads.submit(self._look_over, target, bar.advance, removals))
             for look in looks:
                 look.result()
@@ -277,7 +279,7 @@ class Rebuild:
         """In a thread of its own, with its own connection."""
         cached = self._embedder.expected if self._options.deep and target.holds_vectors else None
         with State(self._state.home) as state:
-            scan = Scan(state.db, target.build, target.build_id, self._work.records.beside(state))
+            scan = Scan(state.db, target.build, target.build_id, self._session.records.beside(state))
             scan.run(on_chunks, removals=removals, cached=cached)
             if scan.is_clean():
                 return

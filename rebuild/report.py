@@ -15,8 +15,8 @@ from chunksink.rebuild.model_change import ModelChange
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.removals import held_by_reason
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation
-from chunksink.rebuild.work import Work
 from chunksink.sinks.errors import SinkError
 
 _EXAMPLES = 20
@@ -116,7 +116,7 @@ class RunReport:
 
 
 def conclude(
-    work: Work,
+    session: Session,
     generation: Generation,
     outcome: RunOutcome,
     embedder: DocumentEmbedder,
@@ -129,26 +129,26 @@ def conclude(
 
     `repeated` counts texts that several sources share, which takes time.
     """
-    catalog = work.catalog
+    catalog = session.catalog
     builds = generation.builds
     # Only what this run writes: of others it knows nothing.
     sinks = {
-        name: _sink_report(work, name, build, outcome)
+        name: _sink_report(session, name, build, outcome)
         for name, build in builds.items()
-        if name in work.sinks or name in outcome.done.failed
+        if name in session.sinks or name in outcome.done.failed
     }
-    reasons = {**work.unreachable, **outcome.unbuilt}
+    reasons = {**session.unreachable, **outcome.unbuilt}
     sinks |= {
         name: SinkReport(error=error)
         for name, error in reasons.items()
         if name not in builds and not isinstance(error, InvalidBus)  # what is held is reported anyway
     }
     report = RunReport(
-        run_id=work.log.run_id,
+        run_id=session.log.run_id,
         generation=generation.id,
         families=outcome.families,
         total=catalog.counts(),
-        held=held_by_reason(work.state.db, [build for name, build in builds.items() if name in work.sinks]),
+        held=held_by_reason(session.state.db, [build for name, build in builds.items() if name in session.sinks]),
         left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
@@ -159,18 +159,18 @@ def conclude(
         sinks=sinks,
         model_change=model_change,
         rebuild_due=rebuild_due,
-        unconfigured=tuple(name for name in builds if name not in work.config.sinks),
+        unconfigured=tuple(name for name in builds if name not in session.config.sinks),
         not_removed=outcome.not_removed,
-        seconds=monotonic() - work.started,
+        seconds=monotonic() - session.started,
     )
     facts = report.as_json()
     del facts["run_id"], facts["status"]
-    work.log.finish(report.status, **facts)
+    session.log.finish(report.status, **facts)
     return report
 
 
-def _sink_report(work: Work, name: str, build_id: str, outcome: RunOutcome) -> SinkReport:
-    receipts = Receipts(work.state.db, build_id)
+def _sink_report(session: Session, name: str, build_id: str, outcome: RunOutcome) -> SinkReport:
+    receipts = Receipts(session.state.db, build_id)
     return SinkReport(
         families=outcome.by_sink.get(name, FamilyCounts()),
         written=outcome.done.written.get(name, 0),

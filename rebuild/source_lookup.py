@@ -10,7 +10,7 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.redaction import is_named
 from chunksink.rebuild.run_records import FOLDER
-from chunksink.rebuild.work import Work
+from chunksink.rebuild.session import Session
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
 from chunksink.sinks.values import HALF
@@ -47,7 +47,7 @@ class NamedSource:
 
 
 def find_sources(
-    work: Work, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
+    session: Session, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
     """The name that means something, and what; nothing where only records of runs name it.
 
@@ -55,10 +55,10 @@ def find_sources(
     """
     # No source has an empty name, or one with half a character in it.
     for name in names_of(given) if given and not HALF.search(given) else ():
-        sources = sources_named(work.state.db, name, builds, tenant)
+        sources = sources_named(session.state.db, name, builds, tenant)
         if len(sources) > 1 and not every:
             raise _several(name, sources)
-        if sources or (name not in work.catalog.known_partitions() and is_named(work.state.home / FOLDER, name)):
+        if sources or (name not in session.catalog.known_partitions() and is_named(session.state.home / FOLDER, name)):
             return name, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(

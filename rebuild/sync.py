@@ -19,9 +19,9 @@ from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.removals import LEAST_REMOVALS, brake
 from chunksink.rebuild.report import RunReport, conclude
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, open_targets
-from chunksink.rebuild.work import Work
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
@@ -46,73 +46,73 @@ class SyncOptions:
     """Refuse the whole bus for one invalid partition."""
 
 
-def sync(work: Work, options: SyncOptions = SyncOptions()) -> RunReport:
+def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
     """Sync the live builds. Builds what has no build yet, unless a plan is named: that is a plan for live builds."""
     earlier = RunOutcome()
     while True:
-        with work.lock(WAIT_SECONDS):
-            live = live_generation(work, adopt=options.adopt)
+        with session.lock(WAIT_SECONDS):
+            live = live_generation(session, adopt=options.adopt)
             if options.only_plan is not None:
-                return _sync_and_report(work, live or work.state.live(), options, earlier)
-            if live is not None and options.rebuild and work.rebuild_due(live):
+                return _sync_and_report(session, live or session.state.live(), options, earlier)
+            if live is not None and options.rebuild and session.rebuild_due(live):
                 live = None
-            unbuilt = None if live is None else _sink_without_build(work, live, earlier)
+            unbuilt = None if live is None else _sink_without_build(session, live, earlier)
             if live is not None and unbuilt is None:
-                return _sync_and_report(work, live, options, earlier)
+                return _sync_and_report(session, live, options, earlier)
         if unbuilt is not None:
-            _build_beside(work, unbuilt, options, earlier)
+            _build_beside(session, unbuilt, options, earlier)
             continue
-        work.require_all_reachable()
-        with work.rebuild_lock():
-            with work.lock(WAIT_SECONDS):
-                live = live_generation(work, adopt=options.adopt)
-                built_meanwhile = live is not None and not (options.rebuild and work.rebuild_due(live))
+        session.require_all_reachable()
+        with session.rebuild_lock():
+            with session.lock(WAIT_SECONDS):
+                live = live_generation(session, adopt=options.adopt)
+                built_meanwhile = live is not None and not (options.rebuild and session.rebuild_due(live))
             if not built_meanwhile:
-                return rebuild(work, _options_of_first_build(work, options))
+                return rebuild(session, _options_of_first_build(session, options))
 
 
-def _sync_and_report(work: Work, live: Generation, options: SyncOptions, earlier: RunOutcome) -> RunReport:
+def _sync_and_report(session: Session, live: Generation, options: SyncOptions, earlier: RunOutcome) -> RunReport:
     """The caller has held the writer's lock since it asked for the live generation."""
-    embedder = work.embedders.of_live(live)
-    outcome = sync_live(work, live, embedder, options)
-    outcome.done.failed |= work.unreachable
+    embedder = session.embedders.of_live(live)
+    outcome = sync_live(session, live, embedder, options)
+    outcome.done.failed |= session.unreachable
     outcome.include(earlier)
-    return conclude(work, live, outcome, embedder, rebuild_due=work.rebuild_due(live))
+    return conclude(session, live, outcome, embedder, rebuild_due=session.rebuild_due(live))
 
 
-def _sink_without_build(work: Work, live: Generation, earlier: RunOutcome) -> Sink | None:
+def _sink_without_build(session: Session, live: Generation, earlier: RunOutcome) -> Sink | None:
     """A configured sink that this generation has no build in, and that was not tried in this run."""
-    tried = {*live.builds, *work.unreachable, *earlier.unbuilt}
-    return next((sink for name, sink in work.sinks.items() if name not in tried), None)
+    tried = {*live.builds, *session.unreachable, *earlier.unbuilt}
+    return next((sink for name, sink in session.sinks.items() if name not in tried), None)
 
 
-def _build_beside(work: Work, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
+def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
     """Build this sink beside the live builds; together they become the live generation.
 
     If that is not possible now, the others are synced all the same, and the next sync tries again.
     """
     beside = RebuildOptions(
-        adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(work.config.sinks)
+        adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(session.config.sinks)
     )
     try:
-        with work.rebuild_lock():
-            with work.lock(WAIT_SECONDS):
-                live = live_generation(work, adopt=options.adopt)
+        with session.rebuild_lock():
+            with session.lock(WAIT_SECONDS):
+                live = live_generation(session, adopt=options.adopt)
             if live is None or sink.name in live.builds:  # another run has built it meanwhile
                 return
             first_vectors = sink.wants_vectors and not live.holds_vectors
-            embedder = work.embedders.of_live(live, first_vectors=first_vectors)
-            made = Rebuild(replace(work, sinks={sink.name: sink}), embedder, beside).run()
+            embedder = session.embedders.of_live(live, first_vectors=first_vectors)
+            made = Rebuild(replace(session, sinks={sink.name: sink}), embedder, beside).run()
         made.outcome.built.append(sink.name)
         outcome.include(made.outcome)
     except (SinkError, HomeLocked, InvalidBus, NotVerified) as error:
         outcome.unbuilt[sink.name] = error
-        work.log.write("waiting", sink=sink.name, reason=str(error))
+        session.log.write("waiting", sink=sink.name, reason=str(error))
 
 
-def _options_of_first_build(work: Work, options: SyncOptions) -> RebuildOptions:
+def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOptions:
     """A home that lost its records has builds, and with them something to lose: then everything must be valid."""
-    begins = not any(sink.builds() for sink in work.sinks.values())
+    begins = not any(sink.builds() for sink in session.sinks.values())
     return RebuildOptions(
         adopt=options.adopt,
         allow_deletions=options.allow_deletions,
@@ -121,7 +121,7 @@ def _options_of_first_build(work: Work, options: SyncOptions) -> RebuildOptions:
 
 
 def sync_live(
-    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions = SyncOptions()
+    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions = SyncOptions()
 ) -> RunOutcome:
     """Brings the live builds of the run's sinks up to date.
 
@@ -131,7 +131,7 @@ def sync_live(
     broken_off: list[RunOutcome] = []
     for left in reversed(range(TRIES)):
         try:
-            outcome = _sync(work, live, embedder, options, broken_off)
+            outcome = _sync(session, live, embedder, options, broken_off)
         except PartitionChanged:  # a plan that was named cannot be the one of another try
             if left == 0 or options.only_plan is not None:
                 raise
@@ -140,77 +140,77 @@ def sync_live(
             outcome.follow(broken_off.pop())
         if earlier is not None:
             outcome.include(earlier)
-        if left == 0 or not options.scan or not _drop_broken(work, live, outcome):
+        if left == 0 or not options.scan or not _drop_broken(session, live, outcome):
             return outcome
         earlier = outcome
     raise AssertionError
 
 
-def _drop_broken(work: Work, live: Generation, outcome: RunOutcome) -> bool:
+def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
     """Builds of which it was seen only while they were read or written that they are broken: they are made anew."""
     broken = [name for name, error in outcome.done.failed.items() if isinstance(error, BuildBroken)]
     for name in broken:
-        work.sinks[name].drop(live.builds[name])
+        session.sinks[name].drop(live.builds[name])
     return bool(broken)
 
 
 def _sync(
-    work: Work, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[RunOutcome]
+    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[RunOutcome]
 ) -> RunOutcome:
     """`broken_off` is given what was done where the bus moved under it."""
-    work.refresh()
+    session.refresh()
     if options.strict:
-        work.catalog.require_valid()
+        session.catalog.require_valid()
     if options.only_plan is not None:
-        require_plan(work, live, embedder, options.only_plan, adopt=options.adopt)  # of the bus as it is now
+        require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)  # of the bus as it is now
 
     def stop_large_removals() -> None:
-        if work.catalog.is_whole():
-            builds = [live.builds[name] for name in work.sinks if name in live.builds]
-            brake(work.state.db, builds, options.allow_deletions)
+        if session.catalog.is_whole():
+            builds = [live.builds[name] for name in session.sinks if name in live.builds]
+            brake(session.state.db, builds, options.allow_deletions)
 
     if options.scan:
         stop_large_removals()
     failed: dict[str, SinkError] = {}
     with open_targets(
-        work, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
+        session, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
     ) as targets:
-        convergence = Convergence(work, targets, embedder)
+        convergence = Convergence(session, targets, embedder)
         convergence.outcome.done.failed |= failed
         convergence.outcome.made_again = [target.sink for target in targets if target.made]
         if options.deep and any(target.holds_vectors for target in targets):
-            _fill_cache(work, embedder)
+            _fill_cache(session, embedder)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if plan.removed() >= LEAST_REMOVALS:
-            brake(work.state.db, [target.build_id for target in targets], options.allow_deletions)
-        if update_settings(work, live, targets, embedder, convergence.outcome):
+            brake(session.state.db, [target.build_id for target in targets], options.allow_deletions)
+        if update_settings(session, live, targets, embedder, convergence.outcome):
             plan = convergence.plan()
         try:
             convergence.run(plan)
         except PartitionChanged:
             broken_off.append(convergence.outcome)
             raise
-        _show(work, targets, convergence.outcome, adopt=options.adopt)
+        _show(session, targets, convergence.outcome, adopt=options.adopt)
     return convergence.outcome
 
 
-def _show(work: Work, targets: Sequence[Target], outcome: RunOutcome, *, adopt: bool) -> None:
+def _show(session: Session, targets: Sequence[Target], outcome: RunOutcome, *, adopt: bool) -> None:
     """What other programs find is the live build; a build that was made again shows itself only now."""
     for target in targets:
         if target.sink in outcome.done.failed:
             continue
         try:
-            show(work, target.sink, target.build_id, adopt=adopt)
+            show(session, target.sink, target.build_id, adopt=adopt)
         except SinkError as error:
             outcome.done.failed[target.sink] = error
 
 
-def _fill_cache(work: Work, embedder: DocumentEmbedder) -> None:
+def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
     """Compute the vectors that the cache lacks, of all current texts whose chunks can be read."""
-    with work.stage("embed", None, "texts") as bar:
-        for page in work.catalog.places():
+    with session.stage("embed", None, "texts") as bar:
+        for page in session.catalog.places():
             known = embedder.cached([text_hash for _, _, text_hash in page])
             lost = [place for place in page if place[2] not in known]
-            texts = work.records.texts(lost)
+            texts = session.records.texts(lost)
             embedder.fill(((text_hash, text) for (_, _, text_hash), text in zip(lost, texts, strict=True)), bar.advance)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import require_ours
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.work import Work
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
@@ -27,7 +27,7 @@ class Target:
 
 @contextmanager
 def open_targets(
-    work: Work,
+    session: Session,
     generation: Generation,
     failed: dict[str, SinkError],
     *,
@@ -43,13 +43,13 @@ def open_targets(
     """
     with ExitStack() as stack:
         targets = []
-        for name, sink in work.sinks.items():
+        for name, sink in session.sinks.items():
             if name not in generation.builds:
                 continue
             try:
-                build, made = _open(work, sink, generation, before_making, make=make, heal=heal, adopt=adopt)
+                build, made = _open(session, sink, generation, before_making, make=make, heal=heal, adopt=adopt)
                 stack.callback(build.close)
-                require_our_build(work, sink, build, adopt=adopt)
+                require_our_build(session, sink, build, adopt=adopt)
             except SinkError as error:
                 failed[name] = error
             else:
@@ -59,7 +59,7 @@ def open_targets(
 
 
 def _open(
-    work: Work,
+    session: Session,
     sink: Sink,
     generation: Generation,
     before_making: Callable[[], None],
@@ -70,7 +70,7 @@ def _open(
 ) -> tuple[Build, bool]:
     """The build, and whether it had to be made."""
     build_id = generation.builds[sink.name]
-    receipts = Receipts(work.state.db, build_id)
+    receipts = Receipts(session.state.db, build_id)
     try:
         with ExitStack() as stack:
             build = sink.open(build_id)
@@ -81,34 +81,34 @@ def _open(
         # Its making was broken off: it goes on.
     except BuildMissing:
         if not make:
-            require_ours(work, [sink.name], adopt=adopt)  # why it could not be made again comes first
+            require_ours(session, [sink.name], adopt=adopt)  # why it could not be made again comes first
             raise
     except BuildBroken:
-        if not (heal or (make and was_left_unfinished(work, build_id))):
+        if not (heal or (make and was_left_unfinished(session, build_id))):
             raise
         before_making()
         sink.drop(build_id)
-    require_ours(work, [sink.name], adopt=adopt)  # else another one would be left, and the records of this one lost
+    require_ours(session, [sink.name], adopt=adopt)  # else another one would be left, and the records of this one lost
     before_making()
     receipts.lose_all()
     vectors = sink.wants_vectors and generation.holds_vectors
-    return sink.create(work.marker(build_id), generation.model.dimension if vectors else None), True
+    return sink.create(session.marker(build_id), generation.model.dimension if vectors else None), True
 
 
-def was_left_unfinished(work: Work, build_id: str) -> bool:
+def was_left_unfinished(session: Session, build_id: str) -> bool:
     """Whether a run ended in the middle of its writing: an engine that saves in place may have been broken by that.
 
     Else nobody knows what broke it: people are told, and say when it is made anew.
     """
-    return Receipts(work.state.db, build_id).has_intents()
+    return Receipts(session.state.db, build_id).has_intents()
 
 
-def require_our_build(work: Work, sink: Sink, build: Build, *, adopt: bool) -> None:
+def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
     """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
     marker = build.marker()
-    if marker is not None and not work.owns(marker) and not adopt:
+    if marker is not None and not session.owns(marker) and not adopt:
         raise OtherHome(
             f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
-            f"{work.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
+            f"{session.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
         )
-    require_ours(work, [sink.name], adopt=adopt)
+    require_ours(session, [sink.name], adopt=adopt)

@@ -19,9 +19,9 @@ from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan, Scannable
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import open_targets, require_our_build
-from chunksink.rebuild.work import Work
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
@@ -123,7 +123,7 @@ def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, An
     return {"ok": ok, **told, "error": str(error) if error else None}
 
 
-def verify(work: Work, *, deep: bool = False) -> Verified:
+def verify(session: Session, *, deep: bool = False) -> Verified:
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one.
 
     Nobody waits for the reading. What seems wrong after it may only have been written meanwhile, so it is read once
@@ -131,53 +131,53 @@ def verify(work: Work, *, deep: bool = False) -> Verified:
     """
     found: Verified | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
-        with work.lock(WAIT_SECONDS):
-            _refresh(work)
-            live = stack.enter_context(reading_live(work.state))
-            seen = work.state.version()
-        found = _verified(work, live, deep)
-        if found.ok and work.state.live() == live:
+        with session.lock(WAIT_SECONDS):
+            _refresh(session)
+            live = stack.enter_context(reading_live(session.state))
+            seen = session.state.version()
+        found = _verified(session, live, deep)
+        if found.ok and session.state.live() == live:
             return found
-    with work.lock():
-        if found is not None and work.state.version() == seen:
+    with session.lock():
+        if found is not None and session.state.version() == seen:
             return found
-        return again(partial(_verified_now, work, deep))
+        return again(partial(_verified_now, session, deep))
 
 
-def _verified_now(work: Work, deep: bool) -> Verified:
-    _refresh(work)
-    return _verified(work, work.state.live(), deep)
+def _verified_now(session: Session, deep: bool) -> Verified:
+    _refresh(session)
+    return _verified(session, session.state.live(), deep)
 
 
-def _refresh(work: Work) -> None:
-    end_begun_flip(work)
-    work.state.live()  # where nothing was built yet, the chunks are not read
-    work.refresh()
+def _refresh(session: Session) -> None:
+    end_begun_flip(session)
+    session.state.live()  # where nothing was built yet, the chunks are not read
+    session.refresh()
 
 
-def _verified(work: Work, live: Generation, deep: bool) -> Verified:
+def _verified(session: Session, live: Generation, deep: bool) -> Verified:
     """PartitionChanged where another run has taken in chunks meanwhile."""
-    inputs = _inputs(work)
-    if work.catalog.is_undecided():
-        raise _moved(work)
+    inputs = _inputs(session)
+    if session.catalog.is_undecided():
+        raise _moved(session)
     lost: dict[str, SinkError] = {}
-    failed: dict[str, SinkError | OtherHome] = dict(work.unreachable)
-    cached = work.embedders.of_live(live).expected if deep else None
+    failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
+    cached = session.embedders.of_live(live).expected if deep else None
     found: dict[str, SinkVerified] = {}
-    with open_targets(work, live, lost, make=False, adopt=True) as targets:
+    with open_targets(session, live, lost, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
-        for name in (name for name in work.sinks if name in live.builds):
+        for name in (name for name in session.sinks if name in live.builds):
             try:
                 if name in lost:
                     raise lost[name]
                 target = there[name]
                 vectors = cached if target.holds_vectors else None
-                found[name], damage = _compared(work, live, name, target.build, vectors)
-                due = settings_due(work, live, [target]).get(name, ())
+                found[name], damage = _compared(session, live, name, target.build, vectors)
+                due = settings_due(session, live, [target]).get(name, ())
                 found[name] = replace(found[name], settings=tuple(due))
                 if damage:
                     failed[name] = BuildBroken(damage)
-                require_our_build(work, work.sinks[name], target.build, adopt=False)
+                require_our_build(session, session.sinks[name], target.build, adopt=False)
                 if target.build.marker() is None:
                     failed[name] = BuildBroken(
                         "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
@@ -185,30 +185,30 @@ def _verified(work: Work, live: Generation, deep: bool) -> Verified:
                     )
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
-                found[name], _ = _compared(work, live, name, _Nothing(), None)
+                found[name], _ = _compared(session, live, name, _Nothing(), None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
-    if _inputs(work) != inputs:
-        raise _moved(work)
+    if _inputs(session) != inputs:
+        raise _moved(session)
     return Verified(
         live,
         inputs,
         found,
         failed,
-        unconfigured=tuple(name for name in live.builds if name not in {*work.sinks, *work.unreachable}),
-        unbuilt=tuple(name for name in work.sinks if name not in live.builds),
-        held=sum(held_by_reason(work.state.db, list(live.builds.values())).values()),
-        unread=tuple(work.catalog.unread_partitions()),
+        unconfigured=tuple(name for name in live.builds if name not in {*session.sinks, *session.unreachable}),
+        unbuilt=tuple(name for name in session.sinks if name not in live.builds),
+        held=sum(held_by_reason(session.state.db, list(live.builds.values())).values()),
+        unread=tuple(session.catalog.unread_partitions()),
     )
 
 
-def _moved(work: Work) -> PartitionChanged:
-    return PartitionChanged(f"chunks were taken into {work.state.home} while its engines were compared; run again")
+def _moved(session: Session) -> PartitionChanged:
+    return PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
 
 
-def _inputs(work: Work) -> tuple[InputPartition, ...]:
+def _inputs(session: Session) -> tuple[InputPartition, ...]:
     """The partitions that the catalog goes by, as it knows them."""
-    rows = work.state.db.execute(
+    rows = session.state.db.execute(
         "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"
     )
@@ -224,15 +224,15 @@ class _Nothing:
 
 
 def _compared(
-    work: Work, live: Generation, name: str, build: Scannable, cached: Lookup | None
+    session: Session, live: Generation, name: str, build: Scannable, cached: Lookup | None
 ) -> tuple[SinkVerified, str]:
     """And why the engine does not find what it holds, where that is so."""
     build_id = live.builds[name]
-    receipts = Receipts(work.state.db, build_id)
-    scan = Scan(work.state.db, build, build_id, work.records)
-    with work.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
-        scan.run(bar.advance, removals=work.catalog.is_whole(), cached=cached)
-    holds_vectors = work.sinks[name].wants_vectors and live.holds_vectors
+    receipts = Receipts(session.state.db, build_id)
+    scan = Scan(session.state.db, build, build_id, session.records)
+    with session.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
+        scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached)
+    holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
     held = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkVerified(
         families=held.families,
@@ -242,7 +242,7 @@ def _compared(
         changed=tuple(scan.drift(CHANGED)),
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=held.digest,
-        shown=_is_shown(work, work.sinks[name], build_id),
+        shown=_is_shown(session, session.sinks[name], build_id),
         settings=(),
         unjudged=scan.unjudged,
         held=scan.held_drift(),
@@ -250,7 +250,7 @@ def _compared(
     return verified, scan.damage
 
 
-def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
+def _is_shown(session: Session, sink: Sink, build_id: str) -> bool:
     """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
     public = capability(sink, SupportsPublicName)
     if public is None:
@@ -259,4 +259,4 @@ def _is_shown(work: Work, sink: Sink, build_id: str) -> bool:
         marker = public.shown()
     except Refused:
         return False
-    return marker is not None and (marker.build_id == build_id or not work.owns(marker))
+    return marker is not None and (marker.build_id == build_id or not session.owns(marker))

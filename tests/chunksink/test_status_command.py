@@ -135,8 +135,8 @@ def test_partitions_that_were_not_synced_yet(home: Home, capsys: pytest.CaptureF
 def test_what_was_taken_in_but_not_written(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="gone", at=FEBRUARY)]
     commit(home.root, "p3", source("d.md", "a dog"), at=FEBRUARY, tombstones=tombstones)
-    with home.work() as work:
-        work.refresh()
+    with home.session() as session:
+        session.refresh()
     found = report(home, capsys)
     assert (found["current"], found["bus"]["pending"]) == (False, [])
     assert (found["sinks"]["fts"]["to_write"], found["sinks"]["fts"]["to_remove"]) == (1, 1)

@@ -83,8 +83,8 @@ def test_an_older_version_is_superseded(home: Home, capsys: pytest.CaptureFixtur
 
 def test_what_is_still_in_an_engine_without_counting(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
-    with home.work() as work:
-        work.refresh()
+    with home.session() as session:
+        session.refresh()
     found = why(home, capsys, CAT)
     assert copies(found) == everywhere("present")
     assert {sink["receipt"] for sink in found["sinks"].values()} == {"another version"}

@@ -24,31 +24,31 @@ from tests.rebuild.wrapping import Moment, watching
 
 
 def _rollback(home: Home) -> None:
-    with writing(home.folder), home.work() as work:
-        roll_back(work)
+    with writing(home.folder), home.session() as session:
+        roll_back(session)
 
 
 def _retire(home: Home) -> None:
-    with writing(home.folder), home.work() as work:
-        work.refresh()
-        work.catalog.retire(home.root, "gone")
+    with writing(home.folder), home.session() as session:
+        session.refresh()
+        session.catalog.retire(home.root, "gone")
 
 
 def _retry(home: Home) -> None:
-    with writing(home.folder), home.work() as work:
-        for build in work.state.live().builds.values():
-            Receipts(work.state.db, build).retry_dead_letters()
+    with writing(home.folder), home.session() as session:
+        for build in session.state.live().builds.values():
+            Receipts(session.state.db, build).retry_dead_letters()
 
 
 def _forget(home: Home) -> None:
-    with writing(home.folder), home.work() as work:
-        work.refresh()
-        forget(work, "docs/kept.md", lambda _texts: 0)
+    with writing(home.folder), home.session() as session:
+        session.refresh()
+        forget(session, "docs/kept.md", lambda _texts: 0)
 
 
 def _projection(home: Home) -> None:
-    with writing(home.folder), home.work() as work:
-        work.state.db.execute("update projection set version = 0")
+    with writing(home.folder), home.session() as session:
+        session.state.db.execute("update projection set version = 0")
     home.sync()
 
 
@@ -76,9 +76,9 @@ def _refused(home: Home) -> None:
 
 def _unsigned(home: Home) -> None:
     """Somebody took the markers away."""
-    with home.work() as work:
-        for name, build_id in work.state.live().builds.items():
-            with closing(work.sinks[name].open(build_id)) as build:
+    with home.session() as session:
+        for name, build_id in session.state.live().builds.items():
+            with closing(session.sinks[name].open(build_id)) as build:
                 unsign(build)
     home.sync()
 

@@ -160,9 +160,9 @@ def test_a_name_that_a_build_would_have_is_free_where_the_server_made_it(place: 
     documents = [{"id": "1", "parent_id": "2"}]
     assert place.do("POST", f"/{place.index}-b1/documents", json=documents)["status"] == "failed"
     commit(place.home.root, "p1", CATS)
-    with writing(place.home.folder), place.home.work() as work:
-        sink = work.sinks["meilisearch"]
-        sink.create(work.marker("b1"), 8)
+    with writing(place.home.folder), place.home.session() as session:
+        sink = session.sinks["meilisearch"]
+        sink.create(session.marker("b1"), 8)
         assert sink.builds() == ["b1"]
     assert place.do("GET", f"/{place.index}-b1")["primaryKey"] == "id"
 
@@ -181,8 +181,8 @@ Lose = Callable[[Place], Any]
 def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
-    with built.home.work() as work, home.embedder() as embedder:
-        assert planned(work, work.state.live(), embedder).__enter__().settings["meilisearch"]
+    with built.home.session() as session, home.embedder() as embedder:
+        assert planned(session, session.state.live(), embedder).__enter__().settings["meilisearch"]
     verified = home.verify()
     assert not verified.ok
     assert not verified.sinks["meilisearch"].shown
@@ -222,12 +222,12 @@ def test_a_rollback_from_an_index_that_lost_its_marker(gone: bool, built: Place)
     (other,) = built.names() - {built.index}
     if gone:
         built.do("DELETE", f"/{other}")
-    with writing(home.folder), home.work() as work:
+    with writing(home.folder), home.session() as session:
         if gone:
             with pytest.raises(BuildMissing):
-                roll_back(work)
+                roll_back(session)
         else:
-            roll_back(work)
+            roll_back(session)
     assert built.texts() == ({"a dog", "a bird"} if gone else {"a cat", "a mat", "a bird"})
     home.sync()
     assert built.texts() == {"a dog", "a bird"}
@@ -270,11 +270,11 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
     assert "something that is not ours" in str(failed)
     assert "something that is not ours" in str(built.home.verify().failed["meilisearch"])
     with (
-        built.home.work() as work,
+        built.home.session() as session,
         built.home.embedder() as embedder,
         pytest.raises(Refused, match="something that is not ours"),
     ):
-        planned(work, work.state.live(), embedder).__enter__()
+        planned(session, session.state.live(), embedder).__enter__()
     with pytest.raises(Refused, match="something that is not ours"):
         built.home.rebuild(adopt=adopt)
     held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]

@@ -29,10 +29,10 @@ from chunksink.rebuild.flip import NotRemoved, live_generation
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
+from chunksink.rebuild.session import Session, Stage, silent
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
 from chunksink.rebuild.verify import Verified, verify
-from chunksink.rebuild.work import Stage, Work, silent
 from chunksink.settings.config import Config
 from chunksink.sinks.contract import Build, RefusedDocument, Sink
 from chunksink.sinks.document import Document
@@ -182,7 +182,7 @@ class Home:
         self.findings: list[Finding] = []
 
     @contextmanager
-    def work(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Work]:
+    def session(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Session]:
         """The home, open for one run."""
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
         names = tuple(sink.name for sink in sinks)
@@ -190,7 +190,7 @@ class Home:
         try:
             with State(self.folder) as state, RunLog(self.folder, "test") as log, ExitStack() as stack:
                 catalog = Catalog(state)
-                yield Work(
+                yield Session(
                     config=config,
                     state=state,
                     catalog=catalog,
@@ -218,10 +218,10 @@ class Home:
                 self.embedded = embedder.report
 
     def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Rebuilt:
-        with self.work(wrap, stage) as work, self.embedder() as embedder:
-            work.refresh(reread=True)
-            made = Rebuild(work, embedder, RebuildOptions(**options)).run()
-            counts = work.catalog.counts()
+        with self.session(wrap, stage) as session, self.embedder() as embedder:
+            session.refresh(reread=True)
+            made = Rebuild(session, embedder, RebuildOptions(**options)).run()
+            counts = session.catalog.counts()
             return Rebuilt(
                 made.generation.id,
                 counts.families,
@@ -232,18 +232,20 @@ class Home:
             )
 
     def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> RunOutcome:
-        with self.work(wrap) as work, self.embedder() as embedder:
-            work.refresh(reread=True)
-            return Rebuild(work, embedder).run().outcome
+        with self.session(wrap) as session, self.embedder() as embedder:
+            session.refresh(reread=True)
+            return Rebuild(session, embedder).run().outcome
 
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
         """Of a home that has a live generation."""
-        with writing(self.folder), self.work(wrap, stage) as work, self.embedder() as embedder:
-            return sync_live(work, live_generation(work) or work.state.live(), embedder, SyncOptions(**options))
+        with writing(self.folder), self.session(wrap, stage) as session, self.embedder() as embedder:
+            return sync_live(
+                session, live_generation(session) or session.state.live(), embedder, SyncOptions(**options)
+            )
 
     def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
-        with self.work(wrap) as work, self.embedder() as embedder:
-            return verify(replace(work, embedders=OneEmbedder(embedder)), deep=deep)
+        with self.session(wrap) as session, self.embedder() as embedder:
+            return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

@@ -101,12 +101,12 @@ def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatc
     def die(_state: State, _generation: Generation) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, writing(home.folder), home.work() as work:
+    with monkeypatch.context() as patched, writing(home.folder), home.session() as session:
         patched.setattr(State, "flip", die)
         with pytest.raises(KeyboardInterrupt):
-            roll_back(work)
-    with writing(home.folder), home.work() as work:
-        assert roll_back(work).id == first.id
+            roll_back(session)
+    with writing(home.folder), home.session() as session:
+        assert roll_back(session).id == first.id
     assert home.live().id == first.id
 
 

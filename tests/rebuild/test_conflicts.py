@@ -65,9 +65,9 @@ def test_a_scan_while_twins_are_held_does_not_take_the_old_version_for_the_new_o
     """The new version's hash is known already: it was read when nothing was wrong with it yet."""
     one, other = twins()
     commit(root, "p1", one, at=FEBRUARY)
-    with indexed.work() as work:
-        work.refresh()
-        work.records.project([A])
+    with indexed.session() as session:
+        session.refresh()
+        session.records.project([A])
     commit(root, "p3", other)
     indexed.sync(scan=True)
     assert indexed.held().keys() == {A, D}

@@ -12,7 +12,7 @@ from chunksink.rebuild.executor import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
 from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
-from chunksink.rebuild.work import Silent
+from chunksink.rebuild.session import Silent
 from tests.rebuild.engines import memory
 from tests.rebuild.support import CatalogProbe, Home, commit, counted_steps, projected, source
 from tests.rebuild.tampering import altered, live_build, put
@@ -28,13 +28,13 @@ def steps_to_repair(tmp_path: Path, chunks: int) -> int:
     commit(home.root, "p1", long)
     home.rebuild()
     put(home, "memory", [altered(document, id=f"{document.id}-copy") for document in projected(long)])
-    with home.work() as work, live_build(home, "memory") as build:
+    with home.session() as session, live_build(home, "memory") as build:
         build_id = home.live().builds["memory"]
-        scan = Scan(work.state.db, build, build_id, work.records)
+        scan = Scan(session.state.db, build, build_id, session.records)
         scan.run(lambda _documents: None, removals=True)
         assert len(scan.drift("extra")) == chunks
-        with counted_steps(work.state.db) as steps:
-            scan.make_receipts(Receipts(work.state.db, build_id))
+        with counted_steps(session.state.db) as steps:
+            scan.make_receipts(Receipts(session.state.db, build_id))
     return steps[0]
 
 
@@ -79,7 +79,7 @@ def test_what_is_sent_together_is_bounded_by_its_texts(tmp_path: Path) -> None:
     assert sum(batches) == 400
     assert batches[0] * 20 <= EMBEDDED_AT_ONCE + 20
     assert max(batches) * 20 <= WRITTEN_AT_ONCE + EMBEDDED_AT_ONCE
-    with home.work() as work:
-        assert len(list(work.records.read(work.catalog.families()))) == 400
-        kept = sum(len(each.documents[0].text) for each in work.records._kept.values())
+    with home.session() as session:
+        assert len(list(session.records.read(session.catalog.families()))) == 400
+        kept = sum(len(each.documents[0].text) for each in session.records._kept.values())
     assert long < kept <= (KEPT_DOCUMENTS + 20) * LONG_TEXT

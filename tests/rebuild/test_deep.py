@@ -118,8 +118,8 @@ def test_a_vector_that_was_computed_in_another_precision_since_is_no_difference(
     home.rebuild(deep=True)
     home.encoder = HashEncoder(dimension=8)
     home.rebuild(deep=True)
-    with home.work() as work:
-        roll_back(work)
+    with home.session() as session:
+        roll_back(session)
     assert not home.verify(deep=True).ok, "the live vectors are none of float32"
     home.encoder = Rounding()
     assert home.verify(deep=True).ok

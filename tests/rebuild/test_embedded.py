@@ -11,8 +11,8 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.rebuild.forecast import forecast, planned
+from chunksink.rebuild.session import Silent
 from chunksink.rebuild.state import State
-from chunksink.rebuild.work import Silent
 from chunksink.sinks.memory import MemorySink
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.engines import fts, memory
@@ -63,8 +63,12 @@ def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_
     home.rebuild()
     sink.wants_vectors = True
     commit(home.root, "p2", SOURCES[1])
-    with home.work() as work, home.embedder() as embedder, planned(work, work.state.live(), embedder) as plan:
-        told = forecast(work, plan, lambda _hashes: {})
+    with (
+        home.session() as session,
+        home.embedder() as embedder,
+        planned(session, session.state.live(), embedder) as plan,
+    ):
+        told = forecast(session, plan, lambda _hashes: {})
     assert (told.families.added, told.missing, told.tokens) == (1, 0, 0)
     home.encoder.asked.clear()
     home.sync()

@@ -92,9 +92,9 @@ def test_what_a_newer_version_would_replace_is_not_compared_with_it(
     damage: Damage, root: BusRoot, indexed: Home
 ) -> None:
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
-    with indexed.work() as work:
-        work.refresh()
-        work.records.project([B])
+    with indexed.session() as session:
+        session.refresh()
+        session.records.project([B])
     damage(root, "p2")
     assert indexed.verify().ok, "the engine has the older one, as it was confirmed"
 
@@ -105,9 +105,9 @@ def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
 ) -> None:
     """It is told as soon as that one is lost."""
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
-    with indexed.work() as work:
-        work.refresh()
-        work.records.project([B])
+    with indexed.session() as session:
+        session.refresh()
+        session.records.project([B])
     put_back = damaged(root, "p2", damage)
     for _ in range(2):
         indexed.sync(scan=True)

@@ -167,7 +167,7 @@ def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(ho
     commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
     dies(home, "replace", after=False, engine="fts")
     file.write_bytes(b"half of what it was" * 500)
-    with home.work() as work, home.embedder() as embedder, planned(work, home.live(), embedder) as looked:
+    with home.session() as session, home.embedder() as embedder, planned(session, home.live(), embedder) as looked:
         named = looked.hash
         assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
     assert named is not None

@@ -117,8 +117,8 @@ def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
         return record(reader, *arguments)
 
     monkeypatch.setattr(PartitionReader, "record", beside)
-    with home.work() as work, pytest.raises(PartitionChanged, match="p1 was rewritten meanwhile"):
-        work.records.project([parent_of(name) for name in names])
+    with home.session() as session, pytest.raises(PartitionChanged, match="p1 was rewritten meanwhile"):
+        session.records.project([parent_of(name) for name in names])
 
 
 def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

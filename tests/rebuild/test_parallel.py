@@ -13,7 +13,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild import executor
-from chunksink.rebuild.work import Silent
+from chunksink.rebuild.session import Silent
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
 from tests.embeddings.helpers import HashEncoder

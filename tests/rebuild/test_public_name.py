@@ -60,8 +60,8 @@ def test_a_rollback_brings_the_public_name_along(home_in: Make) -> None:
     home.rebuild()
     commit(home.root, "p1", DOGS, at=FEBRUARY)
     home.rebuild()
-    with writing(home.folder), home.work() as work:
-        roll_back(work)
+    with writing(home.folder), home.session() as session:
+        roll_back(session)
     assert public_texts(home) == texts(CATS)
     assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
     home.sync()
@@ -123,7 +123,11 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
 
 
 def looked_at(home: Home) -> None:
-    with home.work() as work, home.embedder() as embedder, planned(work, work.state.live_or_none(), embedder):
+    with (
+        home.session() as session,
+        home.embedder() as embedder,
+        planned(session, session.state.live_or_none(), embedder),
+    ):
         pass
 
 
@@ -156,8 +160,8 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     synced = one.sync()
     assert (synced.scanned, synced.made_again) == ([], []), "nothing was lost of what it knew"
     one.rebuild()
-    with writing(one.folder), one.work() as work:
-        roll_back(work)
+    with writing(one.folder), one.session() as session:
+        roll_back(session)
     assert public_texts(one) == texts(CATS)
     assert len(one.builds()["meilisearch"]) == 2
 

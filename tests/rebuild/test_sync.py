@@ -178,7 +178,11 @@ def test_a_plan_that_was_looked_at_is_carried_out_or_nothing(root: BusRoot, sync
 
 def plan_of(home: Home) -> str:
     calls = Calls()
-    with home.work(calls) as work, home.embedder() as embedder, planned(work, work.state.live(), embedder) as plan:
+    with (
+        home.session(calls) as session,
+        home.embedder() as embedder,
+        planned(session, session.state.live(), embedder) as plan,
+    ):
         digest = plan.hash
     assert calls == []
     assert digest is not None

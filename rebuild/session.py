@@ -43,7 +43,7 @@ def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class Session:
     """One home and its bus root, open for one run."""
 
     config: Config
