@@ -1,7 +1,7 @@
 """The configuration: `chunksink.toml`, then the environment, then flags; the later one wins.
 
-Only the wiring in `chunksink/` reads it; everything else receives values. Unknown names in the file are refused, since
-a misspelt setting that is silently ignored is worse than none; in the environment other programs may share the prefix.
+Unknown names in the file are refused, since a misspelt setting that is silently ignored is worse than none; in the
+environment other programs may share the prefix.
 """
 
 import os
