@@ -75,7 +75,7 @@ CASES = (
     ),
     Case(
         "ingest",
-        "`chunksink ingest` of small Markdown files: again where none changed, and six times as many",
+        "`chunksink ingest` of small Markdown files: again where none changed, and many more",
         (
             Figure("second ingest of 10,000 unchanged files", "s", at_most=2),
             Figure("memory of many files against 10,000", at_most=1.2),

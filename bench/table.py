@@ -44,7 +44,8 @@ def table() -> Iterator[str]:
     yield "| case | what is measured | goal | figure |\n|---|---|---|---|"
     for name, case in all_cases().items():
         if name in results["cases"]:
-            yield _row(name, case.title, results["cases"][name]["figures"])
+            sizes = " ".join(f"{name}={value}" for name, value in results["cases"][name]["parameters"].items())
+            yield _row(name, f"{case.title} ({sizes})" if sizes else case.title, results["cases"][name]["figures"])
 
 
 def _row(name: str, title: str, figures: Mapping[str, Any]) -> str:
