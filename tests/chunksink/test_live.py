@@ -152,7 +152,7 @@ def test_a_flip_that_could_not_be_followed_is_followed_later(
     old = live.generation()
     assert built("rebuild").code == Exit.OK
 
-    def full(_config: Config, _queries: Queries, _wanted: object) -> View:
+    def full(_config: Config, _queries: Queries) -> View:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
@@ -191,7 +191,7 @@ def test_a_flip_is_followed_by_one_of_those_who_notice_it(
     opened = []
     together = threading.Barrier(4)
 
-    def counted(config: Config, queries: Queries, _wanted: object) -> View:
+    def counted(config: Config, queries: Queries) -> View:
         view = open_view(config, queries)
         opened.append(view)
         return view

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.embeddings import fingerprint
 from chunksink.embeddings.fingerprint import digest_of_files
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
+from chunksink.rebuild import session
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import source
@@ -66,8 +66,8 @@ def test_files_that_look_the_same_are_not_read_again(
 ) -> None:
     assert due(synced) == {False}
     read: list[Path] = []
-    real = fingerprint.digest_of_files
-    monkeypatch.setattr(fingerprint, "digest_of_files", lambda folder: read.append(folder) or real(folder))
+    real = session.digest_of_files
+    monkeypatch.setattr(session, "digest_of_files", lambda folder: read.append(folder) or real(folder))
     assert due(synced) == {False}
     assert read == []
     os.utime(model / "weights", ns=(1, 1))
