@@ -66,9 +66,7 @@ def discover(
 ) -> Found:
     """Fills the table `found`. Raises IngestRefused for a path that does not exist.
 
-    Folders give the files with these suffixes, and those that `options.include` matches; a file that is named is taken
-    whatever its suffix. Skipped are hidden files and folders, links to folders, buses, installed packages, caches, and
-    `outputs`, where this run writes.
+    A file that is named is taken whatever its suffix. `outputs` are the folders where this run writes.
     """
     walk = _Walk(roots, db, options, tuple(suffixes), outputs, paths)
     for folder in filter(Path.is_dir, paths):  # before any file registers the folder around it

@@ -1,8 +1,4 @@
-"""Groups the records of one file into families, wherever in the file they are.
-
-One pass turns every record into a draft and spools it by family. Then one family after the other is read back, and the
-records that count become its chunks. So memory holds one family, not the file.
-"""
+"""Groups the records of one file into families, wherever in the file they are. Memory holds one family."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing

@@ -1,8 +1,4 @@
-"""JSON records of a file, one after the other, in flat memory.
-
-A file holds records as JSONL, as one array, as one record, or as the only list within one object, as answers of web
-APIs do: `{"total": 2, "data": [{...}, {...}]}`.
-"""
+"""JSON records of a file, one after the other, in flat memory."""
 
 import json
 import re

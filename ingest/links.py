@@ -1,8 +1,7 @@
 """The link artifact of a partition: `links/<key>.jsonl` below the bus root, one link a line, with its target.
 
-It is made from the links of the partition's chunks and the names of all sources that an ingest wrote, so it can be made
-again at any time. It is removed before its partition is written, and made after all are: a kill leaves none, never an
-old one. Links of other partitions are resolved when these are written, and all of them with `--checksum`.
+It is removed before its partition is written, and made after all are: a kill leaves none, never an old one. Links of
+other partitions are resolved when these are written, and all of them with `--checksum`.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Which partition a family goes to: a named one, or one that a rule derives from the source itself.
-
-No rule looks at the clock of the run, so two machines lay out the same sources alike.
-"""
+"""Which partition a family goes to: a named one, or one that a rule derives from the source, never from the clock."""
 
 import re
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Stage 3: changed files become families, whose chunks are spooled to disk until their partition is written.
 
-`read_all` works in processes where there is much to do; results come in the order of the files, whatever process was
-first. One bad file is a failure of that file alone.
+Results come in the order of the files, whatever process was first. One bad file is a failure of that file alone.
 """
 
 import gc

@@ -158,7 +158,9 @@ def _prune(db: sqlite3.Connection, options: Options, found: Found) -> None:
         f"insert into departure (partition, family, reason) select partition, family, reason from ({query})", values
     )
     for scope in found.scopes:
-        removed = 0 if _has_sources(db, scope) else _removed_from(db, scope)
+        test, values = scope.names.condition("stored.origin")
+        counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
+        removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
         if removed > options.allow_deletions:
             state = "contains no source any more" if scope.path.exists() else "does not exist"
             raise IngestRefused(
@@ -171,13 +173,6 @@ def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
     """Whether a file of a known format is there; other files may be in a folder where a disk is not mounted."""
     test, values = scope.names.condition("uri")
     return db.execute(f"select 1 from found where format <> '' and {test} limit 1", values).fetchone() is not None
-
-
-def _removed_from(db: sqlite3.Connection, scope: Scope) -> int:
-    test, values = scope.names.condition("stored.origin")
-    query = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
-    (number,) = db.execute(query, values).fetchone()
-    return int(number)
 
 
 def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:

@@ -1,7 +1,4 @@
-"""From records that are documents to chunks: ids, provenance and fields, of parsed documents and of rows.
-
-A record may be in its file several times, and the last one counts, so records wait in a spool until all are read.
-"""
+"""From records that are documents to chunks: ids, provenance and fields, of parsed documents and of rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -10,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import derive_document_id, family_key, resolve_parent_id
 from chunksink.ingest import codes, record_fields
@@ -21,6 +19,8 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.spool import Spool
+
+MAX_CARRIED_BYTES = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def read_twice(
     store: Callable[[Numbered, Spool], Iterator[Notice]],
     chunk: Callable[[Record, int], Iterator[Item]],
 ) -> Iterator[Item]:
-    """Stores every record, then makes chunks of those that count. Both may raise RecordRefused, which is reported."""
+    """Stores every record, since the last of several counts, then makes chunks. Reports every RecordRefused."""
     with closing(Spool()) as spool:
         for found in records:
             try:
@@ -97,7 +97,10 @@ def make_family(
 def _build_chunks(
     format_: Format, source: Source, origin: Origin, document: Document, passages: Sequence[Passage], own: Sequence[Own]
 ) -> list[Record]:
-    record_fields.refuse_heavy(origin.metadata)
+    if len(orjson.dumps(origin.metadata)) > MAX_CARRIED_BYTES:
+        largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
+        reason = f"has more than {MAX_CARRIED_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
+        raise RecordRefused(findings.LINE_TOO_LONG, reason)
     provenance, replaced = record_fields.make_provenance(
         origin.provenance,
         source=("source_uri", origin.address),

@@ -1,9 +1,4 @@
-"""From the fields of a JSON record to a chunk: fields without a place of their own are kept, ids are computed.
-
-A field keeps its name if the chunk contract does not know it, or knows it with that type and leaves it to producers.
-Fields that the contract computes, or knows with another type, are kept below `original`. Vectors are dropped: a chunk
-may not carry any.
-"""
+"""From the fields of a JSON record to a chunk: fields without a place of their own are kept, ids are computed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,9 +16,6 @@ from chunksink.ingest.errors import RecordRefused
 
 ORIGINAL = "original"
 """The field of a chunk that keeps what the contract has no place for, or computes itself."""
-
-MAX_CARRIED_BYTES = 2**18
-"""The most that every chunk of a document may carry beside its text."""
 
 _GROUPS: dict[str, dict[str, Any]] = {
     "source": {field.name: field.type for field in msgspec.structs.fields(Source)},
@@ -157,14 +149,6 @@ def check(record: Record) -> Record:
 def id_for_tenant(chunk_id: str, tenant: str | None) -> str:
     """The id, made distinct by tenant where its formula knows none: two tenants with one source must not share ids."""
     return chunk_id if tenant is None else json_hash([tenant, chunk_id])
-
-
-def refuse_heavy(about: Record) -> None:
-    """Raises RecordRefused where the fields of a document are too large to repeat in each of its chunks."""
-    if len(orjson.dumps(about)) > MAX_CARRIED_BYTES:
-        largest = max(about, key=lambda name: len(orjson.dumps(about[name])))
-        reason = f"has more than {MAX_CARRIED_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
-        raise RecordRefused(findings.LINE_TOO_LONG, reason)
 
 
 def _fits(value: Any, type_: Any) -> bool:

@@ -123,7 +123,8 @@ class Roots:
         label, unless that one is gone and `base` says so: then the folder was moved, and its files keep their names.
         """
         real = real_path(folder)
-        label = _name_of(folder) if base is None else _below(base, folder)
+        own_name = Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
+        label = own_name if base is None else _below(base, folder)
         known = self.of(real)
         if known is not None and (files_only or not known.files_only):
             return known
@@ -167,11 +168,6 @@ def _as_prefix(name: str) -> str:
 def real_path(path: Path) -> Path:
     """Where a path leads; the last part of a file that is a link keeps its own name."""
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
-
-
-def _name_of(folder: Path) -> str:
-    """The name that a folder was called by: a link's own, and the real one for `.` and `..`."""
-    return Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
 
 
 def _below(base: Path, folder: Path) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from chunksink.chunkbus.layout import BusRoot
@@ -67,7 +67,7 @@ def ingest(
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
         classified = classify(db, options, formats, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
-        producer = ManifestProducer(PRODUCER_NAME, _package_version())
+        producer = ManifestProducer(PRODUCER_NAME, version("chunksink"))
         run_id = run_id or new_run_id()
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
@@ -87,13 +87,6 @@ def ingest(
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
         return outcomes.report(found, classified, vanished, written, links, roots, set_aside)
-
-
-def _package_version() -> str:
-    try:
-        return version("chunksink")
-    except PackageNotFoundError:  # a checkout that was not installed
-        return "0"
 
 
 @contextmanager

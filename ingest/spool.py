@@ -1,8 +1,4 @@
-"""The records of one file on disk, by family.
-
-A file's records may be in any order, and formats need another one, or all records of a family, or its last. A temporary
-database keeps memory flat, whatever the size of the file; SQLite deletes it when it is closed.
-"""
+"""The records of one file on disk, by family: a temporary database, which SQLite deletes when it is closed."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,9 +1,6 @@
 """From what was sent to a terminal to what a person reads there: for recorder events, and logs with colours in them.
 
-In this order: escape sequences are removed, also cut-off ones; every line end becomes `\\n`, a lone carriage return
-too, so each state of a progress bar is kept as a line; after a backspace the next character overwrites; other control
-characters and byte order marks are removed; trailing white space of lines and of the text is removed. Spaces inside
-lines, blank lines and indentation stay. Cursor movements are not followed: this is not an emulator.
+Each state of a progress bar is kept as a line. Cursor movements are not followed: this is not an emulator.
 """
 
 import re

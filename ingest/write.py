@@ -7,9 +7,9 @@ and its rank decides which one counts. So arrivals are written first, then depar
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import groupby
 from typing import Any, BinaryIO
 
 from msgspec.structs import replace
@@ -162,15 +162,24 @@ class _Writer:
     def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
         """Adds the families in order, notes them in `family`, and returns how many they are."""
         documents = at = 0
-        with closing(_Lines(self._bus)) as lines:
-            for row in self._db.execute(_ENTRIES, {"key": key, "is_last": is_last}):
-                *about, spool, start, end, partition = row
-                for line in lines.read(spool, partition, start, end):
-                    writer.add_line(line)
-                self._db.execute(_NOTE, (_NEW, *about, at, at + end - start))
-                at += end - start
-                documents += 1
+        entries = self._db.execute(_ENTRIES, {"key": key, "is_last": is_last})
+        for place, rows in groupby(entries, key=lambda row: (row[-4], row[-1])):
+            with self._open(*place) as file:
+                for *about, _, start, end, _ in rows:
+                    file.seek(start)
+                    for line in file.read(end - start).rstrip(b"\n").split(b"\n"):
+                        writer.add_line(line)
+                    self._db.execute(_NOTE, (_NEW, *about, at, at + end - start))
+                    at += end - start
+                    documents += 1
         return documents
+
+    def _open(self, spool: bytes | None, partition: str | None) -> BinaryIO:
+        """The file with the lines of a family: the spool of a reading, else a partition."""
+        if spool is not None:
+            return open(os.fsdecode(spool), "rb")  # noqa: PTH123
+        assert partition is not None
+        return open_partition(self._bus, partition)[0]
 
     def _remember(self, key: str) -> None:
         manifest = manifest_bytes(self._bus, key)
@@ -246,30 +255,3 @@ class _Writer:
 
 
 _NOTE = f"insert into family (partition, {_COLUMNS}, start, end) values (?, {', '.join('?' * 10)}, ?, ?)"
-
-
-class _Lines:
-    """The lines of families, from spools and partitions, whose files are kept open."""
-
-    def __init__(self, bus: BusRoot) -> None:
-        self._bus = bus
-        self._stack = ExitStack()
-        self._files: dict[object, BinaryIO] = {}
-
-    def close(self) -> None:
-        self._stack.close()
-
-    def read(self, spool: bytes | None, partition: str | None, start: int, end: int) -> list[bytes]:
-        place = spool if spool is not None else partition
-        if place not in self._files:
-            self._stack.close()
-            self._files = {place: self._stack.enter_context(self._open(spool, partition))}
-        file = self._files[place]
-        file.seek(start)
-        return file.read(end - start).rstrip(b"\n").split(b"\n")
-
-    def _open(self, spool: bytes | None, partition: str | None) -> BinaryIO:
-        if spool is not None:
-            return open(os.fsdecode(spool), "rb")  # noqa: PTH123
-        assert partition is not None
-        return open_partition(self._bus, partition)[0]

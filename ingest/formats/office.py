@@ -191,18 +191,13 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
             cells = list(map(_shown, row))
             size += sum(len(cell) + 64 for cell in cells if cell)
             if rows and not any(cells):
-                yield Part(_grid(rows), is_table=True, place=sheet.title)
+                columns = (column for column in zip_longest(*rows, fillvalue="") if any(column))
+                yield Part(_markdown_table(zip(*columns, strict=True)), is_table=True, place=sheet.title)
                 rows = []
             elif any(cells) and size > _MAX_SIZE:
                 left_out["rows beyond the limit"] += 1
             elif any(cells):
                 rows.append(cells)
-
-
-def _grid(rows: list[list[str]]) -> str:
-    """The rows without the columns that are empty in all of them."""
-    used = [number for number, column in enumerate(zip_longest(*rows)) if any(column)]
-    return _markdown_table([row[number] if number < len(row) else "" for number in used] for row in rows)
 
 
 def _shown(value: Any) -> str:

@@ -41,10 +41,7 @@ class TextFormat(DocumentFormat):
 
 
 def _without_rules(lines: Sequence[str]) -> tuple[list[str], dict[int, int]]:
-    """The lines without the rules of headings and the targets above them, and the levels of the headings.
-
-    The first kind of rule is the highest level, and so on; one with a rule above as well is another kind.
-    """
+    """The lines without the rules of headings, and the levels of the headings, by number of line."""
     shown: list[str] = []
     levels: dict[int, int] = {}
     kinds: dict[tuple[str, bool], int] = {}

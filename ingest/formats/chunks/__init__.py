@@ -1,8 +1,6 @@
 """Chunks that other programs made become canonical chunks. `docs/seams.md` lists where the fields of each form go.
 
-In: JSON records of `chunks.v1`, of the specifications 001, 003 and 004, and of LangChain, LlamaIndex, Haystack and
-Unstructured; a file may mix them. Out: families of chunks. `drafts` reads the specifications' forms, `frameworks` the
-others.
+`drafts` reads `chunks.v1` and the forms of the specifications, `frameworks` the others.
 """
 
 from collections.abc import Callable, Iterator

@@ -59,10 +59,7 @@ def is_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: Numbered, source: Source) -> Draft:
-    """Frameworks renew ids with each export, or share one among all chunks of a document.
-
-    So an id only separates equal texts of a source.
-    """
+    """Frameworks renew ids, or share one among all chunks of a document: an id only separates equal texts."""
     passage = find_passage(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")

@@ -1,7 +1,6 @@
 """IR: canonical documents 1.0, which extractors write as JSON records. A record becomes one chunk under its own id.
 
-Records whose ids do not follow the specification's formulas are refused. `docs/seams.md` lists where each field goes.
-`reindex` lists the records that an older extractor made.
+`docs/seams.md` lists where each field goes. `reindex` lists the records that an older extractor made.
 """
 
 import posixpath
@@ -81,10 +80,7 @@ def identity(path: str, content_hash: str, chunk_index: int) -> tuple[str, str]:
 
 
 def canonical_paths(path: str) -> list[str]:
-    """The absolute path without `.`, `..` and doubled separators; of a relative one nothing is known.
-
-    A Windows path is in lower case. Specifications differ in its separator.
-    """
+    """The absolute path, of Windows in lower case with either separator; of a relative one nothing is known."""
     if _WINDOWS.match(path):
         backward = normalise_source(path).lower().replace("/", "\\")
         return [backward, backward.replace("\\", "/")]

@@ -1,7 +1,4 @@
-"""The canonical document 1.0 as types. Records are checked against them, and the published JSON Schema is made of them.
-
-Field groups are those of the specification; whatever it does not name is accepted and kept.
-"""
+"""The canonical document 1.0 as types. They check records, and make the published JSON Schema."""
 
 from typing import Annotated, Any, Literal
 

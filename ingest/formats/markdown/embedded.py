@@ -1,8 +1,4 @@
-"""Data in the text itself: `data:` addresses, as of embedded images, and other addresses as long as such.
-
-Nobody reads or follows them. They are removed with their marks and definitions; the words beside them stay, and so
-does code.
-"""
+"""Removes data in the text itself: `data:` addresses, as of embedded images, and other addresses as long as such."""
 
 import re
 from itertools import chain
@@ -44,7 +40,8 @@ def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions:
     names = _drop_definitions(lines, definitions)
     last: list[int] | None = None
     for token in tokens:
-        may_have_data = _may_have_data(token.content) or (names and "[" in token.content)
+        may_have_data = len(token.content) > MAX_ADDRESS or "data:" in token.content.lower()
+        may_have_data = may_have_data or (bool(names) and "[" in token.content)
         if not token.map or token.type not in ("html_block", "inline") or not may_have_data:
             continue
         token.content = _without_data(token.content, names)
@@ -66,10 +63,6 @@ def _drop_definitions(lines: list[str], definitions: Definitions) -> set[str]:
 def _is_data(url: str) -> bool:
     """Stricter than for links, since `[note]: data:loss` is a line that people read."""
     return len(url) > MAX_ADDRESS or _DATA_ADDRESS.match(url) is not None
-
-
-def _may_have_data(text: str) -> bool:
-    return len(text) > MAX_ADDRESS or "data:" in text.lower()
 
 
 def _without_data(text: str, names: set[str]) -> str:

@@ -1,7 +1,6 @@
 """Front matter at the top of a text: YAML between `---` and `---` or `...`, TOML between `+++` and `+++`.
 
-CommonMark would read it as a rule and a heading. YAML front matter differs from prose below a rule in its lines: all of
-them can be lines of a mapping, and one at least has a key. TOML has to parse.
+YAML front matter differs from prose below a rule: all lines can be of a mapping, and one at least has a key.
 """
 
 import re
@@ -56,7 +55,8 @@ class FrontMatter:
 def find_front_matter(text: str) -> FrontMatter:
     """The front matter of a text; without lines if it has none."""
     if block := text[: _yaml_length(text)]:
-        entries = _yaml_entries(block)
+        last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
+        entries = {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in last.items()}
     elif (match := _TOML.match(text)) and (entries := _toml_entries(match[1])):
         block = match[0]
     else:
@@ -78,11 +78,6 @@ def _yaml_length(text: str) -> int:
         elif kind != "nothing" and kind not in _BELOW[key]:
             return 0
     return 0
-
-
-def _yaml_entries(block: str) -> dict[str, Any]:
-    last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
-    return {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in last.items()}
 
 
 def _parse_yaml(entry: str, value: str) -> Any:

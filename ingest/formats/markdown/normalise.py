@@ -1,8 +1,4 @@
-"""From the bytes of a source to clean text, and from clean lines to normalised lines.
-
-Line breaks and control characters follow the chunk contract. Runs of spaces within lines of prose collapse; lines of
-code and tables, indentation and list markers stay as they are, because white space has a meaning there.
-"""
+"""From the bytes of a source to clean text, and from clean lines to normalised lines."""
 
 import codecs
 import re

@@ -4,14 +4,8 @@ A passage is one contiguous slice of the normalised text: its own part, and befo
 own parts in order are the document. Only later parts of a table have its header above them, since rows without the
 names of their columns are hardly found.
 
-A passage begins at a heading, where code, a table or front matter begins or ends, where a list ends or another
-begins, and where its predecessor is full. Marks without a word, as a rule below a table, join what is above them if no
-prose follows.
-
-Overlap stays within a section. After a full predecessor it is up to 15 % of that in whole sentences (lines of code or
-a table), or one last sentence of up to twice that, else lines, else tokens. At another boundary it is whole sentences
-of prose within 15 %; a last sentence that ends with a colon introduces what follows, and may take 15 % of the target.
-A heading that is a passage of its own, since code or a table follows it, is repeated whole.
+Marks without a word, as a rule below a table, join what is above them if no prose follows. Overlap stays within a
+section; at a boundary a last sentence that ends with a colon introduces what follows, and may be longer.
 """
 
 import re

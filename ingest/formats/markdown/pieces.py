@@ -1,7 +1,6 @@
 """Blocks cut to what a chunk can hold: the block, else its sentences, else their lines, else windows of tokens.
 
-Sentences follow a written rule for Latin and CJK scripts. It need not know every abbreviation, since cuts happen only
-in blocks over the hard maximum and at the edge of an overlap. It must be fixed and lose nothing.
+The rule for sentences need not know every abbreviation, but must be fixed and lose nothing.
 """
 
 import re

@@ -61,11 +61,6 @@ def parse(text: str, *, is_mdx: bool = False) -> Document:
     return reader.document(front)
 
 
-def names_a_version(title: str) -> bool:
-    """Whether a heading is that of one version, as in a changelog, and so not the title of its document."""
-    return _VERSION.match(title) is not None
-
-
 def _collapse_prose(lines: list[str], tokens: Sequence[Token]) -> None:
     in_table = False
     for token in tokens:
@@ -131,7 +126,7 @@ class _Reader:
 
     def document(self, front: FrontMatter) -> Document:
         metadata = dict(front.metadata)
-        is_changelog = self._top_headings > 1 and names_a_version(self._title)
+        is_changelog = self._top_headings > 1 and _VERSION.match(self._title)
         if title := "" if is_changelog else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
         blocks, sections = tuple(self._blocks), tuple(self._sections)

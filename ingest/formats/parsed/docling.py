@@ -1,7 +1,4 @@
-"""Docling documents, as Docling exports them to JSON: trees of items that refer to each other, read in their order.
-
-Items of other layers than the body, such as page headers and footers, and forms are skipped and counted.
-"""
+"""Docling documents, as Docling exports them to JSON: trees of items that refer to each other, read in their order."""
 
 import re
 from collections.abc import Iterator, Sequence

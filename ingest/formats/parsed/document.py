@@ -1,8 +1,4 @@
-"""A parsed document, and everything in it in one reading order.
-
-A table or image of `tables` or `images` comes after the block that it names, else after the last block of its page,
-else at the end. A block without a page is on the page of the last block before it that has one.
-"""
+"""A parsed document, and everything in it in one reading order."""
 
 from bisect import bisect_right
 from itertools import accumulate
@@ -91,7 +87,7 @@ class ParsedDocument(msgspec.Struct, kw_only=True):
 
     @property
     def elements(self) -> list[Element]:
-        """Everything in the document, in reading order."""
+        """In reading order. A block without a page is on the page of the last block before it that has one."""
         blocks = self.blocks or [Element(text=self.text)]
         pages: list[int] = []
         for block in blocks:

@@ -1,7 +1,6 @@
 """From a file of parsed documents to families, in the order of the traversal: folder, then path, then index.
 
-The order is known once all documents are, so they wait in a spool. Neither the order of the lines nor who wrote them in
-parallel changes a byte of the chunks.
+The order of the lines does not change a byte of the chunks.
 """
 
 from bisect import bisect_left, bisect_right

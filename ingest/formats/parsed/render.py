@@ -1,8 +1,4 @@
-"""A parsed document as one text with its structure, ready for the Markdown cutter.
-
-`#` before headings, `-` or a number before list items, fences around code, `|` between cells, one line a row. A large
-table is split between rows; each part has its header, and is a block that is not cut.
-"""
+"""A parsed document as one text with its structure, ready for the Markdown cutter."""
 
 import re
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
-from chunksink.ingest.formats.recorder import cast, log, policy
+from chunksink.ingest.formats.recorder import cast, chunker, log
 from chunksink.ingest.formats.recorder.documents import PARSER, Pane
 from chunksink.ingest.formats.recorder.events import Event, read_lines
 from chunksink.ingest.formats.registry import Format, Match
@@ -27,7 +27,7 @@ class RecorderFormat(Format):
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
-        return policy.canonicalizer()
+        return chunker.canonicalizer()
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if str(record.get("schema_version")).startswith("ft.recorder.event."):

@@ -1,8 +1,6 @@
 """Recordings of asciinema, versions 2 and 3, as events of pane 0: input, output, markers, the end of the session.
 
-A recording has a frame for every write to the terminal, often one a key. Consecutive frames of one code are joined to
-one event up to a line end, a pause of `HARD_GAP_MS`, a width of `MAX_WINDOW_MS` or `MAX_CHUNK_CHARS` characters, but
-never inside an escape sequence. A recording that breaks its format is refused whole; an unknown code does not break it.
+A recording has a frame for every write to the terminal, often one a key, so consecutive frames are joined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +11,7 @@ import msgspec
 
 from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused, SourceFailed
-from chunksink.ingest.formats.recorder import policy
+from chunksink.ingest.formats.recorder import chunker
 from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event, Fields, Line, Offset, Place, parse_line
 from chunksink.ingest.model import Notice
 from chunksink.ingest.terminal import is_unfinished, readable
@@ -104,9 +102,9 @@ def _continues(run: Sequence[_Timed], at: int, frame: Event) -> bool:
         first.direction is not None
         and first.direction == frame.direction
         and not last.text.endswith(_LINE_ENDS[first.direction])
-        and abs(at - before) <= policy.HARD_GAP_MS * 1000
-        and abs(at - began) <= policy.MAX_WINDOW_MS * 1000
-        and (sum(len(sent.text) for _, sent in run) < policy.MAX_CHUNK_CHARS or is_unfinished(last.text))
+        and abs(at - before) <= chunker.HARD_GAP_MS * 1000
+        and abs(at - began) <= chunker.MAX_WINDOW_MS * 1000
+        and (sum(len(sent.text) for _, sent in run) < chunker.MAX_CHUNK_CHARS or is_unfinished(last.text))
     )
 
 

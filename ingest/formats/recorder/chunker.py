@@ -1,15 +1,23 @@
-"""One pane's events become chunks: boundaries, overlap and glue of the policy, and what it leaves open.
-
-`MAX_CHUNK_CHARS` counts everything, and is checked before an event is added. An event that does not fit begins a chunk
-that repeats the end of the one before, but so little that the event need not be cut. An event longer than a chunk is
-cut, and each part repeats the end of the part before. Events without text separate directions and add nothing.
-"""
+"""One pane's events become chunks by the policy `ft.recorder.chunking.v1`; docs/seams.md says how it is read."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chunksink.ingest.formats.recorder import policy
 from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event
+
+POLICY_VERSION = "ft.recorder.chunking.v1"
+RULES_VERSION = "3"
+"""Raise it with any change of text assembly, boundaries or glue that moves a boundary or changes a text."""
+
+MAX_CHUNK_CHARS = 1800
+MAX_CHUNK_EVENTS = 48
+MAX_WINDOW_MS = 120_000
+HARD_GAP_MS = 30_000
+MIN_CHUNK_CHARS = 80
+MERGE_WINDOW_MS = 8_000
+OVERLAP_CHARS = 120
+CHUNKS_PER_PART = 64
+"""Ours: chunks of one document. A growing log changes only the last document of each pane."""
 
 Marks = tuple[tuple[int, Event], ...]
 """Where the contributions of events begin, counted from the beginning of a text; the first may lie before it."""
@@ -47,6 +55,13 @@ class Cut:
         return min(event.started_ms for event in events), max(event.ended_ms for event in events)
 
 
+def canonicalizer() -> tuple[str, str]:
+    """Name and version of the chunks made with these parameters."""
+    lengths = (MAX_CHUNK_CHARS, MAX_CHUNK_EVENTS, MAX_WINDOW_MS, HARD_GAP_MS, MIN_CHUNK_CHARS)
+    sizes = "/".join(map(str, (*lengths, MERGE_WINDOW_MS, OVERLAP_CHARS)))
+    return "chunksink-recorder", f"{POLICY_VERSION}+{RULES_VERSION}:{sizes}:part-{CHUNKS_PER_PART}"
+
+
 class PaneChunker:
     """Takes the events of one pane of one session in their order, and returns its chunks in order."""
 
@@ -78,7 +93,7 @@ class PaneChunker:
     def _boundary_before(self, event: Event) -> Boundary | None:
         if event.boundary is not None or self._last is None:
             return event.boundary
-        if abs(event.started_ms - self._last.ended_ms) > policy.HARD_GAP_MS:
+        if abs(event.started_ms - self._last.ended_ms) > HARD_GAP_MS:
             return "time"
         return "direction" if event.direction != self._last.direction else None
 
@@ -100,7 +115,7 @@ class PaneChunker:
             self._close(previous, is_last=False)
         while True:
             cut = self._begin(event, direction, start, gap, previous)
-            room = policy.MAX_CHUNK_CHARS - len(cut.text)
+            room = MAX_CHUNK_CHARS - len(cut.text)
             if len(whole) - start <= room:
                 self._open = replace(cut, text=cut.text + whole[start:])
                 return
@@ -132,19 +147,19 @@ class PaneChunker:
 def _is_within_limits(cut: Cut) -> bool:
     started_ms, ended_ms = cut.window
     return (
-        len(cut.text) <= policy.MAX_CHUNK_CHARS
-        and len(cut.own_marks) <= policy.MAX_CHUNK_EVENTS
-        and ended_ms - started_ms <= policy.MAX_WINDOW_MS
+        len(cut.text) <= MAX_CHUNK_CHARS
+        and len(cut.own_marks) <= MAX_CHUNK_EVENTS
+        and ended_ms - started_ms <= MAX_WINDOW_MS
     )
 
 
 def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
     """The end of the previous chunk and the gap, as far as the `rest` of an event that fits in a chunk has room."""
-    room = policy.OVERLAP_CHARS
+    room = OVERLAP_CHARS
     if previous is None or len(gap) > room:
         return "", ()
-    if rest <= policy.MAX_CHUNK_CHARS:
-        room = max(0, min(room, policy.MAX_CHUNK_CHARS - len(gap) - rest))
+    if rest <= MAX_CHUNK_CHARS:
+        room = max(0, min(room, MAX_CHUNK_CHARS - len(gap) - rest))
     overlap = previous.text[max(0, len(previous.text) - room) :].lstrip()
     if not overlap:
         return "", ()
@@ -153,12 +168,12 @@ def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
 
 def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
     """A tiny end with the chunk that only a limit separates it from, or a tiny input with its output."""
-    if is_last and cut.opened_by == "limit" and len(cut.own) < policy.MIN_CHUNK_CHARS:
+    if is_last and cut.opened_by == "limit" and len(cut.own) < MIN_CHUNK_CHARS:
         wait = cut.window[1] - before.window[1]
     elif (
         cut.opened_by == "direction"
         and (before.direction, cut.direction) == ("ingress", "egress")
-        and len(before.own) < policy.MIN_CHUNK_CHARS
+        and len(before.own) < MIN_CHUNK_CHARS
     ):
         wait = abs(cut.window[0] - before.window[1])
         before = replace(before, text=before.own, direction="mixed_glued", marks=before.own_marks, overlap_chars=0)
@@ -168,8 +183,8 @@ def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
     added = ((start + place, event) for place, event in cut.own_marks if place >= 0)
     glued = replace(before, text=before.text + cut.gap + cut.own, marks=(*before.marks, *added))
     started_ms, ended_ms = glued.window
-    is_narrow = ended_ms - started_ms <= policy.MAX_WINDOW_MS + policy.MERGE_WINDOW_MS
-    is_allowed = is_narrow and wait <= policy.MERGE_WINDOW_MS and len(glued.text) <= policy.MAX_CHUNK_CHARS
+    is_narrow = ended_ms - started_ms <= MAX_WINDOW_MS + MERGE_WINDOW_MS
+    is_allowed = is_narrow and wait <= MERGE_WINDOW_MS and len(glued.text) <= MAX_CHUNK_CHARS
     return glued if is_allowed else None
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from chunksink.chunkbus.canonical import json_hash, sha256_hex
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.identity import derive_document_id, normalise_source
-from chunksink.ingest.formats.recorder import policy
+from chunksink.ingest.formats.recorder import chunker
 from chunksink.ingest.formats.recorder.cast import Header
 from chunksink.ingest.formats.recorder.chunker import Cut, PaneChunker
 from chunksink.ingest.formats.recorder.events import Event
@@ -44,7 +44,7 @@ class Pane:
     def _families(self, cuts: list[Cut]) -> Iterator[Family]:
         for cut in cuts:
             self._cuts.append(cut)
-            if len(self._cuts) == policy.CHUNKS_PER_PART:
+            if len(self._cuts) == chunker.CHUNKS_PER_PART:
                 yield self._family()
 
     def _family(self) -> Family:
@@ -52,7 +52,7 @@ class Pane:
         session = "" if self._session is None else f"session={quote(self._session, safe='')}&"
         uri = f"{source.uri}#{session}pane={quote(self._name, safe='')}&part={self._part}"
         checksum = f"sha256:{last_line.checksum}"
-        name, version = policy.canonicalizer()
+        name, version = chunker.canonicalizer()
         provenance = {
             "source_uri": uri,
             "source_checksum": checksum,
@@ -94,10 +94,10 @@ class Pane:
         started_ms, ended_ms = (None, None) if header is not None and header.timestamp is None else cut.window
         start, end = events[0].first.offset, events[-1].last.offset
         content_hash = sha256_hex(cut.text.encode())
-        key = f"{policy.POLICY_VERSION}:{self._name}:{cut.direction}:{start.ordinal}:{end.ordinal}:{content_hash}"
+        key = f"{chunker.POLICY_VERSION}:{self._name}:{cut.direction}:{start.ordinal}:{end.ordinal}:{content_hash}"
         return {
             "chunk_id": sha256_hex(key.encode()),
-            "policy_version": policy.POLICY_VERSION,
+            "policy_version": chunker.POLICY_VERSION,
             "pane_id": self._name,
             "session_id": self._session,
             "direction": cut.direction,

@@ -1,8 +1,4 @@
-"""Recorder events from a log: one JSON object a line, in the order in which the recorder appended them.
-
-A line that is not an event is reported and skipped. So is an event whose place is not after the last one of its pane:
-an append log has no such event, so its right place is unknown.
-"""
+"""Recorder events from a log: one JSON object a line, in the order in which the recorder appended them."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal

@@ -47,11 +47,7 @@ class Row:
 
 
 def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
-    """Whether a record has a text, and an id, an address or a title.
-
-    One that is alone in its file may be a translation or a setting with a title. Menus have links, so only an address
-    with a scheme or a suffix counts.
-    """
+    """Whether a record has a text, and an id, an address or a title; alone in a file, a title is not enough."""
     if not _OF_CHUNKS.isdisjoint(record) or not any(map(_is_text, _values(record, names["text"]))):
         return False
     if names["text"] != NAMES["text"] or _id_of(record, names["id"]) is not None:

@@ -1,8 +1,4 @@
-"""Separated values (CSV, TSV) as records. The separator is the one that the header has most often.
-
-Names are those of the header in lower case; empty cells are no fields. After a wrong quote the next record has no known
-beginning, so nothing of the file is read. In TSV all quotes are plain characters then.
-"""
+"""Separated values (CSV, TSV) as records: after a wrong quote the next one has no known beginning, so none is read."""
 
 import csv
 import re

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.ingest.formats.recorder import RecorderFormat, policy, replay
+from chunksink.ingest.formats.recorder import RecorderFormat, chunker, replay
 from chunksink.ingest.model import Family, Item, Notice, Source
 
 START = 1_700_000_000_000
@@ -33,14 +33,14 @@ SMALL: Sizes = {
     "CHUNKS_PER_PART": 3,
 }
 """Cuts everywhere, even in short logs."""
-DEFAULT: Sizes = {name: getattr(policy, name) for name in SMALL}
+DEFAULT: Sizes = {name: getattr(chunker, name) for name in SMALL}
 
 
 @contextmanager
 def changed_policy(sizes: Sizes) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
-            patch.setattr(policy, name, value)
+            patch.setattr(chunker, name, value)
         yield
 
 

@@ -13,7 +13,7 @@ from chunksink.ingest import codes
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows import RowsFormat
 from chunksink.ingest.model import Empty
-from chunksink.ingest.record_fields import MAX_CARRIED_BYTES
+from chunksink.ingest.record_documents import MAX_CARRIED_BYTES
 from tests.ingest.reading import families, names, notices, texts
 from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, fields_of, read_file, read_rows
 
