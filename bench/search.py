@@ -53,7 +53,7 @@ def _milliseconds(index: Index, text: str, mode: Mode) -> float:
 
 
 def questions(bus: Path, count: int, fewest: int = 2, most: int = 6) -> list[str]:
-    """Words that stand in one chunk, from chunks all over the bus; no two are the same."""
+    """Distinct words, each found in one chunk, from chunks all over the bus."""
     chance = random.Random(5)
     files = sorted((bus / "canonical").glob("*.jsonl"))
     texts = [orjson.loads(line)["text"].split() for file in files for line in islice(file.open("rb"), 20)]

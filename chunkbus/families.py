@@ -74,7 +74,7 @@ class StretchCounter:
 
 
 def number_of(name: str) -> int:
-    """64 bits for a name; 0 stands for no name."""
+    """64 bits for a name; 0 if there is none."""
     return mmh3.hash64(name)[0] or 1
 
 

@@ -166,7 +166,7 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """In all partitions: versions of a family that stand in several, or are shorter than their `chunk_count`.
+        """In all partitions: versions of a family that are in several, or are shorter than their `chunk_count`.
 
         Not of a family of which a line was refused: that line has to be corrected first. Refused lines that do not say
         whose they are may be what any family of their partition lacks.
@@ -202,7 +202,7 @@ class Inventory:
         if chunk is None or number_of(chunk.document_id) != share.document:
             return
         if apart:
-            reason = f"other chunks of the same version stand in partition {', '.join(apart)}"
+            reason = f"other chunks of the same version are in partition {', '.join(apart)}"
         else:
             pairs = (chunk.provenance.parser_pair(), chunk.provenance.canonicalizer_pair())
             parser, canonicalizer = (f"{name} {version}" for name, version in pairs)

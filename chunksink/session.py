@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
@@ -17,6 +17,7 @@ from chunksink.output import counted
 from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
+    from chunksink.rebuild.intake import Intake
     from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.state import State
     from chunksink.rebuild.status import HomeStatus
@@ -60,7 +61,7 @@ def open_session(
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
         unreachable: dict[str, SinkError] = {}
-        # Before the home's records: a misspelt sink must not leave a new home behind.
+        # Before `state.db`: a misspelt sink must not leave one in a new home.
         sinks = _open_sinks(
             config,
             only or config.sinks,
@@ -88,7 +89,7 @@ def open_session(
         )
 
 
-def open_intake(config: Config, state: "State", log: RunLog) -> Any:
+def open_intake(config: Config, state: "State", log: RunLog) -> "Intake":
     """Reads the configured chunks into this state; findings go to the record of the run."""
     from chunksink.rebuild.intake import Intake
     from chunksink.workers import worker_processes

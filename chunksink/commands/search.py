@@ -136,7 +136,7 @@ def command(
     )
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
-        # The keyword leg is always wanted: it finds what stands in quotes.
+        # The keyword leg is always wanted: it finds quoted phrases.
         answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
     why = [explained_lines(config, generation, answer, hit) for hit in answer.hits] if explain else []
     if as_json:

@@ -1,4 +1,4 @@
-"""Checks of what surrounds a run: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint."""
+"""Checks of the machine: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint."""
 
 import os
 import shutil

@@ -89,6 +89,25 @@ def test_its_death_is_said_and_what_was_confirmed_stays(
     again.close()
 
 
+def test_a_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
+    dying = threading.Timer(0.5, distant._worker._process.kill)
+    dying.start()
+    with pytest.raises(BuildBroken, match="signal 9"):
+        distant.replace(many())
+    dying.join()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild, how: signal.Signals) -> None:
+    distant.count()
+    interrupting = threading.Timer(0.3, os.kill, [distant._worker._process.pid, how])
+    interrupting.start()
+    distant.replace(many()[:20])
+    interrupting.join()
+    distant.flush()
+    assert distant.count() == 2000
+
+
 def test_a_bug_keeps_its_traceback(distant: WorkerBuild) -> None:
     with pytest.raises(AttributeError) as raised:
         distant._worker.call("no such call")
