@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from array import array
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
@@ -30,8 +31,8 @@ def test_repeated_ids_far_apart_are_found_and_equal_numbers_alone_are_no_proof()
     ids[69_999] = ids[5]
     ids[40_000] = ids[39_999] = ids[7]
     lines = [line_of(chunk(0, chunk_id=name)) + b"\n" for name in ids]
-    offsets = [0, *accumulate(map(len, lines))]
-    numbers = [number_of(name) for name in ids]
+    offsets = array("q", [0, *accumulate(map(len, lines))])
+    numbers = array("q", map(number_of, ids))
     numbers[100] = numbers[60_000]  # a collision: the ids differ
     numbers[200] = numbers[300] = 0  # lines without an id
     with Inventory() as inventory:
@@ -50,7 +51,7 @@ def test_a_full_disk_of_temporary_files_is_an_error_with_a_remedy() -> None:
     with pytest.raises(OSError, match="make room"), Inventory() as inventory:
         inventory.begin("k")
         inventory._db.execute("pragma max_page_count = 4")
-        inventory.add_ids(range(10_000), range(10_000))
+        inventory.add_ids(array("q", range(10_000)), array("q", range(10_000)))
 
 
 def messy_bus(folder: Path) -> BusRoot:
