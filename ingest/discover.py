@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chunksink.ingest import codes
@@ -14,22 +14,13 @@ from chunksink.ingest.errors import IngestRefused, SourceFailed
 from chunksink.ingest.options import Options, patterns
 from chunksink.ingest.read import open_source
 from chunksink.ingest.report import Failure
-from chunksink.ingest.roots import Names, Roots, real_path
+from chunksink.ingest.roots import Roots, Scope, real_path
 
 NO_SUFFIX = "no suffix"
 OTHERS = "others"
-_SUFFIX = re.compile(r"\.[a-z0-9_+-]{1,16}")
-_MOST_SUFFIXES = 200
+_SUFFIX = re.compile(r"\.(?=.*[a-z])[a-z0-9_+-]{1,16}")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
 _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir/
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A folder that was named: its real path, and the names of the sources that are or were in it."""
-
-    path: Path
-    names: Names
 
 
 @dataclass
@@ -78,24 +69,24 @@ def discover(
             walk.add_file(path)
         elif address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
             raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages, and name their folder")
-        elif (names := _former_names(path, roots, db)) is None:
+        elif (scope := _former_scope(path, roots, db)) is None:
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         elif options.prune:
-            walk.found.scopes.append(Scope(real_path(path), names))
+            walk.found.scopes.append(scope)
         else:
             reason = "does not exist any more; its sources keep their chunks, and --prune removes them"
             raise IngestRefused(f"{path} {reason}")
     return walk.found
 
 
-def _former_names(path: Path, roots: Roots, db: sqlite3.Connection) -> Names | None:
+def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | None:
     """The names of the sources of a file or folder that is gone; None where nothing was read from it."""
     real = real_path(path)
-    names, root = roots.within(real), roots.of(real.parent)
+    scope, root = roots.within(real), roots.of(real.parent)
     if root is not None:
-        names = Names((*names.included, root.name_of(real)), names.excluded)
-    test, values = names.condition("origin")
-    return names if db.execute(f"select 1 from family where {test} limit 1", values).fetchone() else None
+        scope = replace(scope, included=(*scope.included, root.name_of(real)))
+    test, values = scope.condition("origin")
+    return scope if db.execute(f"select 1 from family where {test} limit 1", values).fetchone() else None
 
 
 class _Walk:
@@ -128,7 +119,7 @@ class _Walk:
         if not os.access(path, os.R_OK | os.X_OK):
             raise IngestRefused(f"{path} cannot be read: correct its permissions")
         top = real_path(path)
-        self.found.scopes.append(Scope(top, self._roots.within(top)))
+        self.found.scopes.append(self._roots.within(top))
         pending = [str(top)]
         while pending:
             folder = pending.pop()
@@ -153,7 +144,7 @@ class _Walk:
                     elif self._is_wanted(entry.name, path, f"{prefix}{entry.name}"):
                         self._add(f"{prefix}{entry.name}", entry.path)
                     else:
-                        self.found.other_kinds[_suffix_of(entry.name, self.found.other_kinds)] += 1
+                        self.found.other_kinds[_suffix_of(entry.name)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
             self.found.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
@@ -221,12 +212,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _suffix_of(name: str, known: Counter[str]) -> str:
-    """The suffix, or `others` where too many have been counted, as of rotated logs."""
-    suffix = os.path.splitext(name)[1].lower() or NO_SUFFIX  # noqa: PTH122 (many files)
-    if suffix in known or suffix == NO_SUFFIX:
-        return suffix
-    return suffix if len(known) < _MOST_SUFFIXES and _SUFFIX.fullmatch(suffix) else OTHERS
+def _suffix_of(name: str) -> str:
+    """The suffix, or `others` for one that names no kind, as the numbers of rotated logs."""
+    suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 (many files)
+    return suffix if _SUFFIX.fullmatch(suffix) else OTHERS if suffix else NO_SUFFIX
 
 
 def _filled_by_tool(folder: str) -> str | None:

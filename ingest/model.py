@@ -1,11 +1,17 @@
-"""The plain data that the stages of an ingest hand to each other."""
+"""The plain data that the stages of an ingest hand to each other, and what is known of a family by its chunks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
+
+import orjson
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.identity import derive_document_id
+from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.identity import derive_document_id, family_key, parent_id, source_name, tenant_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,66 @@ class Notice:
 
 Item = Family | Empty | Notice
 """What a format yields, in an order that follows from the file alone."""
+
+
+class About(NamedTuple):
+    """Key, name and tenant (empty for none) of a family, its version, its size, and a digest of its content.
+
+    `document` is the id of this version of the document, `version` the checksum of its source, `newest` the newest
+    `created_at` of its chunks, `made_by` their canonicalizer.
+    """
+
+    family: str
+    name: str
+    tenant: str
+    document: str
+    version: str | None
+    newest: str | None
+    chunks: int
+    digest: str
+    made_by: str
+
+
+def describe(records: Sequence[Record]) -> About:
+    """The family that these chunks are."""
+    first, last = records[0], records[-1]
+    tenant, document = tenant_id(first), first["document_id"]
+    checksum = last["provenance"].get("source_checksum")
+    made_by = first["provenance"].get("canonicalizer") or first["provenance"]
+    stamps = {record.get("created_at") or "" for record in records}
+    return About(
+        family=family_key(parent_id(first), tenant),
+        name=source_name(first) or document,
+        tenant=tenant or "",
+        document=document,
+        version=checksum if isinstance(checksum, str) else None,
+        newest=max(map(_normalised, stamps)) or None,
+        chunks=len(records),
+        digest=_digest(records),
+        made_by=f"{made_by.get('canonicalizer_name')}: {made_by.get('canonicalizer_version')}",
+    )
+
+
+def _normalised(stamp: str) -> str:
+    """In the one form that compares as text; empty for what is no time."""
+    moment = moment_of(stamp)
+    return "" if moment.year == 1 else moment.isoformat(timespec="microseconds")
+
+
+def moment_of(stamp: str) -> datetime:
+    """The instant of a timestamp; the earliest there is for what is none."""
+    try:
+        return parse_time(stamp)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _digest(records: Sequence[Record]) -> str:
+    """Of everything in the chunks except when and by which run they were made."""
+    digest = sha256()
+    for record in records:
+        rest = {name: value for name, value in record.items() if name not in ("created_at", "producer")}
+        if isinstance(hashes := rest.get("hashes"), dict):
+            rest["hashes"] = {name: value for name, value in hashes.items() if name != "chunk_object_hash"}
+        digest.update(orjson.dumps(rest, option=orjson.OPT_APPEND_NEWLINE))
+    return digest.hexdigest()

@@ -13,10 +13,9 @@ from chunksink.ingest.classify import UNKNOWN, Classified
 from chunksink.ingest.codes import SOURCE_EMPTY, WITHOUT_TEXT
 from chunksink.ingest.discover import Found
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.ledger import record_attempts
 from chunksink.ingest.read import Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
-from chunksink.ingest.report import Failure, IngestReport, LeftOutFrom, Outcome
+from chunksink.ingest.report import Failure, IngestReport, Outcome
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.write import Notices, Written
 
@@ -42,7 +41,7 @@ class Outcomes:
                 row = (uri, b"", outcome, f'{{"{code}":1}}', outcome is Outcome.FAILED, code)
                 self._db.execute(_NO_FILE, row)
         for scope in found.scopes if found.unlisted is None else ():
-            test, values = scope.names.condition("uri")
+            test, values = scope.condition("uri")
             self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
 
     def take(self, reading: Reading) -> Outcome:
@@ -97,7 +96,8 @@ class Outcomes:
         values = {"tenant": self._tenant}
         for statement in (_FORGET_FAMILIES, _KEEP_FORMER, _NEW_FAMILIES):
             self._db.execute(statement, values)
-        record_attempts(self._db, processed_at=self._stamp.created_at, run_id=self._run_id, tenant=self._tenant)
+        about = {"processed_at": self._stamp.created_at, "run_id": self._run_id, "tenant": self._tenant}
+        self._db.execute(_ATTEMPTS, about)
         self._db.execute(_SOURCES, values | {"placement": self._stamp.placement.name})
 
     def report(
@@ -141,15 +141,13 @@ class Outcomes:
             set_aside=tuple(map(str, set_aside)),
         )
 
-    def _left_out(self) -> tuple[dict[str, int], tuple[LeftOutFrom, ...]]:
-        codes, sources = Counter[str](), Counter[str]()
-        named: list[LeftOutFrom] = []
+    def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
+        codes, named = Counter[str](), dict[str, tuple[str, ...]]()
         for uri, counts in self._db.execute("select uri, codes from found where codes <> '{}' order by uri"):
             found = orjson.loads(counts)
             codes.update(found)
-            sources.update(found.keys())
-            named += [LeftOutFrom(code, uri) for code in found if sources[code] <= _NAMED_SOURCES]
-        return dict(sorted(codes.items())), tuple(sorted(named, key=lambda one: one.code))
+            named |= {code: (*named.get(code, ()), uri)[:_NAMED_SOURCES] for code in found}
+        return dict(sorted(codes.items())), named
 
     def _gone(self, roots: Roots) -> dict[str, int]:
         """Registered folders that do not exist any more, and how many sources of them keep their chunks."""
@@ -162,6 +160,19 @@ class Outcomes:
         return gone
 
 
+# Every source that was read, and what was left out for the first time.
+_ATTEMPTS = """
+insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
+  canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out)
+select uri, checksum, json_extract(versions, '$[0]'), json_extract(versions, '$[1]'), json_extract(versions, '$[2]'),
+  json_extract(versions, '$[3]'), :processed_at, :run_id,
+  iif(failures > 0, 'failed', 'processed'), error, partition, nullif(codes, '{}')
+from found
+where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 'left_out' and not exists (
+  select 1 from source where source.uri = found.uri and source.tenant = :tenant and source.codes = found.codes
+))
+order by uri
+"""
 _FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found)"
 _NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _READ = """

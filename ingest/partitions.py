@@ -20,7 +20,7 @@ from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.validate import Validation
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.families import describe, moment_of
+from chunksink.ingest.model import describe, moment_of
 from chunksink.ingest.placement import Placement, is_ours
 
 

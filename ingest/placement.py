@@ -34,11 +34,8 @@ class Placement:
     def __post_init__(self) -> None:
         if self.rule is None:
             check_partition_key(self.name)
-
-    def refuse_misspelt(self, bus: BusRoot) -> None:
-        """Refuses a name that looks like a rule and that no partition has yet."""
-        if self.rule is None and self.name.startswith(_RULE_PREFIX) and self.name not in bus.partition_keys():
-            raise InvalidPartitionKey(f"{self.name!r} is no rule: there are {', '.join(Rule)}; name no partition so")
+            if self.name.startswith(_RULE_PREFIX):
+                raise InvalidPartitionKey(f"{self.name!r} is not a rule; the rules are {', '.join(Rule)}")
 
     @property
     def rule(self) -> Rule | None:

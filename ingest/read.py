@@ -20,9 +20,8 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import SOURCE_CHANGED, SOURCE_UNREADABLE
 from chunksink.ingest.errors import IngestRefused, SourceFailed
-from chunksink.ingest.families import describe
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.model import Empty, Family, Notice, Source
+from chunksink.ingest.model import Empty, Family, Notice, Source, describe
 from chunksink.ingest.placement import Placement, newest_moment, source_type_of
 
 _BATCH_BYTES = 2 * 2**20

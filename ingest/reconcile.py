@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
-from chunksink.ingest.discover import Found, Scope
+from chunksink.ingest.discover import Found
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.options import Options
-from chunksink.ingest.roots import Roots
+from chunksink.ingest.roots import Roots, Scope
 
 _FIRST_MISSING = 5
 NOT_IN_FILE = "its file does not contain it any more"
@@ -129,7 +129,7 @@ where source_family.tenant = ?
 
 def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     """The query and its values, in their order."""
-    conditions = [scope.names.condition("source_family.uri") for scope in scopes]
+    conditions = [scope.condition("source_family.uri") for scope in scopes]
     in_scope = " or ".join(test for test, _ in conditions) or "false"
     values = [value for _, values in conditions for value in values]
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
@@ -158,7 +158,7 @@ def _prune(db: sqlite3.Connection, options: Options, found: Found) -> None:
         f"insert into departure (partition, family, reason) select partition, family, reason from ({query})", values
     )
     for scope in found.scopes:
-        test, values = scope.names.condition("stored.origin")
+        test, values = scope.condition("stored.origin")
         counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
         removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
         if removed > options.allow_deletions:
@@ -171,7 +171,7 @@ def _prune(db: sqlite3.Connection, options: Options, found: Found) -> None:
 
 def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
     """Whether a file of a known format is there; other files may be in a folder where a disk is not mounted."""
-    test, values = scope.names.condition("uri")
+    test, values = scope.condition("uri")
     return db.execute(f"select 1 from found where format <> '' and {test} limit 1", values).fetchone() is not None
 
 

@@ -36,14 +36,6 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class LeftOutFrom:
-    """A source of which something was left out for this reason."""
-
-    code: str
-    source_uri: str
-
-
-@dataclass(frozen=True)
 class IngestReport:
     """What an ingest did.
 
@@ -70,7 +62,7 @@ class IngestReport:
     chunks: int
     links: int
     left_out: Mapping[str, int]
-    left_out_from: tuple[LeftOutFrom, ...]
+    left_out_from: Mapping[str, tuple[str, ...]]
     failed: int
     failures: tuple[Failure, ...]
     kinds: Mapping[str, int]

@@ -43,9 +43,13 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Names that begin with an included prefix (ends with `/`), or are included, and begin with no excluded prefix."""
+class Scope:
+    """The names of the sources that are, or were, in a real folder.
 
+    They begin with an included prefix (ends with `/`), or are included, and begin with no excluded prefix.
+    """
+
+    path: Path
     included: tuple[str, ...]
     excluded: tuple[str, ...] = ()
 
@@ -98,14 +102,13 @@ class Roots:
         owner = self._owner_of(name)
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
-    def within(self, folder: Path) -> Names:
-        """The names of sources that are, or were, in a real folder."""
+    def within(self, folder: Path) -> Scope:
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}
         others = (root.prefix for root in self._roots if root.prefix not in below)
         excluded = {prefix for prefix in others if any(prefix.startswith(one) and prefix != one for one in included)}
-        return Names(tuple(sorted(included)), tuple(sorted(excluded)))
+        return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
         """For each root within another one: its prefix, and what it would be by the outermost one."""

@@ -51,7 +51,6 @@ def ingest(
     if not paths:
         raise IngestRefused("no source is named: name folders or files")
     placement = Placement(options.partition)
-    placement.refuse_misspelt(bus)
     if options.fields:
         from chunksink.ingest.formats.rows import RowsFormat
 

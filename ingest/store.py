@@ -1,4 +1,7 @@
-"""The database of an ingest, `ingest.db` in the home: the ledger, and a cache of what sources and partitions hold."""
+"""The database of an ingest, `ingest.db` in the home: the ledger, and a cache of what sources and partitions hold.
+
+The ledger says which sources were read, by what, and how it ended. Its attempts are only ever appended.
+"""
 
 import os
 import sqlite3
@@ -26,12 +29,9 @@ _migrations = Migrations("chunksink.ingest.store")
 
 @_migrations()
 def create(db: Database) -> None:
-    statement = ""
-    for line in files("chunksink.ingest").joinpath("schema.sql").read_text(encoding="utf-8").splitlines():
-        statement += line.partition("--")[0] + "\n"
-        if sqlite3.complete_statement(statement):
-            db.execute(statement)
-            statement = ""
+    schema = files("chunksink.ingest").joinpath("schema.sql").read_text(encoding="utf-8")
+    for statement in schema.split(";\n"):
+        db.execute(statement)
 
 
 class IngestStore(Store):
@@ -56,6 +56,28 @@ class IngestStore(Store):
             if self.db.conn.in_transaction:
                 self.db.conn.rollback()
             lock.release()
+
+    def attempts(
+        self,
+        *,
+        source: str | None = None,
+        status: str | None = None,
+        run_id: str | None = None,
+        partition: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Attempts of the ledger that match, newest first; `source` is a part of a source's name.
+
+        `status` is `processed` or `failed`.
+        """
+        equal = {"status": status, "run_id": run_id, "partition_key": partition}
+        values = {column: value for column, value in equal.items() if value is not None}
+        clauses = [f"{column} = :{column}" for column in values]
+        if source is not None:
+            clauses.append("instr(source_uri, :source) > 0")
+            values["source"] = source
+        where = " and ".join(clauses) or None
+        yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
     def _prepare(self, bus: BusRoot) -> None:
         """The cache is about one bus: for another one it starts empty."""

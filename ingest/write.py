@@ -109,18 +109,14 @@ order by name, tenant, 1
 """
 
 
+@dataclass
 class _Writer:
-    def __init__(
-        self,
-        db: sqlite3.Connection,
-        bus: BusRoot,
-        producer: ManifestProducer,
-        created_at: str,
-        notices: Mapping[str, Notices],
-    ) -> None:
-        self._db, self._bus, self._producer, self._created_at = db, bus, producer, created_at
-        self._notices = notices
-        self.written = Written()
+    _db: sqlite3.Connection
+    _bus: BusRoot
+    _producer: ManifestProducer
+    _created_at: str
+    _notices: Mapping[str, Notices]
+    written: Written = field(default_factory=Written)
 
     def differs(self, key: str, before: bytes) -> bool:
         manifest, now = decode_manifest(before), self._notices[key]

@@ -220,7 +220,7 @@ def _print_left_out(report: "IngestReport") -> None:
         if number <= printed[code]:
             continue
         how = "note" if code in ODD else "left out"
-        names = [printable(one.source_uri) for one in report.left_out_from if one.code == code]
+        names = list(map(printable, report.left_out_from[code]))
         more = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
         remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
         click.echo(f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)

@@ -36,7 +36,6 @@ def command(
       chunksink ledger --status failed
       chunksink ledger --source handbook/ --limit 5 --json
     """
-    from chunksink.ingest.ledger import Status, attempts
     from chunksink.ingest.store import FILE_NAME, IngestStore
 
     config = config_from(home=home)
@@ -45,8 +44,7 @@ def command(
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])
         return
     with IngestStore(config.home_path) as store:
-        chosen = Status(status) if status else None
-        found = list(attempts(store, source=source, status=chosen, run_id=run_id, partition=partition, limit=limit))
+        found = list(store.attempts(source=source, status=status, run_id=run_id, partition=partition, limit=limit))
     lines = [_line(attempt) for attempt in found] or [Note("no attempt fits these filters")]
     if len(found) == limit:
         lines.append(Note(f"the newest {limit:,}; ask for more with --limit"))

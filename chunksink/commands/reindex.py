@@ -75,12 +75,12 @@ def command(
 
 def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator["Record"]:
     from chunksink.ingest.errors import SourceFailed
-    from chunksink.ingest.formats.ir.reindex import read_ir
+    from chunksink.ingest.json_records import read_records
     from chunksink.ingest.model import Notice
 
     for path in _files(files):
         try:
-            for read in read_ir(path):
+            for read in read_records(path, lambda _: True):  # whatever its schema version
                 if isinstance(read, Notice):
                     line = "" if read.line is None else f", line {read.line}"
                     tell(f"{printable(str(path))}{line}: {read.code}: {printable(read.reason)}")

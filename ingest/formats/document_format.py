@@ -1,24 +1,33 @@
-"""What formats share whose files are one document that a library reads: parts, places, notices and failures."""
+"""What formats share whose files are one document: from what a library reads to parts, places, chunks and notices."""
 
 import warnings
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
+import orjson
+
+from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import chunk_object_hash
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest import codes
+from chunksink.ingest.checklist import find_problems
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown.document import Block, Document, Kind
 from chunksink.ingest.formats.markdown.normalise import carried, clean, collapse_line, one_line
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY
+from chunksink.ingest.formats.markdown.passages import Passage, cut
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, Policy
+from chunksink.ingest.formats.markdown.records import build_records
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.model import Family, Item, Notice, Source
+from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 
 _MAX_FILE_BYTES = 512 * 2**20
 
@@ -60,8 +69,6 @@ class DocumentFormat(Format):
         """The document of a file that is not empty; counts what has no text. An exception means a broken file."""
 
     def read(self, source: Source) -> Iterator[Item]:
-        from chunksink.ingest.formats.markdown.chunker import chunk_document
-
         _ = self.parser  # names a library that is missing
         left_out: Counter[str] = Counter()
         with source.path.open("rb") as file:
@@ -140,3 +147,33 @@ def with_metadata(document: Document, stated: Mapping[str, str]) -> Document:
     if authors := list(filter(None, map(one_line, stated.get("creator", "").split(";")))):
         found["authors"] = authors
     return replace(document, metadata={**document.metadata, **found})
+
+
+def chunk_document(
+    document: Document, source: Source, format_: Format, policy: Policy = DEFAULT_POLICY
+) -> Iterator[Item]:
+    """The family of the source, then notices; `Empty` if it has no text. Raises SourceFailed."""
+    passages = list(cut(document, policy))
+    if passages:
+        yield Family(_records(document, passages, source, format_, policy))
+    else:
+        yield Notice(codes.SOURCE_EMPTY, codes.MEANINGS[codes.SOURCE_EMPTY][0], is_failure=False)
+        yield Empty(family_key(resolve_parent_id(None, source.uri, source.document_id), source.tenant))
+    for code in sorted(document.odd):
+        yield Notice(code, codes.MEANINGS[code][0], is_failure=False)
+
+
+def _records(
+    document: Document, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
+) -> list[Record]:
+    try:
+        records = list(build_records(document, passages, source, format_, policy.policy_id))
+    except NotCanonical as error:
+        raise SourceFailed(findings.JSON_PARSE, str(error)) from error
+    if problems := find_problems(records, policy):
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        raise SourceFailed(codes.CHUNKING_FAILED, f"the chunks break the chunking checklist: {problems[0]}{more}")
+    for number, record in enumerate(records):
+        if len(orjson.dumps(record)) > MAX_LINE_BYTES:
+            raise SourceFailed(findings.LINE_TOO_LONG, f"chunk {number} is longer than {MAX_LINE_BYTES // 2**20} MiB")
+    return records

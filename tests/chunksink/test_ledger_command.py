@@ -9,7 +9,6 @@ import pytest
 
 from chunksink.cli import run
 from chunksink.exits import Exit
-from chunksink.ingest.ledger import Status
 from chunksink.ingest.store import IngestStore
 from chunksink.output import printable
 
@@ -28,7 +27,7 @@ def home(tmp_path: Path) -> Path:
                 "canonicalizer_version": "1",
                 "processed_at": f"2026-01-31T12:00:{number:02}Z",
                 "run_id": f"run-{number // 30}",
-                "status": Status.FAILED if failed else Status.PROCESSED,
+                "status": "failed" if failed else "processed",
                 "error_type": "SCHEMA_INVALID:encoding" if failed else None,
                 "partition_key": f"p{number % 2}",
                 "left_out": None,

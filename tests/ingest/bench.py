@@ -15,7 +15,6 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest
 from chunksink.chunkbus.reader import read_manifest, read_partition
 from chunksink.chunkbus.validate import Validation
-from chunksink.ingest.ledger import attempts
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
 from chunksink.ingest.run import Workers, ingest
@@ -97,7 +96,7 @@ class Bench:
     def ledger(self) -> list[dict[str, Any]]:
         """Oldest first."""
         with IngestStore(self.home) as store:
-            return list(attempts(store))[::-1]
+            return list(store.attempts())[::-1]
 
     def files(self) -> dict[str, bytes]:
         """Every file of the bus: equal before and after a run that writes nothing."""

@@ -6,10 +6,9 @@ import os
 
 import pytest
 
-from chunksink.ingest.discover import Scope
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.reconcile import _gone
-from chunksink.ingest.roots import Names
+from chunksink.ingest.roots import Scope
 from chunksink.ingest.store import IngestStore
 from tests.ingest.bench import Bench
 
@@ -140,7 +139,7 @@ def test_many_changes_cost_no_more_than_few(three: Bench) -> None:
     """The diff looks families up; it never scans the changes for each of them."""
     with IngestStore(three.home) as store:
         store.db.conn.create_function("has_vanished", 1, lambda _name: True)
-        query, values = _gone([Scope(three.docs, Names(("docs/",), ()))], None)
+        query, values = _gone([Scope(three.docs, ("docs/",))], None)
         plan = [row[3] for row in store.db.conn.execute(f"explain query plan {query}", values)]
     assert [
         step for step in plan if step.startswith(("SCAN arrival", "SCAN departure", "SCAN draft", "SCAN stored"))

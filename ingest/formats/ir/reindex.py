@@ -3,13 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.ir.schema import IR_VERSION
-from chunksink.ingest.json_records import Numbered, read_records
-from chunksink.ingest.model import Notice
 from chunksink.ingest.record_fields import first_string
 
 
@@ -32,11 +29,6 @@ class Outdated:
     path: str
     record_id: str
     differences: tuple[tuple[str, Any, Any], ...]
-
-
-def read_ir(path: Path) -> Iterator[Numbered | Notice]:
-    """Every JSON object of a file, whatever its schema version. Raises SourceFailed."""
-    return read_records(path, lambda _: True)
 
 
 def newest(records: Iterable[Record]) -> Current:

@@ -1,8 +1,8 @@
 """Markdown: a file is one document, cut by the chunking specification v1.
 
 In goes the text of a file; out comes one family of chunks. Other formats that make text use the same steps:
-`structure` (text to blocks), `passages` (blocks to stretches of text), `records` (stretches to chunks). Begin with
-`chunker`, which runs them.
+`structure` (text to blocks), `passages` (blocks to stretches of text), `records` (stretches to chunks), which
+`document_format.chunk_document` runs.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class MarkdownFormat(Format):
     canonicalizer = (CANONICALIZER_NAME, DEFAULT_POLICY.policy_id)
 
     def read(self, source: Source) -> Iterator[Item]:
-        from chunksink.ingest.formats.markdown.chunker import chunk_document
+        from chunksink.ingest.formats.document_format import chunk_document
         from chunksink.ingest.formats.markdown.normalise import decode
         from chunksink.ingest.formats.markdown.structure import parse
 

@@ -1,19 +1,37 @@
 """Parsed documents: what parsers make of PDF, Office and other files, as JSON (docs/seams.md), and Docling documents.
 
 In go documents of blocks, tables and images; out come chunks that keep sections and tables together, with their places
-in the parsed file. Begin with `reader`.
+in the parsed file. Families come in the order of the traversal: folder, then path, then index. The order of the lines
+does not change a byte of the chunks.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.ingest import codes, record_fields
+from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.parsed.docling import is_docling
+from chunksink.ingest.formats.markdown.records import Shown
+from chunksink.ingest.formats.parsed.docling import is_docling, to_parsed
+from chunksink.ingest.formats.parsed.document import ParsedDocument, read_document
+from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.model import Item, Source
+from chunksink.ingest.json_records import MAX_VALUE_BYTES, Numbered, read_records
+from chunksink.ingest.model import Family, Item, Notice, Source
+from chunksink.ingest.record_documents import Origin, Own, make_family, read_twice
+from chunksink.ingest.spool import Spool, Spooled
 
 _RULES_VERSION = "7"  # to be raised with every change of rendering or of the fields of a chunk
+_CHECKSUMS = (
+    *("source.source_checksum", "source.checksum", "source.content_hash"),
+    *("provenance.source_checksum", "metadata.content_hash", "content_hash"),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,97 @@ class ParsedFormat(Format):
         return Match.POSSIBLE if (has_content or is_alone) and not is_event else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
-        from chunksink.ingest.formats.parsed.reader import read_documents
+        reader = _Reader(self, source)
+        records = read_records(source.path, lambda record: bool(self.match(record)), MAX_VALUE_BYTES)
+        return read_twice(records, reader.store, reader.chunk)
 
-        return read_documents(self, self.policy, source)
+
+class _Reader:
+    def __init__(self, format_: ParsedFormat, source: Source) -> None:
+        self._format, self._policy = format_, format_.policy
+        self._source = source
+        self._documents = 0
+        self._chunks = 0
+
+    def store(self, found: Numbered, spool: Spool) -> Iterator[Notice]:
+        record, skipped = found.record, 0
+        if is_docling(record):
+            record, skipped = to_parsed(record, self._source.uri)
+        parsed = read_document(record)
+        origin, data = self._origin(record, parsed), Spooled(found.line, orjson.dumps(record))
+        if replaced := spool.put(origin.family, data, parsed.traversal_key):
+            reason = f"{origin.name}: line {found.line} is a later version"
+            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced.line, is_failure=False)
+        if skipped:
+            reason = f"{origin.name}: {skipped:,} page headers, footers, notes, forms and the like"
+            yield Notice(codes.PARTS_LEFT_OUT, reason, found.line, is_failure=False)
+
+    def chunk(self, record: Record, line: int) -> Iterator[Item]:
+        parsed = read_document(record)
+        origin, renderer = self._origin(record, parsed), Renderer(self._policy)
+        unread = [element for element in parsed.elements if not renderer.add(element) and element.has_unknown_content]
+        document = renderer.document()
+        passages = list(cut(document, self._policy))
+        headings = (heading for section in document.sections for heading in section)
+        if title := origin.metadata.get("title") or parsed.title or next(headings, None):
+            origin.metadata["title"] = title
+        own = _own(document, passages, renderer.stretches)
+        _number(own, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
+        left_out = {}
+        if unread:
+            fields = ", ".join(unread[0].fields)
+            left_out[codes.BLOCK_WITHOUT_TEXT] = f": {len(unread):,} have no text in a known field, as {fields:.200}"
+        for item in make_family(self._format, self._source, origin, document, passages, own, left_out, line):
+            if isinstance(item, Family):
+                self._documents += 1
+                self._chunks += len(item.chunks)
+                for chunk in item.chunks:
+                    del chunk["hashes"]["chunk_object_hash"]  # it would change with the numbers
+            yield item
+
+    def _origin(self, record: Record, parsed: ParsedDocument) -> Origin:
+        return Origin(
+            name=parsed.source.path,
+            address=parsed.source.path,
+            checksum=record_fields.checksum_of(*(record_fields.first_string(record, name) for name in _CHECKSUMS)),
+            tenant=record_fields.tenant_of(record) or self._source.tenant,
+            source=record["source"],
+            metadata=dict(parsed.metadata or {}),
+            provenance=record.get("provenance"),
+        )
+
+
+def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
+    """Numbers shift when documents are added, so no id and no hash depends on them."""
+    ids = [f"chunk_{number:04d}" for number in range(first, first + len(own))]
+    for index, one in enumerate(own):
+        neighbors = [*ids[max(0, index - 1) : index], *ids[index + 1 : index + 2]]
+        one.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)
+
+
+def _own(document: Document, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[Own]:
+    """The text, headings and place of each chunk, and the tables and images that begin in it."""
+    own = []
+    for passage in passages:
+        raw = document.text[passage.start : passage.end]
+        start = passage.start + len(raw) - len(raw.lstrip())
+        shown = Shown(raw, max(0, passage.own_start - start), start, start + len(raw.strip()))
+        locator = _locator(stretches, shown.start, shown.end)
+        fields = {"headings": list(document.sections[passage.section]), "locator": locator}
+        own.append(Own(shown, {}, {name: value for name, value in fields.items() if value}))
+    starts = [passage.own_start for passage in passages]
+    for stretch in stretches if passages else ():
+        metadata = own[max(0, bisect_right(starts, stretch.start) - 1)].metadata
+        images = [*metadata.get("images", ()), *stretch.metadata.get("images", ())]
+        metadata |= stretch.metadata | ({"images": images} if images else {})
+    return own
+
+
+def _locator(stretches: Sequence[Stretch], start: int, end: int) -> Record:
+    """From the first page to the last; the first slide and sheet."""
+    first = bisect_right(stretches, start, key=lambda stretch: stretch.end)
+    last = bisect_left(stretches, end, key=lambda stretch: stretch.start)
+    places = [stretch.place for stretch in stretches[first:last]]
+    found: dict[str, Any] = {name: value for place in reversed(places) for name, value in place.items()}
+    pages = [place[name] for place in places for name in ("page_number", "page_end") if name in place]
+    return found | ({"page_number": min(pages), "page_end": max(pages)} if pages else {})

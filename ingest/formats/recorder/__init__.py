@@ -1,6 +1,6 @@
 """Recorder logs and asciinema recordings, cut by the chunking policy `ft.recorder.chunking.v1`.
 
-In: events of terminal panes. Out: documents of up to 64 chunks of one pane. `log` and `cast` read events, `chunker`
+In: events of terminal panes. Out: documents of up to 64 chunks of one pane. `events` and `cast` read events, `chunker`
 cuts them into chunks, `documents` gives these their identity; `replay` returns from a chunk to its text.
 """
 
@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
-from chunksink.ingest.formats.recorder import cast, chunker, log
+from chunksink.ingest.formats.recorder import cast, chunker
 from chunksink.ingest.formats.recorder.documents import PARSER, Pane
-from chunksink.ingest.formats.recorder.events import Event, read_lines
+from chunksink.ingest.formats.recorder.events import KINDS, Event, read_events, read_lines
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.model import Item, Notice, Source
 
@@ -32,7 +32,7 @@ class RecorderFormat(Format):
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if str(record.get("schema_version")).startswith("ft.recorder.event."):
             return Match.DECLARED
-        return Match.LIKELY if record.get("event_type") in log.KINDS else Match.NO
+        return Match.LIKELY if record.get("event_type") in KINDS else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
         """Each document when its last chunk is known; at the end the unfinished ones, in the order of their panes."""
@@ -70,6 +70,6 @@ def _open(file: BinaryIO, path: Path, start: int, end: int) -> tuple[cast.Header
     """The header, if the file is a recording, and the events in the bytes `[start, end)`."""
     lines = read_lines(file, start, end)
     if path.suffix.lower() != ".cast":
-        return None, log.read_events(lines)
+        return None, read_events(lines)
     header = cast.read_header(file)
     return header, cast.read_events(header, lines)

@@ -1,19 +1,32 @@
 """Rows: one document a record, as datasets, exports and dumps have them, in JSON or separated values (docs/seams.md).
 
-In go records with a text beside other fields; out comes a family for each, cut as Markdown. Begin with `reader`.
+In go records with a text beside other fields; out comes a family for each, cut as Markdown, in the order of the file.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from chunksink.chunkbus.chunk import Record
-from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.formats.rows.row import NAMES, Names, is_row
-from chunksink.ingest.model import Item, Source
+import orjson
 
+from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
+from chunksink.ingest import codes
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.html import body_document, parse_html
+from chunksink.ingest.formats.markdown.passages import cut
+from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.records import links_by_passage, shown_of
+from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
+from chunksink.ingest.formats.rows.separated import column_name, read_header, read_separated
+from chunksink.ingest.json_records import Numbered, read_records
+from chunksink.ingest.model import Item, Notice, Source
+from chunksink.ingest.record_documents import Own, make_family, read_twice
+from chunksink.ingest.spool import Spool, Spooled
+
+MAX_ROW_BYTES = 32 * 2**20
 _RULES_VERSION = "2"  # to be raised with every change of how a text is read or of the fields of a chunk
 
 
@@ -43,16 +56,61 @@ class RowsFormat(Format):
         return Match.POSSIBLE if is_row(record, self.names, is_alone=is_alone) else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
-        from chunksink.ingest.formats.rows.reader import read_rows
-
-        return read_rows(self, source)
+        reader = _Reader(self, source)
+        return read_twice(reader.records(), reader.store, reader.chunk)
 
 
 def header_matches(path: Path) -> bool:
     """Whether the header of a CSV or TSV file names a text, and an id, a title or an address."""
-    from chunksink.ingest.formats.rows.separated import read_header
-
     try:
         return is_row(dict.fromkeys(read_header(path), "https://a.example/"), NAMES, is_alone=False)
     except SourceFailed:
         return False
+
+
+class _Reader:
+    def __init__(self, format_: RowsFormat, source: Source) -> None:
+        self._format = format_
+        self._source = source
+        self._is_separated = source.path.suffix.lower() in format_.suffixes_if_asked
+        with source.path.open("rb") as file:
+            is_array = file.read(2**12).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
+        self._position = "row" if is_array else "line"
+        self._names = format_.names
+        if self._is_separated:
+            self._names = {role: tuple(map(column_name, names)) for role, names in format_.names.items()}
+
+    def records(self) -> Iterator[Numbered | Notice]:
+        if self._is_separated:
+            return read_separated(self._source.path, self._names["text"])
+        return read_records(self._source.path, lambda record: bool(self._format.match(record)), MAX_ROW_BYTES)
+
+    def store(self, found: Numbered, spool: Spool) -> Iterator[Notice]:
+        """Reports an earlier row that this one replaces."""
+        data = Spooled(found.line, orjson.dumps(found.record))
+        replaced = spool.put(self._read(found.record, found.line).origin.family, data)
+        if replaced and orjson.loads(replaced.data) == orjson.loads(data.data):
+            reason = f"{self._position} {found.line} is the same row"
+            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced.line, is_failure=False)
+        elif replaced:  # by a later version, or by another document
+            reason = f"{self._position} {found.line} counts: same id, other content; each row needs its own id"
+            yield Notice(findings.DUPLICATE_IDS, reason, replaced.line)
+
+    def chunk(self, record: Record, line: int) -> Iterator[Item]:
+        from chunksink.ingest.formats.markdown.structure import parse
+
+        row = self._read(record, line)
+        document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
+        passages = list(cut(document, self._format.policy))
+        origin = replace(row.origin, metadata=describe(document, row.origin.metadata))
+        own = []
+        for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):
+            found = {"anchor": document.anchors.get(passage.section), "links": links}
+            metadata = {name: value for name, value in found.items() if value}
+            own.append(Own(shown_of(document.text, passage), metadata, {}))
+        unread = f": {', '.join(row.unread):.200} could be its text as well"
+        left_out = {codes.TEXT_LEFT_OUT: unread} if row.unread else {}
+        return make_family(self._format, self._source, origin, document, passages, own, left_out, line)
+
+    def _read(self, record: Record, line: int) -> Row:
+        return read_row(record, self._names, self._source, f"{self._position}={line}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.formats.document_format import chunk_document
 from chunksink.ingest.formats.markdown import MarkdownFormat
-from chunksink.ingest.formats.markdown.chunker import chunk_document
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import decode
 from chunksink.ingest.formats.markdown.policy import Policy
