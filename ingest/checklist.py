@@ -4,7 +4,6 @@ It gates every document before it is written, and `chunksink validate --chunking
 no number of the chunker: tokens and ids are computed again from the record alone.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,7 +12,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, Policy
 from chunksink.ingest.formats.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
 
 
@@ -59,12 +58,10 @@ def _document_of(record: Record) -> tuple[str, str | None]:
 
 
 def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
-    sizes = re.fullmatch(r"[^:]+:(\d+)/(\d+)/(\d+)/(\d+)%:.+", policy_id)
-    policy = Policy(*map(int, sizes.groups())) if sizes else None
-    if policy is None or policy.policy_id != policy_id:
+    if policy_id != DEFAULT_POLICY.policy_id:
         return [f"was cut by {policy_id}, which this release does not know; ingest its source again"]
     try:
-        return find_problems(records, policy)
+        return find_problems(records, DEFAULT_POLICY)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
 

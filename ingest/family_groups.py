@@ -14,7 +14,7 @@ from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.json_records import IsRecord, Numbered, read_records
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.record_fields import ORIGINAL, check, make_chunk
-from chunksink.ingest.spool import Spool, Spooled
+from chunksink.ingest.spool import Spool
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -78,7 +78,7 @@ def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_reco
             if isinstance(entry, Numbered):
                 try:
                     draft = to_draft(entry)
-                    spool.add(family_key(draft.parent, draft.tenant), Spooled(entry.line, encode(draft)))
+                    spool.add(family_key(draft.parent, draft.tenant), (entry.line, encode(draft)))
                     continue
                 except RecordRefused as refusal:
                     entry = Notice(refusal.code, refusal.reason, entry.line)

@@ -10,7 +10,7 @@ import orjson
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest.classify import UNKNOWN, Classified
-from chunksink.ingest.codes import SOURCE_EMPTY, WITHOUT_TEXT
+from chunksink.ingest.codes import SCAN_WITHOUT_TEXT, SOURCE_EMPTY
 from chunksink.ingest.discover import Found
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.read import Reading, Stamp, rows_of
@@ -53,7 +53,7 @@ class Outcomes:
         outcome, error = Outcome.PROCESSED, reading.first_failure
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
-            error = error or next((code for code in WITHOUT_TEXT if code in reading.codes), SOURCE_EMPTY)
+            error = error or (SCAN_WITHOUT_TEXT if SCAN_WITHOUT_TEXT in reading.codes else SOURCE_EMPTY)
         spool = os.fsencode(f"{reading.spool}.chunks")
         for place, row in enumerate(rows_of(reading)):
             if len(row) == 1:

@@ -1,12 +1,11 @@
 """One ingest: discover, classify, read, reconcile, write. Each stage hands plain data, or a table, to the next."""
 
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 
@@ -57,7 +56,7 @@ def ingest(
         formats = {**formats, ROWS: RowsFormat(options.fields)}
     set_aside = set_aside_old(home)
     noted_ns = time.time_ns()
-    with IngestStore(home) as store, store.run(bus) as db, _spool(home) as spool:
+    with IngestStore(home) as store, store.run(bus) as db, store.spool() as spool:
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
         roots = Roots(bus)
         # Read as sources they would replace what they were made from.
@@ -73,7 +72,7 @@ def ingest(
         outcomes = Outcomes(db, stamp, run_id, formats)
         outcomes.add_found(found, classified)
         while True:
-            _read(db, stamp, formats, spool, noted_ns, outcomes, workers, on_progress)
+            _read(db, stamp, formats, Path(spool), noted_ns, outcomes, workers, on_progress)
             vanished = reconcile(db, options, placement.only, found, roots)
             if not read_again(db, options.tenant):
                 break
@@ -86,18 +85,6 @@ def ingest(
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
         return outcomes.report(found, classified, vanished, written, links, roots, set_aside)
-
-
-@contextmanager
-def _spool(home: Path) -> Iterator[Path]:
-    """A folder for the chunks of this run. What a killed run left there goes."""
-    folder = home / "ingest-spool"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from typing import NamedTuple
 
 _SCHEMA = """
 PRAGMA journal_mode = OFF;
@@ -15,11 +14,8 @@ BEGIN;
 """
 
 
-class Spooled(NamedTuple):
-    """A record as bytes, and its line in the file."""
-
-    line: int
-    data: bytes
+Spooled = tuple[int, bytes]
+"""The line of a record in the file, and its bytes."""
 
 
 class Spool:
@@ -43,19 +39,18 @@ class Spool:
         query = "DELETE FROM records WHERE family = ? RETURNING line, data"
         row = self._database.execute(query, (family,)).fetchone()
         self.add(family, record, sort)
-        return None if row is None else Spooled(*row)
+        return None if row is None else (row[0], row[1])
 
     def records(self) -> Iterator[Spooled]:
         """Ordered by sort key, then as in the file."""
         self._database.execute("CREATE INDEX by_sort ON records (sort, number)")
-        for row in self._database.execute("SELECT line, data FROM records ORDER BY sort, number"):
-            yield Spooled(*row)
+        yield from self._database.execute("SELECT line, data FROM records ORDER BY sort, number")
 
     def families(self) -> Iterator[list[Spooled]]:
         """The records of each family as in the file; families in the order of their last records."""
         for name in self._database.execute("SELECT family FROM records GROUP BY family ORDER BY MAX(number)"):
             rows = self._database.execute("SELECT line, data FROM records WHERE family = ? ORDER BY number", name)
-            yield [Spooled(*row) for row in rows]
+            yield rows.fetchall()
 
     def add_name(self, name: str) -> bool:
         """Whether the name is new."""

@@ -4,11 +4,13 @@ The ledger says which sources were read, by what, and how it ended. Its attempts
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import filelock
@@ -22,6 +24,7 @@ FILE_NAME = "ingest.db"
 _LOCK_SECONDS = 10.0
 _CACHE_TABLES = ("source", "source_family", "partition", "family")
 _RUN_TABLES = ("found", "draft", "empty", "stored", "arrival", "departure", "alias")
+_SPOOL = "ingest-spool"
 _OLD_LEDGER = "ledger.db"
 _OLD_STEP = "chunksink.ingest"
 _migrations = Migrations("chunksink.ingest.store")
@@ -78,6 +81,12 @@ class IngestStore(Store):
             values["source"] = source
         where = " and ".join(clauses) or None
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
+
+    def spool(self) -> TemporaryDirectory[str]:
+        """A folder for the chunks of this run. What killed runs left goes."""
+        for folder in self.path.parent.glob(f"{_SPOOL}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+        return TemporaryDirectory(prefix=_SPOOL, dir=self.path.parent, ignore_cleanup_errors=True)
 
     def _prepare(self, bus: BusRoot) -> None:
         """The cache is about one bus: for another one it starts empty."""

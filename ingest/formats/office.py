@@ -19,7 +19,6 @@ from chunksink.ingest.formats.document_format import DocumentFormat, Part, Place
 from chunksink.ingest.formats.markdown.document import Document
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_MAX_MEMBERS = 20_000
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
 _SHEETS = "xl/worksheets/"  # are read as streams
 _CORE_PROPERTIES = "docProps/core.xml"
@@ -68,8 +67,6 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
     word = f"{{{etree.QName(root).namespace}}}"
     left_out["formulas"] += sum(1 for _ in root.iter("{*}oMath"))
     etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN))
-    first, *others = root.findall(f"{word}body")
-    first.extend([block for other in others for block in other])
     for about in root.iter(f"{word}pPr"):
         style, outline = (about.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
         if heading := _heading(_value(outline)) or _heading_of_style(_value(style), styles):
@@ -253,8 +250,7 @@ def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2
     archive = ZipFile(BytesIO(data))
     members = archive.infolist()
     texts = (each for each in members if each.filename.endswith("ml") and not each.filename.startswith(_SHEETS))
-    is_large = len(members) > _MAX_MEMBERS or sum(each.file_size for each in members) > most
-    if is_large or any(each.file_size > largest for each in texts):
+    if sum(each.file_size for each in members) > most or any(each.file_size > largest for each in texts):
         raise SourceFailed(CHUNKING_FAILED, f"it unpacks to more than {most >> 20} MiB, or a part is too large")
     return archive
 

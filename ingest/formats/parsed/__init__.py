@@ -25,7 +25,7 @@ from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, Numbered, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
 from chunksink.ingest.record_documents import Origin, Own, make_family, read_twice
-from chunksink.ingest.spool import Spool, Spooled
+from chunksink.ingest.spool import Spool
 
 _RULES_VERSION = "7"  # to be raised with every change of rendering or of the fields of a chunk
 _CHECKSUMS = (
@@ -78,10 +78,10 @@ class _Reader:
         if is_docling(record):
             record, skipped = to_parsed(record, self._source.uri)
         parsed = read_document(record)
-        origin, data = self._origin(record, parsed), Spooled(found.line, orjson.dumps(record))
+        origin, data = self._origin(record, parsed), (found.line, orjson.dumps(record))
         if replaced := spool.put(origin.family, data, parsed.traversal_key):
             reason = f"{origin.name}: line {found.line} is a later version"
-            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced.line, is_failure=False)
+            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
         if skipped:
             reason = f"{origin.name}: {skipped:,} page headers, footers, notes, forms and the like"
             yield Notice(codes.PARTS_LEFT_OUT, reason, found.line, is_failure=False)

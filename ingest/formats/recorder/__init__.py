@@ -24,10 +24,7 @@ class RecorderFormat(Format):
     suffixes = (".jsonl", ".ndjson", ".cast")
     may_grow = True
     parser = PARSER
-
-    @property
-    def canonicalizer(self) -> tuple[str, str]:
-        return chunker.canonicalizer()
+    canonicalizer = chunker.canonicalizer()
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if str(record.get("schema_version")).startswith("ft.recorder.event."):

@@ -16,7 +16,7 @@ from chunksink.ingest import codes
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
-from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY
 from chunksink.ingest.formats.markdown.records import links_by_passage, shown_of
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
@@ -24,7 +24,7 @@ from chunksink.ingest.formats.rows.separated import column_name, read_header, re
 from chunksink.ingest.json_records import Numbered, read_records
 from chunksink.ingest.model import Item, Notice, Source
 from chunksink.ingest.record_documents import Own, make_family, read_twice
-from chunksink.ingest.spool import Spool, Spooled
+from chunksink.ingest.spool import Spool
 
 MAX_ROW_BYTES = 32 * 2**20
 _RULES_VERSION = "2"  # to be raised with every change of how a text is read or of the fields of a chunk
@@ -40,12 +40,11 @@ class RowsFormat(Format):
     parser = ("rows", "1")
 
     fields: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
         fields = "".join(f"+{role}={name}" for role, name in sorted(self.fields.items()))
-        return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{self.policy.policy_id}")
+        return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{DEFAULT_POLICY.policy_id}")
 
     @property
     def names(self) -> Names:
@@ -87,21 +86,21 @@ class _Reader:
 
     def store(self, found: Numbered, spool: Spool) -> Iterator[Notice]:
         """Reports an earlier row that this one replaces."""
-        data = Spooled(found.line, orjson.dumps(found.record))
-        replaced = spool.put(self._read(found.record, found.line).origin.family, data)
-        if replaced and orjson.loads(replaced.data) == orjson.loads(data.data):
+        data = orjson.dumps(found.record)
+        replaced = spool.put(self._read(found.record, found.line).origin.family, (found.line, data))
+        if replaced and orjson.loads(replaced[1]) == orjson.loads(data):
             reason = f"{self._position} {found.line} is the same row"
-            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced.line, is_failure=False)
+            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
         elif replaced:  # by a later version, or by another document
             reason = f"{self._position} {found.line} counts: same id, other content; each row needs its own id"
-            yield Notice(findings.DUPLICATE_IDS, reason, replaced.line)
+            yield Notice(findings.DUPLICATE_IDS, reason, replaced[0])
 
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.structure import parse
 
         row = self._read(record, line)
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
-        passages = list(cut(document, self._format.policy))
+        passages = list(cut(document, DEFAULT_POLICY))
         origin = replace(row.origin, metadata=describe(document, row.origin.metadata))
         own = []
         for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):

@@ -58,9 +58,8 @@ def test_cut_or_damaged_file_is_read_or_fails(format_: type[Format], data: st.Da
 
 @pytest.mark.parametrize("format_", OFFICE)
 def test_archive_that_unpacks_to_too_much_fails_unread(format_: type[Format]) -> None:
-    for members in ({"word/document.xml": bytes(70 << 20)}, {str(number): b"" for number in range(20_001)}):
-        with pytest.raises(SourceFailed, match="unpacks to more than"):
-            read(format_(), archive(members))
+    with pytest.raises(SourceFailed, match="unpacks to more than"):
+        read(format_(), archive({"word/document.xml": bytes(70 << 20)}))
 
 
 def test_file_that_is_too_large_or_deep_fails(monkeypatch: pytest.MonkeyPatch) -> None:
