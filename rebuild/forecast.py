@@ -11,15 +11,17 @@ from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
 from chunksink.rebuild.families import again
-from chunksink.rebuild.flip import live_generation, require_ours
+from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.index_settings import settings_due
 from chunksink.rebuild.locks import WAIT_SECONDS
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import open_targets, was_left_unfinished
-from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 _EXAMPLES = 20
 _PAGE = 1000
@@ -144,17 +146,17 @@ def planned(
 ) -> Iterator[Planned]:
     """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
     session.refresh()
-    failed: dict[str, SinkError] = {}
+    outcome = RunOutcome()
     if live is None:
         require_ours(session, session.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
         targets = (
-            [] if live is None else stack.enter_context(open_targets(session, live, failed, make=False, adopt=adopt))
+            [] if live is None else stack.enter_context(open_targets(session, live, outcome, make=False, adopt=adopt))
         )
-        left_unfinished = {name for name in failed if live and was_left_unfinished(session, live.builds[name])}
-        convergence = Convergence(session, targets, embedder)
+        left_unfinished = {name for name in outcome.failed if live and was_left_unfinished(session, live.builds[name])}
+        convergence = Convergence(session, targets, embedder, outcome)
         convergence.look(sign=False)
-        failed |= convergence.outcome.done.failed
+        failed = outcome.failed
         for error in failed.values():
             if not isinstance(error, BuildMissing | BuildBroken):
                 raise error
@@ -172,7 +174,7 @@ def planned(
         yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
-def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
+def _why_empty(error: Exception | None, *, is_told: bool) -> str:
     if is_told:
         return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
     if error is None:

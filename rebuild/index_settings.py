@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.executor import Lock
+from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target
@@ -33,29 +34,20 @@ def update_settings(
     lock: Lock = nullcontext,
 ) -> bool:
     """Settings before documents: those that come are indexed once. Whether receipts were made anew meanwhile."""
+    takes_vectors_again = []
     for target in targets:
         settings = capability(session.sinks[target.sink], SupportsSettings)
-        if settings is None or target.sink in outcome.done.failed:
+        if settings is None or target.sink in outcome.failed:
             continue
         try:
             if changed := settings.update_settings(target.build_id, **_vectors(generation, target)):
-                outcome.settings[target.sink] = changed
+                outcome.sink(target.sink).settings = tuple(changed)
+                if EMBEDDERS in changed:
+                    takes_vectors_again.append(target)
         except SinkError as error:
-            outcome.done.failed[target.sink] = error
-    return _look_at_vectors(session, targets, embedder, outcome, lock)
-
-
-def _look_at_vectors(
-    session: Session, targets: Sequence[Target], embedder: DocumentEmbedder, outcome: RunOutcome, lock: Lock
-) -> bool:
-    """Where an engine takes vectors again, they are compared one by one: some may have come while it took none."""
-    again = [target for target in targets if EMBEDDERS in outcome.settings.get(target.sink, ())]
-    if again:
-        convergence = Convergence(session, again, embedder, lock)
-        convergence.look(scan=True, deep=True)
-        outcome.done.failed |= convergence.outcome.done.failed
-        outcome.scanned += [sink for sink in convergence.outcome.scanned if sink not in outcome.scanned]
-    return bool(again)
+            outcome.sink(target.sink).error = error
+    # These vectors are compared one by one: some may have come while the engine took none.
+    return Convergence(session, takes_vectors_again, embedder, outcome, lock).look(scan=True, deep=True)
 
 
 def _vectors(generation: Generation, target: Target) -> dict[str, int]:

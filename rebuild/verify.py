@@ -16,15 +16,16 @@ from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import end_begun_flip
 from chunksink.rebuild.index_settings import settings_due
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan, Scannable
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.targets import open_targets, require_our_build
-from chunksink.sinks.capabilities import SupportsPublicName, capability
-from chunksink.sinks.contract import Sink, Stored
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
+from chunksink.rebuild.targets import open_targets
+from chunksink.sinks.contract import Stored
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 
 @dataclass(frozen=True)
@@ -160,16 +161,16 @@ def _verified(session: Session, live: Generation, deep: bool) -> Verified:
     inputs = _inputs(session)
     if session.catalog.is_undecided():
         raise _moved(session)
-    lost: dict[str, SinkError] = {}
+    opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
     cached = session.embedders.of_live(live).expected if deep else None
     found: dict[str, SinkVerified] = {}
-    with open_targets(session, live, lost, make=False, adopt=True) as targets:
+    with open_targets(session, live, opened, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
         for name in (name for name in session.sinks if name in live.builds):
             try:
-                if name in lost:
-                    raise lost[name]
+                if name in opened.failed:
+                    raise opened.failed[name]
                 target = there[name]
                 vectors = cached if target.holds_vectors else None
                 found[name], damage = _compared(session, live, name, target.build, vectors)
@@ -242,21 +243,9 @@ def _compared(
         changed=tuple(scan.drift(CHANGED)),
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=held.digest,
-        shown=_is_shown(session, session.sinks[name], build_id),
+        shown=is_shown(session, session.sinks[name], build_id),
         settings=(),
         unjudged=scan.unjudged,
         held=scan.held_drift(),
     )
     return verified, scan.damage
-
-
-def _is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
-    public = capability(sink, SupportsPublicName)
-    if public is None:
-        return True
-    try:
-        marker = public.shown()
-    except Refused:
-        return False
-    return marker is not None and (marker.build_id == build_id or not session.owns(marker))

@@ -40,7 +40,7 @@ from tests.crash.homes import (
     withdraw,
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
-from tests.rebuild.support import Home, parent_of
+from tests.rebuild.support import Home, each, parent_of
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
 
@@ -145,7 +145,7 @@ def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_b
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
     again = home.sync()
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
-    assert sum(again.done.written.values()) == 0
+    assert sum(each(again, "written").values()) == 0
     # And a rebuild, which takes along whatever lies about: live, previous, nothing else.
     home.rebuild()
     assert digests(home) == oracle(home.root, tmp_path / "fresh again")
