@@ -15,7 +15,10 @@ from chunksink.rebuild.plan import Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
-from chunksink.rebuild.targets import Target
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import Target, dimensions
+from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
@@ -49,6 +52,23 @@ class Convergence:
             except SinkError as error:
                 self._outcome.sink(target.sink).error = error
         return scanned
+
+    def update_settings(self, generation: Generation) -> bool:
+        """Brings index settings to those configured, before documents: those that come are indexed once. Returns
+        whether receipts were made anew meanwhile."""
+        takes_vectors_again = False
+        for target in self._going():
+            settings = capability(self._session.sinks[target.sink], SupportsSettings)
+            if settings is None:
+                continue
+            try:
+                if changed := settings.update_settings(target.build_id, **dimensions(generation, target)):
+                    self._outcome.sink(target.sink).settings = tuple(changed)
+                    # Some vectors may have come while the engine took none: they are compared one by one.
+                    takes_vectors_again |= EMBEDDERS in changed and self._look_at(target, scan=True, deep=True)
+            except SinkError as error:
+                self._outcome.sink(target.sink).error = error
+        return takes_vectors_again
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
         """Also for builds that are not there, and so `empty`."""
@@ -91,7 +111,7 @@ class Convergence:
     def _going(self) -> list[Target]:
         return [target for target in self._targets if target.sink not in self._outcome.failed]
 
-    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> bool:
+    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool = True) -> bool:
         """Whether it was scanned."""
         receipts = Receipts(self._session.state.db, target.build_id)
         signed = target.build.marker() in {self._session.marker(target.build_id, stamp) for stamp in receipts.stamps()}

@@ -8,8 +8,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from chunksink.chunkbus.store import rewrite, write_transaction
-from chunksink.rebuild.redaction import blank
-from chunksink.rebuild.run_records import FOLDER
+from chunksink.rebuild.run_records import blank
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.source_lookup import find_sources
 from chunksink.sinks.capabilities import SupportsScrub, capability
@@ -29,7 +28,7 @@ DropVectors = Callable[[Sequence[str]], int]
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ForgetReport:
     """What was erased, and where the source still stands."""
 
     families: tuple[str, ...]
@@ -51,7 +50,7 @@ class Forgotten:
 
 def forget(
     session: Session, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
-) -> Forgotten:
+) -> ForgetReport:
     """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it or a search shows
     it; of `tenant`, or of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
 
@@ -74,9 +73,9 @@ def forget(
             build.flush()
             if (scrubbed := capability(build, SupportsScrub)) is not None:
                 scrubbed.scrub()
-    lines = blank(session.state.home / FOLDER, ids | families | {name})
+    lines = blank(session.state.home, ids | families | {name})
     still_in = _erase_records(session, families)
-    return Forgotten(
+    return ForgetReport(
         families=tuple(sorted(families)),
         documents=documents,
         texts=len(texts),

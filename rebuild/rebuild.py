@@ -17,7 +17,6 @@ from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.flip import drop, drop_orphans, end_begun_flip, flip
-from chunksink.rebuild.index_settings import update_settings
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import ModelChange, model_change
 from chunksink.rebuild.outcome import NotRemoved, RunOutcome
@@ -202,7 +201,7 @@ class Rebuild:
             convergence = Convergence(self._session, targets, self._embedder, self.outcome, self._lock)
             convergence.look()
             # What an earlier run began may have been made with other settings.
-            update_settings(self._session, generation, targets, self._embedder, self.outcome, self._lock)
+            convergence.update_settings(generation)
             verified = False
             for left in reversed(range(_ROUNDS)):
                 with self._lock():

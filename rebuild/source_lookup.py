@@ -8,8 +8,7 @@ from urllib.parse import unquote
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
-from chunksink.rebuild.redaction import is_named
-from chunksink.rebuild.run_records import FOLDER
+from chunksink.rebuild.run_records import is_named
 from chunksink.rebuild.session import Session
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
@@ -58,7 +57,7 @@ def find_sources(
         sources = sources_named(session.state.db, name, builds, tenant)
         if len(sources) > 1 and not every:
             raise _several(name, sources)
-        if sources or (name not in session.catalog.known_partitions() and is_named(session.state.home / FOLDER, name)):
+        if sources or (name not in session.catalog.known_partitions() and is_named(session.state.home, name)):
             return name, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(

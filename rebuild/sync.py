@@ -13,7 +13,6 @@ from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
 from chunksink.rebuild.families import TRIES
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
-from chunksink.rebuild.index_settings import update_settings
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
@@ -179,7 +178,7 @@ def _sync(
         plan = convergence.plan()
         if plan.removed() >= LEAST_REMOVALS:
             brake(session.state.db, [target.build_id for target in targets], options.allow_deletions)
-        if update_settings(session, live, targets, embedder, outcome):
+        if convergence.update_settings(live):
             plan = convergence.plan()
         convergence.run(plan)
         for target in targets:

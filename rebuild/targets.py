@@ -9,6 +9,7 @@ from chunksink.rebuild.ownership import require_our_build, require_ours
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
+from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
@@ -101,3 +102,14 @@ def was_left_unfinished(session: Session, build_id: str) -> bool:
     Else nobody knows what broke it: people are told, and say when it is made anew.
     """
     return Receipts(session.state.db, build_id).has_intents()
+
+
+def settings_due(session: Session, live: Generation, target: Target) -> list[str]:
+    """Index settings that are not as configured: a sync would set them."""
+    settings = capability(session.sinks[target.sink], SupportsSettings)
+    return [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
+
+
+def dimensions(generation: Generation, target: Target) -> dict[str, int]:
+    """Of the vectors, for index settings; empty where the build holds none."""
+    return {"dimensions": generation.model.dimension} if target.holds_vectors else {}

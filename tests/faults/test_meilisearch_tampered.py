@@ -18,7 +18,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.forecast import planned
+from chunksink.rebuild.forecast import plan_sync
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -182,7 +182,7 @@ def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, los
     home = built.home
     lose(built)
     with built.home.session() as session, home.embedder() as embedder:
-        assert planned(session, session.state.live(), embedder).__enter__().settings["meilisearch"]
+        assert plan_sync(session, session.state.live(), embedder).settings["meilisearch"]
     verified = home.verify()
     assert not verified.ok
     assert not verified.sinks["meilisearch"].shown
@@ -274,7 +274,7 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
         built.home.embedder() as embedder,
         pytest.raises(Refused, match="something that is not ours"),
     ):
-        planned(session, session.state.live(), embedder).__enter__()
+        plan_sync(session, session.state.live(), embedder)
     with pytest.raises(Refused, match="something that is not ours"):
         built.home.rebuild(adopt=adopt)
     held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]

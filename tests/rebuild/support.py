@@ -25,6 +25,7 @@ from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.flip import live_generation
+from chunksink.rebuild.forecast import SyncPlan, plan_sync
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
 from chunksink.rebuild.outcome import NotRemoved, RunOutcome
@@ -33,7 +34,7 @@ from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.session import Session, Stage, silent
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
-from chunksink.rebuild.verify import Verified, verify
+from chunksink.rebuild.verify import VerifyReport, verify
 from chunksink.settings.config import Config
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Document
@@ -257,7 +258,11 @@ class Home:
             sync_live(session, live, embedder, SyncOptions(**options), outcome)
             return outcome
 
-    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
+    def plan_sync(self, *, wrap: Wrap = lambda sink: sink) -> SyncPlan:
+        with self.session(wrap) as session, self.embedder() as embedder:
+            return plan_sync(session, session.state.live_or_none(), embedder)
+
+    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> VerifyReport:
         with self.session(wrap) as session, self.embedder() as embedder:
             return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep)
 

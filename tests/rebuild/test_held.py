@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.rebuild.catalog import Catalog, HeldFamily, Retired
+from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.removals import WITHHELD, held_by_reason, held_families
 from chunksink.rebuild.state import State
@@ -225,5 +225,5 @@ def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe:
     probe.refresh()
     with pytest.raises(NotMissing, match="no partition p9 is known, or it was retired already; missing are: p2"):
         probe.catalog.retire(root, "p9")
-    assert probe.catalog.retire(root, "p2") == Retired(removed=0, returning=0), "no index has it"
+    assert probe.catalog.retire(root, "p2") == RetireReport(removed=0, returning=0), "no index has it"
     assert probe.refresh().catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -167,11 +166,9 @@ def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(ho
     commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
     dies(home, "replace", after=False, engine="fts")
     file.write_bytes(b"half of what it was" * 500)
-    with home.session() as session, home.embedder() as embedder, planned(session, home.live(), embedder) as looked:
-        named = looked.hash
-        assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
-    assert named is not None
-    outcome = home.sync(only_plan=named)
+    looked = home.plan_sync()
+    assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
+    outcome = home.sync(only_plan=looked.hash)
     assert (sinks_with(outcome, "made_again"), outcome.failed) == (["fts"], {})
     require_sound(home, tmp_path)
 

@@ -12,7 +12,6 @@ import pytest
 from chunksink.rebuild import flip
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
@@ -113,7 +112,7 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
     assert "made by another home" in str(verified.failed["meilisearch"])
     assert "--adopt" in str(verified.failed["meilisearch"])
     commit(first.root, "p1", DOGS, at=FEBRUARY)
-    for look in (first.sync, lambda: looked_at(first)):
+    for look in (first.sync, first.plan_sync):
         with pytest.raises(OtherHome, match="--adopt"):
             look()
     assert first.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}, "nothing was written"
@@ -122,21 +121,12 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
         first.rebuild()
 
 
-def looked_at(home: Home) -> None:
-    with (
-        home.session() as session,
-        home.embedder() as embedder,
-        planned(session, session.state.live_or_none(), embedder),
-    ):
-        pass
-
-
 def test_a_plan_of_a_new_home_is_refused_as_its_sync_would_be(home_in: Make) -> None:
     first, second = home_in("one"), home_in("two")
     commit(first.root, "p1", CATS)
     first.rebuild()
     with pytest.raises(OtherHome, match="--adopt"):
-        looked_at(second)
+        second.plan_sync()
 
 
 def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.verify import SinkVerified
+from chunksink.rebuild.verify import SinkCheck
 from chunksink.sinks.document import Document
 from chunksink.sinks.memory import MemorySink
 from tests.conftest import sampled
@@ -39,7 +39,7 @@ def home(engine: str, tmp_path: Path, root: BusRoot) -> Home:
     return home
 
 
-def found_in(home: Home, engine: str) -> SinkVerified:
+def found_in(home: Home, engine: str) -> SinkCheck:
     """What verify says of the engine; of the other one it must have nothing to say."""
     found = home.verify()
     assert found.failed == {}

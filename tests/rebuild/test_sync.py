@@ -10,7 +10,6 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import OtherPlan, UnknownPlan
-from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -180,12 +179,7 @@ def test_a_plan_that_was_looked_at_is_carried_out_or_nothing(root: BusRoot, sync
 
 def plan_of(home: Home) -> str:
     calls = Calls()
-    with (
-        home.session(calls) as session,
-        home.embedder() as embedder,
-        planned(session, session.state.live(), embedder) as plan,
-    ):
-        digest = plan.hash
+    digest = home.plan_sync(wrap=calls).hash
     assert calls == []
     assert digest is not None
     return digest
