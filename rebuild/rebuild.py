@@ -16,9 +16,9 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
-from chunksink.rebuild.flip import drop, drop_orphans, end_begun_flip, flip
+from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
-from chunksink.rebuild.model_change import ModelChange, model_change
+from chunksink.rebuild.model_change import model_change
 from chunksink.rebuild.outcome import NotRemoved, RunOutcome
 from chunksink.rebuild.ownership import recall, require_ours
 from chunksink.rebuild.plan import Plan
@@ -90,6 +90,7 @@ class Rebuild:
         self._embedder = embedder
         self._options = options
         self._lock = session.lock
+        self._live: Generation | None = None
         self._lost: list[str] = []
         self.outcome = RunOutcome()
 
@@ -100,7 +101,7 @@ class Rebuild:
         """
         with self._session.rebuild_lock():
             with self._lock(WAIT_SECONDS):
-                end_begun_flip(self._session, adopt=self._options.adopt)
+                self._live = live_generation(self._session, adopt=self._options.adopt)
                 # Before hours of work, and before anything is noted of what is there.
                 require_ours(self._session, self._session.sinks, adopt=self._options.adopt, sign=True)
                 self._look_at_live()
@@ -120,17 +121,16 @@ class Rebuild:
 
         Where no record says what is live, builds that are ours tell what readers have.
         """
-        live = self._state.live_or_none()
-        if live is None:
+        if self._live is None:
             self._lost = recall(self._session, sorted(self._options.keep))
         else:
             unreported = RunOutcome()
-            with open_targets(self._session, live, unreported, make=False, adopt=True) as targets:
+            with open_targets(self._session, self._live, unreported, make=False, adopt=True) as targets:
                 Convergence(self._session, targets, self._embedder, unreported).look(sign=False)
 
     def _refresh(self) -> None:
         self._session.refresh()
-        live = self._state.live_or_none()
+        live = self._live = self._state.live_or_none()  # a rollback may have come between
         if live is not None or not self._options.held_are_left_out:
             self._session.catalog.require_valid()
         builds = self._lost if live is None else list(live.builds.values())
@@ -170,16 +170,12 @@ class Rebuild:
 
     def _shared(self) -> dict[str, str]:
         """The live builds of the sinks that are kept."""
-        live = self._state.live_or_none()
-        if live is None:
-            return {}
-        return {
-            name: build for name, build in live.builds.items() if name in self._options.keep - set(self._session.sinks)
-        }
+        live = {} if self._live is None else self._live.builds
+        return {name: build for name, build in live.items() if name in self._options.keep - set(self._session.sinks)}
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """What the vectors of all builds together are made with; OtherModel where these would be two."""
-        live = self._state.live_or_none()
+        live = self._live
         kept = [name for name in shared if self._session.sink(name).wants_vectors]
         known = live if live is not None and live.holds_vectors and kept else None
         if not self._session.wants_vectors:
@@ -210,8 +206,8 @@ class Rebuild:
                     if not verified and left == 0:  # the bus moves faster than we do: now it waits for us
                         verified = self._round(convergence, targets)
                     if verified:
-                        self._brake_refusals(targets)
-                        self.outcome.model_change = self._model_change(generation)
+                        if self._live is not None:
+                            self._compare_with_live(self._live, generation, targets)
                         flip(self._session, generation, adopt=self._options.adopt)
                         return
                 if left:
@@ -221,12 +217,12 @@ class Rebuild:
             "untouched. Run it again"
         )
 
-    def _brake_refusals(self, targets: Sequence[Target]) -> None:
-        live = self._state.live_or_none()
+    def _compare_with_live(self, live: Generation, generation: Generation, targets: Sequence[Target]) -> None:
+        """What readers would lose, and how much their answers change."""
         for target in targets:
-            if live is not None and target.sink in live.builds:
-                old, allowed = live.builds[target.sink], self._options.allow_deletions
-                brake_refusals(self._state.db, target.sink, old, target.build_id, allowed)
+            if old := live.builds.get(target.sink):
+                brake_refusals(self._state.db, target.sink, old, target.build_id, self._options.allow_deletions)
+        self.outcome.model_change = model_change(self._session, live, generation, self._embedder)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
         """What cannot be removed now is asked for once; a later run tries again."""
@@ -236,10 +232,6 @@ class Rebuild:
 
     def _note_left(self, builds: Iterable[NotRemoved]) -> None:
         self.outcome.not_removed |= {left.build: left for left in builds}
-
-    def _model_change(self, generation: Generation) -> ModelChange | None:
-        live = self._state.live_or_none()
-        return None if live is None else model_change(self._session, live, generation, self._embedder)
 
     def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
         """Carries out what is planned, and verifies. False where the bus has moved meanwhile."""
