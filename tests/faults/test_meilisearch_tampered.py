@@ -346,7 +346,7 @@ def test_an_embedder_that_somebody_changed_comes_back_with_the_vectors(tampered:
     assert built.live("embedders") != EMBEDDER
     assert not deep or not home.verify(deep=True).ok
     calls = Calls()
-    assert home.sync(wrap=calls, scan=deep, deep=deep).settings == {"meilisearch": ["embedders"]}
+    assert home.sync(wrap=calls, scan=deep, deep=deep).sinks["meilisearch"].settings == ("embedders",)
     assert calls.sent("meilisearch") == []
     assert (built.live("embedders"), built.embeddings()) == (EMBEDDER, 3)
     assert home.verify(deep=True).ok

@@ -138,19 +138,6 @@ def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
     assert sinks_with(indexed.sync(), "scanned") == []
 
 
-def test_a_build_that_stands_in_two_places_is_known_for_the_older_one(indexed: Home, root: BusRoot) -> None:
-    """The folder was changed in the configuration and, after a sync there, changed back."""
-    here, aside = indexed.folder / "fts", indexed.folder / "aside"
-    here.rename(aside)
-    assert sinks_with(indexed.sync(), "made_again") == ["fts"]
-    commit(root, "p1", [record for name in "abc" for record in source(f"docs/{name}.md", "other", version="2")])
-    indexed.sync()
-    shutil.rmtree(here)
-    aside.rename(here)
-    assert sinks_with(indexed.sync(), "scanned") == ["fts"]
-    assert indexed.verify().ok
-
-
 def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> None:
     sink = sink_of(indexed, "memory")
     assert isinstance(sink, MemorySink)
@@ -166,20 +153,17 @@ def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> 
 
 
 @ENGINES
+@pytest.mark.parametrize("lost", [True, False])
 def test_a_build_of_another_count_than_was_confirmed_is_scanned_and_put_right(
-    engine: str, indexed: Home, tmp_path: Path
+    lost: bool, engine: str, indexed: Home, tmp_path: Path
 ) -> None:
-    lose(indexed, engine, projected(OURS[0])[:1])
-    assert mended(indexed, engine).sent(engine) == [A]
-    require_sound(indexed, tmp_path)
-
-
-@ENGINES
-def test_strangers_are_counted_as_well(engine: str, indexed: Home, tmp_path: Path) -> None:
-    put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
+    if lost:
+        lose(indexed, engine, projected(OURS[0])[:1])
+    else:
+        put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
     calls = mended(indexed, engine)
-    assert (engine, "delete", frozenset([parent_of("docs/theirs.md")])) in calls
-    assert calls.sent(engine) == []
+    assert calls.sent(engine) == ([A] if lost else [])
+    assert lost != ((engine, "delete", frozenset([parent_of("docs/theirs.md")])) in calls)
     require_sound(indexed, tmp_path)
 
 
