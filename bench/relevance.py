@@ -35,7 +35,7 @@ from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.embeddings.encoder import PrecisionRequest, encode_queries
 from chunksink.embeddings.load import load_encoder
 from chunksink.index import Index
-from chunksink.search.evaluation.evaluate import Asked, choose, evaluate
+from chunksink.search.evaluation.evaluate import JudgedQueries, choose, evaluate
 from chunksink.search.evaluation.metrics import DEPTH, METRICS
 from chunksink.search.evaluation.reading import Judgements, Queries, read_judgements, read_queries
 from chunksink.search.question import FUSIONS, FusionName, Mode
@@ -82,7 +82,7 @@ def main() -> None:
                 meilisearch(root, Path(folder) / "meilisearch", server.url, asked)
 
 
-def own_index(root: BusRoot, home: Path, asked: Asked) -> None:
+def own_index(root: BusRoot, home: Path, asked: JudgedQueries) -> None:
     with chunksink.open(chunks=str(root.path), home=str(home), sinks=("fts", "chroma")) as index:
         index.rebuild()
         show("keyword (fts)", asked, ranked(index, "keyword"))
@@ -91,7 +91,7 @@ def own_index(root: BusRoot, home: Path, asked: Asked) -> None:
             show(f"hybrid by {fusion}", asked, ranked(index, "hybrid", fusion))
 
 
-def meilisearch(root: BusRoot, home: Path, url: str, asked: Asked) -> None:
+def meilisearch(root: BusRoot, home: Path, url: str, asked: JudgedQueries) -> None:
     sink = {"meilisearch": {"url": url, "vectors": True}}
     with chunksink.open(chunks=str(root.path), home=str(home), sinks=("meilisearch", "chroma"), sink=sink) as index:
         index.rebuild()
@@ -122,7 +122,7 @@ def exact(
     encoder.close()
 
 
-def show(name: str, asked: Asked, rank: Callable[[str], Sequence[str]]) -> None:
+def show(name: str, asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> None:
     figures = evaluate(asked, rank).figures.values()
     told = " | ".join(f"{one.mean:.4f} ({one.low:.3f} to {one.high:.3f})" for one in figures)
     print(f"| {name} | {told} |", flush=True)

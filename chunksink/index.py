@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from chunksink.rebuild.verify import Verified
     from chunksink.rebuild.work import Stage
     from chunksink.search.access import Access
-    from chunksink.search.answer import Answer
+    from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.filters import Given
-    from chunksink.search.passage import Surrounded
     from chunksink.search.question import FusionName, Mode
     from chunksink.sinks.patient import Fault
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.dead_letters import Letter
     from chunksink.rebuild.runs import Run
     from chunksink.rebuild.status import Status
-    from chunksink.search.page.report import Figure, Report, Row, Section, Tone
+    from chunksink.search.page.report import Figure, Report, ReportRow, Section, Tone
 
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
 _SHOWN = 3
@@ -50,7 +50,7 @@ def report(config: Config) -> "Report":
     )
 
 
-def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Figure]":
+def _figures(found: "Status", refused: int, cache: "list[ReportRow]") -> "Iterator[Figure]":
     from chunksink.search.page.report import Figure
 
     yield Figure("Sources", f"{found.bus.families:,}")
@@ -62,54 +62,56 @@ def _figures(found: "Status", refused: int, cache: "list[Row]") -> "Iterator[Fig
     yield Figure("Cached vectors", cache[0].value if cache else "none")
 
 
-def _generation(found: "Status") -> "Iterator[Row]":
-    from chunksink.search.page.report import Row
+def _generation(found: "Status") -> "Iterator[ReportRow]":
+    from chunksink.search.page.report import ReportRow
 
-    yield Row("generation", found.live.id)
-    yield Row("made at", _moment(found.live.created_at))
-    yield Row("model", found.live.model if found.live.holds_vectors else "none: no engine holds vectors")
+    yield ReportRow("generation", found.live.id)
+    yield ReportRow("made at", _moment(found.live.created_at))
+    yield ReportRow("model", found.live.model if found.live.holds_vectors else "none: no engine holds vectors")
     if found.live.holds_vectors:
-        yield Row("fingerprint", found.live.model_fingerprint)
-    yield Row("one before", found.previous.id if found.previous else "none is kept")
+        yield ReportRow("fingerprint", found.live.model_fingerprint)
+    yield ReportRow("one before", found.previous.id if found.previous else "none is kept")
 
 
-def _engines(found: "Status") -> "Iterator[Row]":
-    from chunksink.search.page.report import Row
+def _engines(found: "Status") -> "Iterator[ReportRow]":
+    from chunksink.search.page.report import ReportRow
 
     for name, sink in found.sinks.items():
         behind = sink.to_write or sink.to_remove or sink.open_intents
         told = [counted(sink.families, "source"), counted(sink.chunks, "chunk")]
         told += [f"{counted(sink.refused, 'document')} refused"] if sink.refused else []
         told += ["not all that the chunks say"] if behind else []
-        yield Row(name, ", ".join(told), "bad" if behind or sink.refused else "")
+        yield ReportRow(name, ", ".join(told), "bad" if behind or sink.refused else "")
 
 
 def _verified(run: "Run | None") -> "Section":
-    from chunksink.search.page.report import Row, Section
+    from chunksink.search.page.report import ReportRow, Section
 
     if run is None:
         return Section(
             "Last verify", (), "Nothing was verified lately: `chunksink verify` compares engines and chunks."
         )
-    rows = [Row("run", f"{run.command} {run.id}"), Row("at", _moment(run.started_at))]
-    rows.append(Row("result", run.status, "good" if run.status == "ok" else "bad"))
+    rows = [ReportRow("run", f"{run.command} {run.id}"), ReportRow("at", _moment(run.started_at))]
+    rows.append(ReportRow("result", run.status, "good" if run.status == "ok" else "bad"))
     if run.error:
-        rows.append(Row("error", run.error, "bad"))
+        rows.append(ReportRow("error", run.error, "bad"))
     for name, numbers in run.facts.get("sinks", {}).items() if run.command == "verify" else ():
         wrong = {what: numbers.get(what, 0) for what in ("missing", "extra", "changed")}
         said = ", ".join(f"{number} {what}" for what, number in wrong.items() if number) or "nothing amiss"
         rows.append(
-            Row(name, f"{counted(numbers.get('chunks', 0), 'chunk')}, {said}", "bad" if any(wrong.values()) else "")
+            ReportRow(
+                name, f"{counted(numbers.get('chunks', 0), 'chunk')}, {said}", "bad" if any(wrong.values()) else ""
+            )
         )
     return Section("Last verify", tuple(rows))
 
 
-def _run(run: "Run") -> "Row":
-    from chunksink.search.page.report import Row
+def _run(run: "Run") -> "ReportRow":
+    from chunksink.search.page.report import ReportRow
 
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
-    return Row(run.command, f"{_moment(run.started_at)}: {run.status}{took}", tone)
+    return ReportRow(run.command, f"{_moment(run.started_at)}: {run.status}{took}", tone)
 
 
 def _moment(at: str) -> str:
@@ -118,19 +120,19 @@ def _moment(at: str) -> str:
 
 
 def _dead_letters(letters: "list[Letter]", refused: int) -> "Section":
-    from chunksink.search.page.report import Row, Section
+    from chunksink.search.page.report import ReportRow, Section
 
-    rows = [Row(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
+    rows = [ReportRow(f"{letter.sink}: {letter.source or letter.family}", letter.reason, "bad") for letter in letters]
     if refused > len(rows):
-        rows.append(Row("", f"and {refused - len(rows):,} more: `chunksink dead-letters` lists them"))
+        rows.append(ReportRow("", f"and {refused - len(rows):,} more: `chunksink dead-letters` lists them"))
     return Section("Dead letters", tuple(rows), "No document was refused by an engine.")
 
 
-def _cache(config: Config) -> "list[Row]":
+def _cache(config: Config) -> "list[ReportRow]":
     """Counted by the index of the table: vectors themselves are not read."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import EmbeddingsError
-    from chunksink.search.page.report import Row
+    from chunksink.search.page.report import ReportRow
 
     path = cache_file(config.home_path)
     if not path.exists():
@@ -142,7 +144,7 @@ def _cache(config: Config) -> "list[Row]":
                 "GROUP BY v.fingerprint ORDER BY 2 DESC"
             )
     except EmbeddingsError as error:
-        return [Row("vectors", "unknown"), Row("error", str(error), "bad")]
+        return [ReportRow("vectors", "unknown"), ReportRow("error", str(error), "bad")]
     total = sum(int(str(number)) for _, number in of_models)
-    rows = [Row("vectors", f"{total:,}"), Row("size", sized(path.stat().st_size))]
-    return [*rows, *(Row("of a model", f"{name or 'an old one'}: {number:,}") for name, number in of_models)]
+    rows = [ReportRow("vectors", f"{total:,}"), ReportRow("size", sized(path.stat().st_size))]
+    return [*rows, *(ReportRow("of a model", f"{name or 'an old one'}: {number:,}") for name, number in of_models)]

@@ -94,11 +94,11 @@ def _legs(
 
 
 def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
-    from chunksink.search.resting import Resting
+    from chunksink.search.circuit_breaker import CircuitBreaker
 
     if not hasattr(sink, "reader"):
         return None
-    return stack.enter_context(closing(Resting(sink.reader(build_id))))
+    return stack.enter_context(closing(CircuitBreaker(sink.reader(build_id))))
 
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":

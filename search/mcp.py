@@ -4,7 +4,7 @@ Whose documents are served is fixed when the server starts; no call can name ano
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -12,9 +12,8 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from chunksink.search.access import Access
-from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.filters import parse_filters
-from chunksink.search.passage import Surrounded, as_json, reference
 from chunksink.search.question import Mode, Question
 
 _MOST_TEXT = 20_000
@@ -24,12 +23,6 @@ _HOW = (
     "sources of the same text are its `same_text`. `get_chunk` gives a passage by its chunk_id, with the passages "
     "around it."
 )
-
-
-class Answers(Protocol):
-    def search(self, question: Question, access: Access) -> Answer: ...
-
-    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
 
 
 def mcp_server(

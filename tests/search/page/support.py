@@ -16,11 +16,11 @@ from starlette.types import ASGIApp
 
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer
-from chunksink.search.context import Surrounded, get
 from chunksink.search.legs import Legs
+from chunksink.search.neighbours import Surrounded, get
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
-from chunksink.search.page.report import Figure, Report, Row, Section
+from chunksink.search.page.report import Figure, Report, ReportRow, Section
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Site
 from chunksink.search.query import search
@@ -68,7 +68,7 @@ def report() -> Report:
         summary="Not up to date",
         figures=(Figure("Sources", "3"), Figure("Dead letters", "1", tone="bad")),
         sections=(
-            Section("Dead letters", (Row("fts: <b>a</b>.md", "refused & gone", "bad"),)),
+            Section("Dead letters", (ReportRow("fts: <b>a</b>.md", "refused & gone", "bad"),)),
             Section("Last verify", (), "Nothing was verified: `chunksink verify` does it."),
         ),
         troubles=("not every engine has it; run `chunksink sync`",),
