@@ -23,40 +23,32 @@ _ONLY_MARKS = re.compile(
     r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+(?:[ \t]*:?-{3,}:?)?[ \t]*)(?:\n|\Z)",
     re.MULTILINE,
 )
-_SIGNS = str.maketrans("", "", "`*")
+_SIGNS = str.maketrans("", "", f"`*{_OPEN}{_CLOSE}")
 _MOST = 5_000
 """Characters at each end of a piece that are looked at: nobody is shown more."""
 
 
 def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
-    """As it is read below the title and the headings of its document."""
-    return below_headings(without_marks(pieces), (document.title or "", *document.headings))
+    """As it is read below the title and the headings of its document: without marks of Markdown, links as their words.
 
-
-def without_marks(pieces: Sequence[Piece]) -> list[Piece]:
-    """Text without marks of Markdown, links as their words; a mark in which alone a word was found stays."""
+    A mark in which alone a word was found stays.
+    """
     ends = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in ends)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
     shown = _ONLY_MARKS.sub(lambda line: line[0] if _OPEN in line[0] else "", shown)
     shown = _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown))
+    shown = _below_headings(shown, {_words_of(heading) for heading in (document.title or "", *document.headings)})
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]
 
 
-def below_headings(pieces: Sequence[Piece], headings: Collection[str]) -> list[Piece]:
+def _below_headings(marked: str, headings: Collection[str]) -> str:
     """Without the headings that the text begins with, where these are shown above it."""
-    line, _, rest = "".join(piece.text for piece in pieces).partition("\n")
-    if not rest.strip() or _words_of(line) not in map(_words_of, headings):
-        return list(pieces)
-    left: list[Piece] = []
-    passed = len(line)
-    for piece in pieces:
-        text = piece.text[passed:]
-        passed = max(0, passed - len(piece.text))
-        if text := text if left else text.lstrip():
-            left.append(Piece(text, piece.match))
-    return below_headings(left, headings)
+    line, _, rest = marked.partition("\n")
+    if not rest.strip() or _words_of(line) not in headings or line.count(_OPEN) != line.count(_CLOSE):
+        return marked
+    return _below_headings(rest.lstrip(), headings)
 
 
 def _words_of(heading: str) -> str:

@@ -70,16 +70,13 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
     known = {document.id: document for document in documents}
     sides = {document.id: ([document], [document]) for document in documents}
     for _ in range(distance):
-        wanted = {id: one.parent_id for one in documents for id in _next_ids(*sides[one.id]) if id not in known}
+        ends = [(one, sides[one.id][0][-1].previous_id, sides[one.id][1][-1].next_id) for one in documents]
+        wanted = {id: one.parent_id for one, *ids in ends for id in ids if id and id not in known}
         known |= fetch(legs, access, wanted)
         for before, after in sides.values():
             _grow(before, known.get(before[-1].previous_id or ""))
             _grow(after, known.get(after[-1].next_id or ""))
     return {id: (tuple(reversed(before[1:])), tuple(after[1:])) for id, (before, after) in sides.items()}
-
-
-def _next_ids(before: list[Document], after: list[Document]) -> list[str]:
-    return [id for id in (before[-1].previous_id, after[-1].next_id) if id]
 
 
 def _grow(side: list[Document], found: Document | None) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chunksink.search.evaluation.intervals import Interval, interval
-from chunksink.search.evaluation.metrics import METRICS
+from chunksink.search.evaluation.metrics import METRICS, Interval, interval
 from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
 
 

@@ -9,8 +9,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from chunksink.search.access import Access
-from chunksink.search.errors import InvalidQuestion
-from chunksink.search.page.form import SearchForm, once, read
+from chunksink.search.page.form import once, read
 from chunksink.search.page.health import Health
 from chunksink.search.page.openapi import described
 from chunksink.search.page.security import caller_of
@@ -50,7 +49,9 @@ class Api:
         caller = caller_of(request)
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
-            _require_query(form)
+            if not form.q.strip():
+                why = "there is nothing to search for: give a question or words as q"
+                return error_response(HttpProblem(400, why))
             access = caller.access(form.tenant, required=self._site.tenants_required)
             answer = await self._workers.do(self._site.answers.search, form.question(), access)
         except Exception as error:
@@ -83,11 +84,6 @@ class Api:
     async def health(self, _request: Request) -> Response:
         found = await self._health.now()
         return json_response({"status": found.status, "unavailable": found.unavailable}, found.code)
-
-
-def _require_query(form: SearchForm) -> None:
-    if not form.q.strip():
-        raise InvalidQuestion("there is nothing to search for: give a question or words as q")
 
 
 def refused() -> Response:

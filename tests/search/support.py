@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,10 @@ def legs_over(
         reader = chroma.reader("vectors")
         stack.callback(reader.close)
         yield Legs(words, SemanticLeg(reader, encode, "chroma", "vectors"), unavailable or {})
+
+
+def with_readers(legs: Legs, **readers: Any) -> Legs:
+    """The same legs, read through other readers."""
+    return replace(
+        legs, **{name: replace(leg, reader=reader) for name, reader in readers.items() if (leg := getattr(legs, name))}
+    )

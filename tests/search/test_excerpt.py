@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chunksink.search.excerpt import beginning, below_headings, ending, excerpt, without_marks
+from chunksink.search.excerpt import beginning, ending, excerpt
 from chunksink.sinks.reader import Piece
 from tests.search.support import family
 
+HEADINGS = ["The Book", "Use `it` now"]
+[DOCUMENT] = family("a.md", "any", metadata={"headings": HEADINGS}).documents
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
 
 
@@ -48,7 +50,7 @@ def test_a_script_without_spaces() -> None:
     ],
 )
 def test_links_are_shown_as_their_words(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in without_marks([Piece(text)])) == (text if shown is ... else shown)
+    assert "".join(piece.text for piece in excerpt([Piece(text)], DOCUMENT)) == (text if shown is ... else shown)
 
 
 @pytest.mark.parametrize(
@@ -64,18 +66,18 @@ def test_links_are_shown_as_their_words(text: str, shown: str) -> None:
     ],
 )
 def test_headings_and_what_is_bold_are_shown_without_their_marks(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in without_marks([Piece(text)])) == (text if shown is ... else shown)
-    bold = without_marks([Piece("**a "), Piece("cat", match=True), Piece(" sits** there")])
+    assert "".join(piece.text for piece in excerpt([Piece(text)], DOCUMENT)) == (text if shown is ... else shown)
+    bold = excerpt([Piece("**a "), Piece("cat", match=True), Piece(" sits** there")], DOCUMENT)
     assert bold == [Piece("a "), Piece("cat", match=True), Piece(" sits there")]
     for code in ("[0](x.y)", "**n + y**"):
-        assert without_marks([Piece("list", match=True), Piece(code)]) == [Piece("list", match=True), Piece(code)]
-    assert without_marks([Piece("f(**x**"), Piece("n", match=True)]) == [Piece("f(**x**"), Piece("n", match=True)]
+        assert excerpt([Piece("list", match=True), Piece(code)], DOCUMENT) == [Piece("list", match=True), Piece(code)]
+    assert excerpt([Piece("f(**x**"), Piece("n", match=True)], DOCUMENT) == [Piece("f(**x**"), Piece("n", match=True)]
 
 
 def test_what_was_found_stays_marked() -> None:
     found = [Piece("a [big "), Piece("cat", match=True), Piece("](c.html) and [its "), Piece("mat", match=True)]
     in_address = [Piece(" [here](https://example.org/"), Piece("cat", match=True), Piece(".html)")]
-    assert without_marks([*found, *in_address]) == [
+    assert excerpt([*found, *in_address], DOCUMENT) == [
         Piece("a big "),
         Piece("cat", match=True),
         Piece(" and [its "),
@@ -83,15 +85,12 @@ def test_what_was_found_stays_marked() -> None:
         *in_address,
     ]
     giant = [Piece("x" * 20_000), Piece("cat" * 5_000, match=True), Piece(" sits")]
-    assert [piece.match for piece in without_marks(giant)] == [False, True, False]
-    long = without_marks([Piece("a" * 20_000 + " the fat "), Piece("cat", match=True)])
+    assert [piece.match for piece in excerpt(giant, DOCUMENT)] == [False, True, False]
+    long = excerpt([Piece("a" * 20_000 + " the fat "), Piece("cat", match=True)], DOCUMENT)
     assert long[0].text.endswith("a the fat ")
     assert len(long[0].text) == 10_000
     in_both = [Piece("["), Piece("cat", match=True), Piece("]("), Piece("cat", match=True), Piece(".html)")]
-    assert without_marks(in_both) == [Piece("cat", match=True)]
-
-
-HEADINGS = ["The Book", "Use `it` now"]
+    assert excerpt(in_both, DOCUMENT) == [Piece("cat", match=True)]
 
 
 @pytest.mark.parametrize(
@@ -103,18 +102,18 @@ HEADINGS = ["The Book", "Use `it` now"]
         ("Use it now\n \n", ...),
         ("Use it now and then\n\nfirst", ...),
         ("first\nUse it now\nsecond", ...),
-        ("\n\nfirst", ...),
+        ("\n\nfirst", "first"),
         ("", ...),
     ],
 )
 def test_headings_that_are_shown_above_are_not_repeated(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in below_headings([Piece(text)], HEADINGS)) == (text if shown is ... else shown)
+    assert "".join(piece.text for piece in excerpt([Piece(text)], DOCUMENT)) == (text if shown is ... else shown)
 
 
 def test_what_was_found_below_the_headings_stays_marked() -> None:
     found = [Piece("Use "), Piece("it", match=True), Piece(" now\n\na "), Piece("cat", match=True), Piece(" sits")]
-    assert below_headings(found, HEADINGS) == [Piece("a "), Piece("cat", match=True), Piece(" sits")]
-    assert below_headings([Piece("Use it now\n"), Piece("cat", match=True)], HEADINGS) == [Piece("cat", match=True)]
+    assert excerpt(found, DOCUMENT) == [Piece("a "), Piece("cat", match=True), Piece(" sits")]
+    assert excerpt([Piece("Use it now\n"), Piece("cat", match=True)], DOCUMENT) == [Piece("cat", match=True)]
 
 
 @pytest.mark.parametrize(
@@ -129,12 +128,12 @@ def test_what_was_found_below_the_headings_stays_marked() -> None:
     ],
 )
 def test_lines_that_are_marks_alone_are_not_shown(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in without_marks([Piece(text)])) == (text if shown is ... else shown)
+    assert "".join(piece.text for piece in excerpt([Piece(text)], DOCUMENT)) == (text if shown is ... else shown)
 
 
 def test_marks_in_which_alone_something_was_found_are_shown() -> None:
     found = [Piece("a dog\n```"), Piece("cat", match=True), Piece("\n")]
-    assert without_marks(found) == found
+    assert excerpt(found, DOCUMENT) == found
 
 
 def test_an_excerpt_stands_below_its_title_and_headings() -> None:
