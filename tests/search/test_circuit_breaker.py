@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, Si
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
 from tests.engines.silent import silent_server
-from tests.search.support import family, legs_over, meaning
+from tests.search.support import Failing, family, legs_over, meaning
 
 TIMEOUT = 0.4
 
@@ -207,7 +206,10 @@ def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> 
 def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Legs) -> None:
     """It would have told whose the documents are."""
     assert legs.semantic is not None
-    silent_words = replace(legs, semantic=replace(legs.semantic, families=CircuitBreaker(Silent()).families))
+    silent_words = replace(
+        legs,
+        semantic=replace(legs.semantic, families=CircuitBreaker(Failing(NotConfirmed("no answer in time"))).families),
+    )
     found, told = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
     assert [hit.parent_id for hit in told] == [hit.parent_id for hit in found] != []
     assert told.unavailable == {}
@@ -216,21 +218,11 @@ def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Le
 def test_both_legs_silent(legs: Legs) -> None:
     silent_legs = replace(
         legs,
-        keyword=KeywordLeg(CircuitBreaker(Silent()), "fts", "words"),
-        semantic=SemanticLeg(CircuitBreaker(Silent()), meaning, "chroma", "vectors"),
+        keyword=KeywordLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), "fts", "words"),
+        semantic=SemanticLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), meaning, "chroma", "vectors"),
     )
     answer = search(silent_legs, Question("cat"))
     assert (answer.hits, list(answer.unavailable), answer.answered) == ((), ["keyword", "semantic"], False)
     assert search(legs, Question("cat")).answered
     assert search(legs, Question("nowhere", mode="keyword")).answered, "to find nothing is an answer"
     assert search(legs, Question(" ")).answered
-
-
-class Silent:
-    """Whatever it is asked."""
-
-    def __getattr__(self, name: str) -> Any:
-        def ask(*_given: object, **_named: object) -> None:
-            raise NotConfirmed("no answer in time")
-
-        return ask

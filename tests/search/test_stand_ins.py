@@ -20,7 +20,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
 from tests.rebuild.support import source
-from tests.search.support import family, legs_over, meaning
+from tests.search.support import Counted, family, legs_over, meaning, with_readers
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
@@ -182,20 +182,14 @@ def test_the_engine_is_asked_once_more_for_all_of_a_page(tmp_path: Path) -> None
     held = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
     asked: list[int] = []
 
-    class Watched:
-        def __init__(self, reader: Any) -> None:
-            self._reader = reader
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(self._reader, name)
-
+    class Watched(Counted):
         def get(self, ids: list[str]) -> object:
             asked.append(len(ids))
-            return self._reader.get(ids)
+            return super().__getattr__("get")(ids)  # type: ignore[operator]
 
     with legs_over(tmp_path, held, vectors_too=False) as legs:
         assert legs.keyword is not None
-        watched = replace(legs, keyword=replace(legs.keyword, reader=Watched(legs.keyword.reader)))
+        watched = with_readers(legs, keyword=Watched(legs.keyword.reader, ""))
         answer = search(watched, Question("moon", mode="keyword", limit=8))
     assert len(answer) == 8
     assert all(hit.text.startswith("text") for hit in answer)

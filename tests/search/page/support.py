@@ -28,7 +28,7 @@ from chunksink.search.question import Question
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Unreachable
 from tests.engines.servers import free_port
-from tests.search.support import legs_over
+from tests.search.support import Failing, legs_over, with_readers
 
 ADDRESS = "http://127.0.0.1"
 
@@ -119,20 +119,8 @@ def served(app: ASGIApp) -> Iterator[str]:
         thread.join(20)
 
 
-class Gone:
-    """A reader whose engine went away."""
-
-    def __init__(self, reader: object) -> None:
-        self._reader = reader
-
-    def query(self, *_asked: object) -> None:
-        raise Unreachable("chroma at http://10.0.0.7:8000 does not answer")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._reader, name)
-
-
 def degraded(legs: Legs) -> Legs:
+    """Its vector engine went away."""
     assert legs.semantic is not None
-    reader: Any = Gone(legs.semantic.reader)
-    return replace(legs, semantic=replace(legs.semantic, reader=reader))
+    error = Unreachable("chroma at http://10.0.0.7:8000 does not answer")
+    return with_readers(legs, semantic=Failing(error, legs.semantic.reader, "query"))
