@@ -32,7 +32,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Block:
+class LineBlock:
     """Whole lines of a chunks file without the last line break, and the byte where they begin."""
 
     offset: int
@@ -131,7 +131,7 @@ def committed_checksum(manifest: bytes | None) -> str | None:
 
 def read_blocks(
     file: BinaryIO, on_bytes: Callable[[bytes], object] | None = None, limit: int = MAX_LINE_BYTES
-) -> Iterator[Block]:
+) -> Iterator[LineBlock]:
     """The whole file as blocks of whole lines; `on_bytes` sees every byte of it once, in order.
 
     A line over the limit comes cut to one byte more than the limit, alone in its block, so that its reader can
@@ -144,12 +144,12 @@ def read_blocks(
         if on_bytes is not None:
             on_bytes(data)
         if dropped and (end := data.find(b"\n")) >= 0:
-            yield Block(offset, carry)
+            yield LineBlock(offset, carry)
             offset += len(carry) + dropped + end + 1
             carry, dropped, data = b"", 0, data[end + 1 :]
         whole, line_break, rest = data.rpartition(b"\n")
         if line_break:
-            yield Block(offset, carry + whole)
+            yield LineBlock(offset, carry + whole)
             offset += len(carry) + len(whole) + 1
             carry = rest
         elif dropped:  # no more of it is kept
@@ -160,7 +160,7 @@ def read_blocks(
             dropped += len(carry) - limit - 1
             carry = carry[: limit + 1]
     if carry:
-        yield Block(offset, carry)
+        yield LineBlock(offset, carry)
 
 
 def read_lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, bytes]]:

@@ -15,13 +15,13 @@ from typing import BinaryIO
 from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.families import StretchCounter, number_of
 from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
-from chunksink.chunkbus.reader import Block
+from chunksink.chunkbus.reader import LineBlock
 
-SPAN_BYTES = 2**21
+RANGE_BYTES = 2**21
 
 
 @dataclass(frozen=True)
-class Scanned:
+class BlockReport:
     """What a block holds. Lines count from 0 at its beginning, offsets from 0 at the file's."""
 
     lines: int
@@ -34,7 +34,7 @@ class Scanned:
     """Refused lines that do not say whose they are."""
 
 
-def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
+def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
     problems = []
     ids, offsets = array("q"), array("q")
     stretches = StretchCounter()
@@ -52,11 +52,11 @@ def scan_block(block: Block, require_source_checksum: bool) -> Scanned:
             is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in found)
             stretches.refuse(data if is_complete else b"", line)
         offset += len(data) + 1
-    return Scanned(len(lines), problems, ids, offsets, stretches.rows, stretches.unknown)
+    return BlockReport(len(lines), problems, ids, offsets, stretches.rows, stretches.unknown)
 
 
 @dataclass(frozen=True)
-class Span:
+class FileRange:
     """A stretch of a file that a worker reads by itself: sending its bytes would cost as much as examining them."""
 
     path: str
@@ -66,23 +66,23 @@ class Span:
     length: int
 
 
-def scan_span(span: Span, require_source_checksum: bool) -> Scanned | None:
+def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | None:
     """None where another file, or none, has the name by now; whoever holds the file open reads it then."""
     try:
-        with Path(span.path).open("rb") as file:
+        with Path(part.path).open("rb") as file:
             found = os.fstat(file.fileno())
-            if (found.st_dev, found.st_ino) != (span.device, span.inode):
+            if (found.st_dev, found.st_ino) != (part.device, part.inode):
                 return None
-            file.seek(span.offset)
-            data = file.read(span.length)
+            file.seek(part.offset)
+            data = file.read(part.length)
     except OSError:
         return None
-    return scan_block(Block(span.offset, data), require_source_checksum) if len(data) == span.length else None
+    return scan_block(LineBlock(part.offset, data), require_source_checksum) if len(data) == part.length else None
 
 
 def scan_file(
-    file: BinaryIO, blocks: Iterator[Block], require_source_checksum: bool, workers: Executor | None, in_flight: int
-) -> Iterator[Scanned]:
+    file: BinaryIO, blocks: Iterator[LineBlock], require_source_checksum: bool, workers: Executor | None, in_flight: int
+) -> Iterator[BlockReport]:
     """Reports on the blocks that were read from a file, in their order, made here or by workers, `in_flight` at a time.
 
     Where reading fails, the blocks before are reported first, with workers as without.
@@ -91,22 +91,22 @@ def scan_file(
         for block in blocks:
             yield scan_block(block, require_source_checksum)
         return
-    pending: deque[tuple[Span, Future[Scanned | None]]] = deque()
+    pending: deque[tuple[FileRange, Future[BlockReport | None]]] = deque()
 
-    def oldest() -> Scanned:
-        span, future = pending.popleft()
+    def oldest() -> BlockReport:
+        part, future = pending.popleft()
         scanned = future.result()
         if scanned is None:
-            data = os.pread(file.fileno(), span.length, span.offset)
-            scanned = scan_block(Block(span.offset, data), require_source_checksum)
+            data = os.pread(file.fileno(), part.length, part.offset)
+            scanned = scan_block(LineBlock(part.offset, data), require_source_checksum)
         return scanned
 
     failure: Exception | None = None
     try:
-        for span in _spans(file, blocks):
+        for part in _ranges(file, blocks):
             if len(pending) >= in_flight:
                 yield oldest()
-            pending.append((span, workers.submit(scan_span, span, require_source_checksum)))
+            pending.append((part, workers.submit(scan_range, part, require_source_checksum)))
     except Exception as error:  # of any kind: it is raised again, only later
         failure = error
     while pending:
@@ -115,24 +115,24 @@ def scan_file(
         raise failure
 
 
-def _spans(file: BinaryIO, blocks: Iterator[Block]) -> Iterator[Span]:
-    """Neighbouring blocks joined to spans worth a worker's while. What was cut off a line is in no span."""
+def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
+    """Neighbouring blocks joined to ranges worth a worker's while. What was cut off a line is in no range."""
     found = os.fstat(file.fileno())
-    start, end = 0, -1  # the open span, without its last line break
+    start, end = 0, -1  # the open range, without its last line break
 
-    def open_span() -> Span:
-        return Span(str(file.name), found.st_dev, found.st_ino, start, end - start)
+    def open_range() -> FileRange:
+        return FileRange(str(file.name), found.st_dev, found.st_ino, start, end - start)
 
     try:
         for block in blocks:
-            if end >= 0 and (block.offset != end + 1 or end - start >= SPAN_BYTES):
-                yield open_span()
+            if end >= 0 and (block.offset != end + 1 or end - start >= RANGE_BYTES):
+                yield open_range()
                 end = -1
             start = start if end >= 0 else block.offset
             end = block.offset + len(block.data)
     except Exception:
         if end >= 0:  # what was read before the failure is reported too
-            yield open_span()
+            yield open_range()
         raise
     if end >= 0:
-        yield open_span()
+        yield open_range()

@@ -18,7 +18,7 @@ from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manif
 from chunksink.chunkbus.reader import open_partition, read_blocks
 from chunksink.chunkbus.scan import scan_file
 
-SPANS_IN_FLIGHT = 8
+RANGES_IN_FLIGHT = 8
 RULES = 4
 """Raise it when the same files may be judged otherwise than before: then they are read again."""
 
@@ -136,7 +136,7 @@ class Validation:
         inventory.begin(key)
         try:
             blocks = _reading(read_blocks(file, watch))
-            for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, SPANS_IN_FLIGHT):
+            for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, RANGES_IN_FLIGHT):
                 for line, problems in scanned.problems:
                     self._report(key, lines + line + 1, problems)
                 inventory.add_ids(scanned.ids, scanned.offsets)

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import VerifyReport
     from chunksink.search.access import Access
-    from chunksink.search.answer import Answer
+    from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.filters import Given
-    from chunksink.search.passage import Surrounded
     from chunksink.search.question import FusionName, Mode
     from chunksink.sinks.retry import Fault
 

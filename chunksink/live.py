@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Vectors
     from chunksink.rebuild.state import Generation
     from chunksink.search.access import Access
-    from chunksink.search.answer import Answer
-    from chunksink.search.passage import Surrounded
+    from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.question import Question
 
 _searched_in: int | None = None
@@ -62,7 +61,7 @@ class LiveSearch:
 
     def get(self, chunk_id: str, access: "Access", context: int = 0) -> "Surrounded | None":
         """One chunk by its id, with so many before and after it; None where it is not there or may not be seen."""
-        from chunksink.search.context import get
+        from chunksink.search.neighbours import get
 
         with self._current() as view:
             return get(view.legs, access, chunk_id, context)

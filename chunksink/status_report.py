@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
 from chunksink.rebuild.state import cache_file
-from chunksink.search.page.report import Figure, Report, Row, Section
+from chunksink.search.page.report import Figure, Report, ReportRow, Section
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.summary import unbuilt_lines, unconfigured_lines
@@ -27,22 +27,22 @@ _RUNS_SEARCHED = 200
 _WITH_VERIFIED_SINKS = ("verify", "repair")
 
 
-def facts(found: "HomeStatus") -> "Iterator[Row]":
+def facts(found: "HomeStatus") -> "Iterator[ReportRow]":
     live, previous, bus, last = found.live, found.previous, found.bus, found.last_run
-    yield Row("live", f"{live.id}, made {live.created_at}")
+    yield ReportRow("live", f"{live.id}, made {live.created_at}")
     fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine holds vectors"
-    yield Row("model", f"{printable(live.model)}{fingerprint}")
+    yield ReportRow("model", f"{printable(live.model)}{fingerprint}")
     for name, sink in found.sinks.items():
         waiting = _waiting(sink)
         held = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
-        yield Row(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
+        yield ReportRow(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
     rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
-    yield Row("previous", rollback)
+    yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
-    yield Row("chunks", f"{printable(bus.path)}: {chunks}")
+    yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}")
     if last:
-        yield Row("last run", f"{last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
+        yield ReportRow("last run", f"{last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
 
 
 def _waiting(sink: "BuildStatus") -> str:
@@ -174,41 +174,43 @@ def page_report(config: Config) -> Report:
     )
 
 
-def _dead_letters(state: "State") -> tuple[int, list[Row]]:
+def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
     from chunksink.rebuild.receipts import receipts_of_live
 
     live = receipts_of_live(state)
     refused = sum(receipts.refused() for receipts in live.values())
     rows = [
-        Row(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
+        ReportRow(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
         for sink, receipts in live.items()
         for letter in receipts.dead_letters(_LETTERS)
     ]
     rest = more(refused, len(rows), ": `chunksink dead-letters` lists them")
-    return refused, [*rows, *(Row("", f"and {line}") for line in rest)]
+    return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]
 
 
-def _verified(past: "list[RunRecord]") -> "Iterator[Row]":
+def _verified(past: "list[RunRecord]") -> "Iterator[ReportRow]":
     """The last run that compared the engines; one that found the home locked has compared nothing."""
     run = next((run for run in past if run.command in _WITH_VERIFIED_SINKS and run.facts.get("sinks")), None)
     if run is None:
         return
     yield _run(run)
     if run.error:
-        yield Row("error", run.error, "bad")
+        yield ReportRow("error", run.error, "bad")
     for name, numbers in run.facts["sinks"].items() if run.command == "verify" else ():
         wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
         chunks = counted(numbers.get("chunks", 0), "chunk")
-        yield Row(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")
+        yield ReportRow(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")
 
 
-def _run(run: "RunRecord") -> Row:
+def _run(run: "RunRecord") -> ReportRow:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     at = run.started_at[:19].replace("T", " ")
-    return Row(run.command, f"{at} UTC: {run.status}{took}", "" if run.status == "ok" or not run.finished else "bad")
+    return ReportRow(
+        run.command, f"{at} UTC: {run.status}{took}", "" if run.status == "ok" or not run.finished else "bad"
+    )
 
 
-def _cache(config: Config) -> "Iterator[Row]":
+def _cache(config: Config) -> "Iterator[ReportRow]":
     """Counted by the index of the table: no vector is read."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import EmbeddingsError
@@ -223,10 +225,10 @@ def _cache(config: Config) -> "Iterator[Row]":
                 "GROUP BY v.fingerprint ORDER BY 2 DESC"
             )
     except EmbeddingsError as error:
-        yield Row("vectors", "unknown")
-        yield Row("error", str(error), "bad")
+        yield ReportRow("vectors", "unknown")
+        yield ReportRow("error", str(error), "bad")
         return
-    yield Row("vectors", f"{sum(int(str(number)) for _, number in models):,}")
-    yield Row("size", sized(path.stat().st_size))
+    yield ReportRow("vectors", f"{sum(int(str(number)) for _, number in models):,}")
+    yield ReportRow("size", sized(path.stat().st_size))
     for name, number in models:
-        yield Row("of a model", f"{name or 'an old one'}: {number:,}")
+        yield ReportRow("of a model", f"{name or 'an old one'}: {number:,}")

@@ -117,13 +117,13 @@ def _legs(
 
 
 def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
-    from chunksink.search.resting import Resting
+    from chunksink.search.circuit_breaker import CircuitBreaker
     from chunksink.sinks.capabilities import SupportsReader, capability
 
     readable = capability(sink, SupportsReader)
     if readable is None:
         return None
-    return stack.enter_context(closing(Resting(readable.reader(build_id))))
+    return stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
 
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":

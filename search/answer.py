@@ -2,14 +2,46 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from chunksink.search.access import Access
 from chunksink.search.fusion import Share
 from chunksink.search.link import Locator, link_of, locator_of
-from chunksink.search.passage import as_json, reference
-from chunksink.search.question import FusionName, Mode
+from chunksink.search.question import FusionName, Mode, Question
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import FacetValue, Piece
+
+
+@dataclass(frozen=True)
+class Surrounded:
+    """A document with those before and after it in its source."""
+
+    document: Document
+    before: tuple[Document, ...]
+    after: tuple[Document, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **as_json(self.document),
+            "before": [as_json(document) for document in self.before],
+            "after": [as_json(document) for document in self.after],
+        }
+
+
+def as_json(document: Document) -> dict[str, Any]:
+    return {**reference(document), "text": document.text}
+
+
+def reference(document: Document) -> dict[str, Any]:
+    """What it is called and where it stands."""
+    return {
+        "chunk_id": document.chunk_id,
+        "parent_id": document.parent_id,
+        "title": document.title,
+        "source_uri": document.source_uri,
+        "link": link_of(document),
+        "locator": locator_of(document),
+    }
 
 
 @dataclass(frozen=True)
@@ -146,3 +178,11 @@ class Answer:
 
 def _neighbour(document: Document) -> dict[str, Any]:
     return {"chunk_id": document.chunk_id, "text": document.text, "locator": locator_of(document)}
+
+
+class Answers(Protocol):
+    """Whoever answers questions, for as many threads as ask."""
+
+    def search(self, question: Question, access: Access) -> Answer: ...
+
+    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...

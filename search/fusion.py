@@ -86,8 +86,17 @@ Fusion = Callable[[Mapping[str, Ranking]], list[Fused]]
 
 def by_ranks(rankings: Mapping[str, Ranking]) -> list[Fused]:
     """A key scores 1 / (60 + rank) in each ranking that has it."""
+    return _unscaled(rankings, lambda rank, _score: 1 / (RANK_CONSTANT + rank))
+
+
+def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
+    """One leg's order with its own scores: nothing is fused."""
+    return _unscaled(rankings, lambda _rank, score: score)
+
+
+def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], float]) -> list[Fused]:
     return _added(
-        (key, Share(leg, rank, score, 1.0, 1 / (RANK_CONSTANT + rank)))
+        (key, Share(leg, rank, score, 1.0, value(rank, score)))
         for leg, ranking in rankings.items()
         for rank, (key, score) in enumerate(ranking.hits, start=1)
     )
@@ -100,15 +109,6 @@ def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
     it is that half, so that the best of poor hits is no match for good ones.
     """
     return _added(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
-
-
-def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
-    """One leg's order with its own scores: nothing is fused."""
-    return _added(
-        (key, Share(leg, rank, score, 1.0, score))
-        for leg, ranking in rankings.items()
-        for rank, (key, score) in enumerate(ranking.hits, start=1)
-    )
 
 
 def scale_of(ranking: Ranking) -> Scale | None:

@@ -15,7 +15,7 @@ from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, Keywor
 REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
 """Whether one is missing in the configuration, or configured and not built yet, is not known here."""
 
-Held = Sequence[Hit] | None
+QuoteHits = Sequence[Hit] | None
 """What holds all that stands in quotes; None where nothing does stand so, or it could not be asked for."""
 
 _DEEPER = 4
@@ -40,7 +40,7 @@ class KeywordLeg:
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
         del held  # what stands in quotes it looks for itself
         # Where chunks are fused each one counts; alone an engine may put families together itself, and finds more.
         every = not question.collapse or question.mode == "hybrid"
@@ -63,7 +63,7 @@ class SemanticLeg:
     build_id: str
     families: FamiliesOf = nobodys
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
         if held == ():
             return Ask(lambda _depth: [])
         vector = self.encode(question.text)
@@ -97,7 +97,7 @@ class EngineLeg:
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: Held = None) -> Ask:
+    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
         if held == ():
             return Ask(lambda _depth: [])
         vector = self.encode(question.text)
@@ -172,7 +172,7 @@ class Asking:
             except EmbeddingsError as error:  # an endpoint that is out of reach
                 self.failed[name] = str(error)
 
-    def _held(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> Held:
+    def _held(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> QuoteHits:
         phrases = phrases_of(question.text)
         if not phrases:
             return None

@@ -3,8 +3,9 @@
 Whose documents are served is fixed when the server starts; no call can name another tenant.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -12,9 +13,8 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import Field
 
 from chunksink.search.access import Access
-from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.filters import parse_filters
-from chunksink.search.passage import Surrounded, as_json, reference
 from chunksink.search.question import Mode, Question
 
 _MOST_TEXT = 20_000
@@ -26,12 +26,6 @@ _HOW = (
 )
 
 
-class Answers(Protocol):
-    def search(self, question: Question, access: Access) -> Answer: ...
-
-    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
-
-
 def mcp_server(
     answers: Answers,
     access: Access,
@@ -41,9 +35,10 @@ def mcp_server(
 ) -> MCPServer:
     """`known_errors` have messages for whoever asks; any other one is a bug. `usual_mode` is that of who names none."""
 
-    def told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    @contextmanager
+    def errors_for_assistants() -> Iterator[None]:
         try:
-            return ask()
+            yield
         except known_errors as error:
             raise ToolError(str(error)) from error
 
@@ -58,30 +53,25 @@ def mcp_server(
         ] = None,
         context: Annotated[int, Field(ge=0, le=5, description="So many passages before and after each hit.")] = 0,
     ) -> dict[str, Any]:
-        def ask() -> dict[str, Any]:
-            if not query.strip():
-                raise ToolError("the query is empty: ask a question, or give words to look for")
-            question = Question(
-                query, mode=mode or usual_mode, limit=limit, filters=parse_filters(filters or ()), context=context
-            )
+        if not query.strip():
+            raise ToolError("the query is empty: ask a question, or give words to look for")
+        with errors_for_assistants():
+            conditions = parse_filters(filters or ())
+            question = Question(query, mode=mode or usual_mode, limit=limit, filters=conditions, context=context)
             answer = answers.search(question, access)
-            if not answer.answered:
-                raise ToolError(f"the index cannot be asked now: {answer.outage}")
-            return _answer(answer)
-
-        return told(ask)
+        if not answer.answered:
+            raise ToolError(f"the index cannot be asked now: {answer.outage}")
+        return _answer(answer)
 
     def get_chunk(
         chunk_id: Annotated[str, Field(description="As `search` gives it.")],
         context: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it.")] = 1,
     ) -> dict[str, Any]:
-        def ask() -> dict[str, Any]:
+        with errors_for_assistants():
             found = answers.get(chunk_id, access, context)
-            if found is None:
-                raise ToolError(f"there is no chunk {chunk_id!r:.200}: take the chunk_id of a hit of `search`")
-            return found.as_json()
-
-        return told(ask)
+        if found is None:
+            raise ToolError(f"there is no chunk {chunk_id!r:.200}: take the chunk_id of a hit of `search`")
+        return found.as_json()
 
     tools: list[Tool] = [
         _strict(search, "Find the best sources for a question or for words."),

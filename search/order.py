@@ -1,14 +1,9 @@
 """The order of all that answers a question: the same however far down it is read.
 
-The legs are looked at in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is
-fused chunk by chunk, and the best of it settled: 60 chunks after the first step, 240 after the second. The next step,
-taken only where more is asked for, fuses the rest again with what it brings, on the scale of the first, and adds below
-what is settled. So no hit moves with limit or offset, and pages joined are one long answer, for every fusion.
-
-Where each source is shown once, it stands where its best chunk does: its score is that chunk's, and so is each share.
-
-Not all of a step is settled: what both legs have just beyond its depth would stand above the last of it. As that may be
-so of some that are, the score can rise where a new step begins.
+The legs are asked in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is fused
+chunk by chunk, and the best of it settled: 60 chunks after the first step, 240 after the second, since chunks that both
+legs have just beyond its depth would be above the last of it. The next step is taken only where more is asked for. It
+fuses the rest again on the scale of the first, and adds below what is settled. So no hit moves with limit or offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,10 +7,9 @@ from time import perf_counter
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
-from chunksink.search.bare import shown_by
-from chunksink.search.context import fetch, neighbours
 from chunksink.search.facets import count
 from chunksink.search.legs import Asking, Legs
+from chunksink.search.neighbours import fetch, neighbours, stand_ins
 from chunksink.search.notices import meant_by, notices
 from chunksink.search.order import Order, Placed
 from chunksink.search.phrases import for_words
@@ -81,7 +80,7 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, gon
     last: Hashable = None
     for part in order.parts():
         documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in part})
-        shown = shown_by(legs, access, question, list(documents.values()))
+        shown = stand_ins(legs, access, question, list(documents.values()))
         gone += [one.hit for one in part if one.hit.id not in shown]
         for one in part:
             if document := shown.get(one.hit.id):

@@ -18,7 +18,7 @@ from chunksink.settings.config import Config
 if TYPE_CHECKING:
     from chunksink.live import LiveSearch
     from chunksink.search.access import Access
-    from chunksink.search.evaluation.evaluate import Asked, Measured
+    from chunksink.search.evaluation.evaluate import JudgedQueries, Measured
     from chunksink.search.evaluation.naming import Naming
     from chunksink.sinks.document import Document
 
@@ -128,7 +128,7 @@ def _names(live: "LiveSearch", access: "Access", naming: "Naming", mode: str, te
     return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
-def _report(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -> dict[str, object]:
+def _report(asked: "JudgedQueries", naming: "Naming", measured: "dict[str, Measured]") -> dict[str, object]:
     return {
         "queries": len(asked.queries),
         "queries_not_judged": asked.not_judged,
@@ -142,7 +142,7 @@ def _report(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -
     }
 
 
-def _lines(asked: "Asked", naming: "Naming", measured: "dict[str, Measured]") -> Iterator[str]:
+def _lines(asked: "JudgedQueries", naming: "Naming", measured: "dict[str, Measured]") -> Iterator[str]:
     yield f"{len(asked.queries):,} judged queries, documents named by {naming.field}"
     if asked.not_judged:
         yield f"{asked.not_judged:,} without a relevant document were left out"

@@ -3,10 +3,9 @@
 import logging
 from typing import Any, Protocol
 
-from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.answer import Answer, SearchHit, reference
 from chunksink.search.errors import NothingAnswered
 from chunksink.search.filters import Given
-from chunksink.search.passage import reference
 from chunksink.search.question import Mode
 
 

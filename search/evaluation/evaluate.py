@@ -3,13 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chunksink.search.evaluation.intervals import Interval, interval
-from chunksink.search.evaluation.metrics import METRICS
+from chunksink.search.evaluation.metrics import METRICS, Interval, interval
 from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgedQueries:
     """What can be measured: queries with a relevant document. The others are counted."""
 
     queries: Queries
@@ -20,7 +19,7 @@ class Asked:
     """Judged queries that the file of queries does not have."""
 
 
-def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -> Asked:
+def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -> JudgedQueries:
     """The first `limit` queries that can be measured, or all."""
     relevant = {query for query, gains in judgements.items() if any(gain > 0 for gain in gains.values())}
     chosen = [query for query in queries if query in relevant]
@@ -28,7 +27,7 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
         raise UnreadableSet(
             "no query has a document that was judged relevant: do queries and judgements belong together?"
         )
-    return Asked(
+    return JudgedQueries(
         queries={query: queries[query] for query in chosen[:limit]},
         judgements={query: judgements[query] for query in chosen[:limit]},
         not_judged=len(queries) - len(chosen),
@@ -44,7 +43,7 @@ class Measured:
     values: Mapping[str, Sequence[float]]
 
 
-def evaluate(asked: Asked, rank: Callable[[str], Sequence[str]]) -> Measured:
+def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Measured:
     """`rank` gives for the text of a query the names of documents, best first."""
     rankings = {query: rank(text) for query, text in asked.queries.items()}
     values = {

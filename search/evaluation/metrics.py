@@ -1,11 +1,17 @@
 """How good one ranking is, as trec_eval reckons it: nDCG with the degree of relevance itself as the gain, recall, MRR.
 
-A document that is not judged, or judged below 1, is not relevant.
+A document that is not judged, or judged below 1, is not relevant. What a mean over some queries says about others of
+their kind is a bootstrap over the queries.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+
+_ROUNDS = 2000
+_SEED = 20_260_101
+_PART = 100  # rounds at a time: memory stays small, however many queries there are
 
 Gains = Mapping[str, int]
 Metric = Callable[[Sequence[str], Gains], float]
@@ -34,3 +40,23 @@ DEPTH = 100
 
 def _discounted(gains: Sequence[int]) -> float:
     return float(np.sum(np.array(gains, dtype=float) / np.log2(np.arange(2, len(gains) + 2))))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the bounds that 95 % of its resamples lie between."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The same for the same values: the dice are thrown from a fixed seed."""
+    known = np.array(values, dtype=float)
+    dice = np.random.default_rng(_SEED)
+    means = np.concatenate(
+        [known[dice.integers(0, len(known), (_PART, len(known)))].mean(axis=1) for _ in range(_ROUNDS // _PART)]
+    )
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Interval(float(known.mean()), float(low), float(high))

@@ -9,12 +9,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from chunksink.search.access import Access
-from chunksink.search.errors import InvalidQuestion
-from chunksink.search.page.asked import Asked, once, read
+from chunksink.search.page.form import once, read
 from chunksink.search.page.health import Health
 from chunksink.search.page.openapi import described
 from chunksink.search.page.security import caller_of
-from chunksink.search.page.site import HIDDEN, Problem, Site
+from chunksink.search.page.site import HIDDEN, HttpProblem, Site
 from chunksink.search.page.workers import Workers
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
@@ -24,7 +23,7 @@ def json_response(told: Any, status: int = 200, headers: dict[str, str] | None =
     return Response(orjson.dumps(told), status, headers, media_type="application/json")
 
 
-def error_response(problem: Problem) -> Response:
+def error_response(problem: HttpProblem) -> Response:
     return json_response({"error": problem.message}, problem.status, _HEADERS.get(problem.status))
 
 
@@ -35,7 +34,7 @@ class ForPrograms(Route):
         if scope["method"] in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
-        told = error_response(Problem(405, "everything here is asked with GET; /api/openapi.json says how"))
+        told = error_response(HttpProblem(405, "everything here is asked with GET; /api/openapi.json says how"))
         await told(scope, receive, send)
 
 
@@ -49,15 +48,17 @@ class Api:
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
         try:
-            asked = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
-            _require_query(asked)
-            access = caller.access(asked.tenant, required=self._site.tenants_required)
-            answer = await self._workers.do(self._site.answers.search, asked.question(), access)
+            form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
+            if not form.q.strip():
+                why = "there is nothing to search for: give a question or words as q"
+                return error_response(HttpProblem(400, why))
+            access = caller.access(form.tenant, required=self._site.tenants_required)
+            answer = await self._workers.do(self._site.answers.search, form.question(), access)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if problem := self._site.unanswered(answer, caller):
             return error_response(problem)
-        told = answer.as_json(explain=asked.explain)
+        told = answer.as_json(explain=form.explain)
         if not caller.sees_all:
             told["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
         return json_response(told)
@@ -68,13 +69,13 @@ class Api:
         chunk_id = request.query_params.get("id", "")
         try:
             once("id", request.query_params.getlist("id"))
-            asked = read([pair for pair in given if pair[0] != "id"], strict=True)
-            access: Access = caller.access(asked.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.answers.get, chunk_id, access, asked.context)
+            form = read([pair for pair in given if pair[0] != "id"], strict=True)
+            access: Access = caller.access(form.tenant, required=self._site.tenants_required)
+            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if found is None:
-            return error_response(Problem(404, "there is no chunk of this id: take the chunk_id of a hit"))
+            return error_response(HttpProblem(404, "there is no chunk of this id: take the chunk_id of a hit"))
         return json_response(found.as_json())
 
     async def description(self, _request: Request) -> Response:
@@ -85,10 +86,5 @@ class Api:
         return json_response({"status": found.status, "unavailable": found.unavailable}, found.code)
 
 
-def _require_query(asked: Asked) -> None:
-    if not asked.q.strip():
-        raise InvalidQuestion("there is nothing to search for: give a question or words as q")
-
-
 def refused() -> Response:
-    return error_response(Problem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))
+    return error_response(HttpProblem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from chunksink.search.page.api import Api, ForPrograms, error_response, refused
 from chunksink.search.page.callers import Sessions
 from chunksink.search.page.health import Health
-from chunksink.search.page.pages import Pages
+from chunksink.search.page.pages import HtmlPages
 from chunksink.search.page.security import Guard
-from chunksink.search.page.site import Problem, Site
+from chunksink.search.page.site import HttpProblem, Site
 from chunksink.search.page.workers import Workers
 
 STATIC = Path(__file__).with_name("static")
@@ -26,7 +26,7 @@ def make_app(site: Site) -> ASGIApp:
     """What a server of ASGI runs. The threads that ask the engines are its own."""
     workers, sessions = Workers(), Sessions()
     health = Health(site)
-    pages, api = Pages(site, workers, sessions), Api(site, workers, health)
+    pages, api = HtmlPages(site, workers, sessions), Api(site, workers, health)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
@@ -40,7 +40,7 @@ def make_app(site: Site) -> ASGIApp:
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         if _is_for_programs(request):
-            answer = error_response(Problem(404, "there is nothing here; /api/openapi.json says what there is"))
+            answer = error_response(HttpProblem(404, "there is nothing here; /api/openapi.json says what there is"))
         else:
             answer = pages.not_found(request)
         await answer(scope, receive, send)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from chunksink.search.page.asked import PARAMETERS, Parameter
+from chunksink.search.page.form import PARAMETERS, Parameter
 from chunksink.search.question import FUSIONS, LEGS_OF, MODES
 from chunksink.sinks.fields import FILTERS
 

@@ -1,6 +1,5 @@
 """The routes that people see: search, a passage in its place, status, signing in."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -12,11 +11,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from chunksink.search.answer import Answer
 from chunksink.search.page import views
-from chunksink.search.page.asked import Asked, read
 from chunksink.search.page.callers import SESSION_SECONDS, Caller, Sessions
 from chunksink.search.page.drawer import drawers
+from chunksink.search.page.form import SearchForm, read
 from chunksink.search.page.security import COOKIE, caller_of, is_own_form, session_id
-from chunksink.search.page.site import Problem, Site
+from chunksink.search.page.site import HttpProblem, Site
 from chunksink.search.page.workers import Workers
 from chunksink.search.question import MOST_CONTEXT, MOST_HITS
 
@@ -47,15 +46,7 @@ def coded(text: str) -> Markup:
     )
 
 
-@dataclass(frozen=True)
-class Shown:
-    """An answer, and the moment when what it was taken from was made."""
-
-    answer: Answer
-    made_at: str
-
-
-class Pages:
+class HtmlPages:
     def __init__(self, site: Site, workers: Workers, sessions: Sessions) -> None:
         self._site = site
         self._workers = workers
@@ -64,83 +55,83 @@ class Pages:
 
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
-        asked = Asked(q=request.query_params.get("q", ""), mode=self._site.usual_mode)
-        shown: Shown | None = None
-        problem: Problem | None = None
+        form = SearchForm(q=request.query_params.get("q", ""), mode=self._site.usual_mode)
+        answer: Answer | None = None
+        made_at = ""
+        problem: HttpProblem | None = None
         try:
-            asked = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
-            shown = await self._workers.do(self._search, caller, asked)
-            problem = self._site.unanswered(shown.answer, caller)
+            form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
+            found, made_at = await self._workers.do(self._search, caller, form)
+            problem = self._site.unanswered(found, caller)
+            answer = None if problem else found
         except Exception as error:
             problem = self._site.problem(error, caller)
-        if problem:
-            shown = None
-        return self._page(
-            "search.html", caller, problem.status if problem else 200, problem=problem, **self._values(asked, shown)
-        )
+        values = self._values(form, answer, made_at)
+        return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
-    def _search(self, caller: Caller, asked: Asked) -> Shown:
-        access = caller.access(asked.tenant, required=self._site.tenants_required)
-        answer = self._site.answers.search(asked.question(tuple(views.FACETS)), access)
-        return Shown(answer, self._site.answers.generation().created_at)
+    def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer, str]:
+        """With the moment when that was made which answered."""
+        access = caller.access(form.tenant, required=self._site.tenants_required)
+        answer = self._site.answers.search(form.question(tuple(views.FACETS)), access)
+        return answer, self._site.answers.generation().created_at
 
-    def _values(self, asked: Asked, shown: Shown | None) -> dict[str, Any]:
-        answer = shown.answer if shown else None  # `if shown.answer` would be false for one without hits
-        facets = views.facet_views(answer, asked) if answer is not None else []
+    def _values(self, form: SearchForm, answer: Answer | None, made_at: str) -> dict[str, Any]:
+        # `if answer` would be false for one without hits.
+        facets = views.facet_views(answer, form) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
-        further = asked.offset + asked.limit
+        further = form.offset + form.limit
         return {
-            "asked": asked,
+            "form": form,
             "answer": answer,
-            "modes": views.modes(asked) if self._site.usual_mode == "hybrid" else [],
-            "hits": self._hits(asked, answer) if answer is not None else [],
-            "outcome": views.outcome(answer, asked) if answer is not None and asked.q.strip() else "",
-            "corrected": views.corrected(answer, asked) if answer is not None else "",
-            "made": views.ago(shown.made_at) if shown else "",
+            "modes": views.modes(form) if self._site.usual_mode == "hybrid" else [],
+            "hits": self._hits(form, answer) if answer is not None else [],
+            "outcome": views.outcome(answer, form) if answer is not None and form.q.strip() else "",
+            "corrected": views.corrected(answer, form) if answer is not None else "",
+            "made": views.ago(made_at) if answer is not None else "",
             "facets": facets,
-            "unlisted": [condition for condition in asked.filter if condition not in listed],
-            "previous": asked.url(offset=max(0, asked.offset - asked.limit)) if asked.offset else None,
-            "next": asked.url(offset=further)
-            if answer is not None and answer.more and further + asked.limit <= MOST_HITS
+            "unlisted": [condition for condition in form.filter if condition not in listed],
+            "previous": form.url(offset=max(0, form.offset - form.limit)) if form.offset else None,
+            "next": form.url(offset=further)
+            if answer is not None and answer.more and further + form.limit <= MOST_HITS
             else None,
         }
 
-    def _hits(self, asked: Asked, answer: Answer) -> list[Any]:
+    def _hits(self, form: SearchForm, answer: Answer) -> list[Any]:
         shown = [
-            views.hit_view(number, hit, asked, self._site.source_url)
-            for number, hit in enumerate(answer.hits, start=asked.offset + 1)
+            views.hit_view(number, hit, form, self._site.source_url)
+            for number, hit in enumerate(answer.hits, start=form.offset + 1)
         ]
         return list(zip(shown, drawers(answer), strict=True))
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)
         chunk_id = request.query_params.get("id", "")
-        asked, found, problem = Asked(), None, None
+        form, found, problem = SearchForm(), None, None
         try:
             given = [pair for pair in request.query_params.multi_items() if pair[0] in ("context", "tenant")]
-            asked = read(given, strict=False)
-            access = caller.access(asked.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.answers.get, chunk_id, access, asked.context)
+            form = read(given, strict=False)
+            access = caller.access(form.tenant, required=self._site.tenants_required)
+            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:
             problem = self._site.problem(error, caller)
         if found is None:
-            problem = problem or Problem(404, "There is no such passage, or not any more.")
+            problem = problem or HttpProblem(404, "There is no such passage, or not any more.")
             return self._page("message.html", caller, problem.status, title="No passage", problem=problem)
-        wider = min(asked.context + 3, MOST_CONTEXT)
-        whole = len(found.before) < asked.context and len(found.after) < asked.context
+        wider = min(form.context + 3, MOST_CONTEXT)
+        whole = len(found.before) < form.context and len(found.after) < form.context
         return self._page(
             "chunk.html",
             caller,
             place=views.place_of(found.document, self._site.source_url),
-            passages=views.passages(found, asked.tenant),
-            wider=None if whole or wider == asked.context else views.chunk_url(chunk_id, asked.tenant, wider),
+            passages=views.passages(found, form.tenant),
+            wider=None if whole or wider == form.context else views.chunk_url(chunk_id, form.tenant, wider),
         )
 
     async def status(self, request: Request) -> Response:
         """Only for those who may see all: it names sources and counts what every tenant has."""
         caller = caller_of(request)
         if not caller.sees_all:
-            problem = Problem(403, "The status tells of all tenants: it needs a token that stands for all (`*`).")
+            problem = HttpProblem(403, "The status tells of all tenants: it needs a token that stands for all (`*`).")
             return self._page("message.html", caller, 403, title="Status", problem=problem)
         try:
             report = await self._workers.do(self._site.report)
@@ -150,7 +141,7 @@ class Pages:
         return self._page("status.html", caller, report=report)
 
     def not_found(self, request: Request) -> Response:
-        problem = Problem(404, "There is nothing at this address.")
+        problem = HttpProblem(404, "There is nothing at this address.")
         caller = request.state.caller
         return self._page("message.html", caller, 404, title="Not found", problem=problem)
 

@@ -17,7 +17,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Row:
+class ReportRow:
     label: str
     value: str
     tone: Tone = ""
@@ -26,7 +26,7 @@ class Row:
 @dataclass(frozen=True)
 class Section:
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     empty: str = ""
     """What is said where there is no row."""
 

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from chunksink.search.access import Access
-from chunksink.search.answer import Answer
+from chunksink.search.answer import Answer, Answers
 from chunksink.search.errors import SearchError
 from chunksink.search.page.callers import Caller, NotYours, Tokens
 from chunksink.search.page.report import Report
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.workers import Overloaded
-from chunksink.search.passage import Surrounded
-from chunksink.search.question import LEGS_OF, Mode, Question
+from chunksink.search.question import LEGS_OF, Mode
 from chunksink.sinks.errors import InvalidFilter
 
 HIDDEN = "cannot be asked now"
@@ -29,12 +27,8 @@ class Generation(Protocol):
     def created_at(self) -> str: ...
 
 
-class Answers(Protocol):
-    """Any thread may ask."""
-
-    def search(self, question: Question, access: Access) -> Answer: ...
-
-    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
+class LiveAnswers(Answers, Protocol):
+    """Answers from the live generation."""
 
     def generation(self) -> Generation: ...
 
@@ -46,7 +40,7 @@ class Site:
     With `source_url` before them, relative sources become links. `usual_mode` is that of a question which names none.
     """
 
-    answers: Answers
+    answers: LiveAnswers
     report: Callable[[], Report]
     tokens: Tokens
     hosts: Hosts
@@ -56,7 +50,7 @@ class Site:
     source_url: str | None = None
     version: str = ""
 
-    def unanswered(self, answer: Answer, caller: Caller) -> "Problem | None":
+    def unanswered(self, answer: Answer, caller: Caller) -> "HttpProblem | None":
         """Where nobody could be asked, an answer without hits would look as if there were none."""
         if answer.answered:
             return None
@@ -65,26 +59,26 @@ class Site:
             for leg in LEGS_OF[answer.mode]
             if leg in answer.unavailable
         ]
-        return Problem(503, "; ".join(told))
+        return HttpProblem(503, "; ".join(told))
 
-    def problem(self, error: Exception, caller: Caller) -> "Problem":
+    def problem(self, error: Exception, caller: Caller) -> "HttpProblem":
         """What is told of an error; one that is not known is raised again.
 
         A message of an engine may name addresses and folders: it is for those who may see everything.
         """
         if isinstance(error, NotYours):
-            return Problem(403, str(error))
+            return HttpProblem(403, str(error))
         if isinstance(error, SearchError | InvalidFilter):
-            return Problem(400, str(error))
+            return HttpProblem(400, str(error))
         if isinstance(error, Overloaded):
-            return Problem(503, str(error))
+            return HttpProblem(503, str(error))
         if isinstance(error, self.unready):
             hidden = "the index cannot be asked now: whoever runs it can see why"
-            return Problem(503, str(error) if caller.sees_all else hidden)
+            return HttpProblem(503, str(error) if caller.sees_all else hidden)
         raise error
 
 
 @dataclass(frozen=True)
-class Problem:
+class HttpProblem:
     status: int
     message: str

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 from chunksink.search import question
-from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import beginning, ending, excerpt
 from chunksink.search.link import link_of, locator_of, name_of, section_of
-from chunksink.search.page.asked import Asked
-from chunksink.search.passage import Surrounded
+from chunksink.search.page.form import SearchForm
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
@@ -33,7 +32,7 @@ _BEFORE = 90
 
 
 @dataclass(frozen=True)
-class Place:
+class PlaceView:
     """Where a chunk stands in its source. `href` only where a browser can go there."""
 
     title: str
@@ -46,7 +45,7 @@ class Place:
 class HitView:
     number: int
     chunk_id: str
-    place: Place
+    place: PlaceView
     pieces: tuple[Piece, ...]
     badges: tuple[tuple[str, int], ...]
     passage_url: str
@@ -58,7 +57,7 @@ class HitView:
 class Elsewhere:
     """Another source of the same text."""
 
-    place: Place
+    place: PlaceView
     passage_url: str
 
 
@@ -80,24 +79,24 @@ class FacetView:
 
 
 @dataclass(frozen=True)
-class Passage:
+class PassageView:
     chunk_id: str
     text: str
     url: str
     chosen: bool
 
 
-def hit_view(number: int, hit: SearchHit, asked: Asked, source_url: str | None) -> HitView:
+def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | None) -> HitView:
     return HitView(
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
         pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
-        passage_url=chunk_url(hit.chunk_id, asked.tenant),
+        passage_url=chunk_url(hit.chunk_id, form.tenant),
         facts=tuple(_facts(hit.document)),
         same_text=tuple(
-            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, asked.tenant)) for other in hit.same_text
+            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, form.tenant)) for other in hit.same_text
         ),
     )
 
@@ -116,13 +115,13 @@ def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
             yield Piece(text, piece.match)
 
 
-def place_of(document: Document, source_url: str | None) -> Place:
+def place_of(document: Document, source_url: str | None) -> PlaceView:
     source = document.source_uri or document.path or ""
     headed = document.headings[0] if document.headings else ""
     title = document.title or headed or name_of(source) or document.chunk_id
     headings = document.headings or (section_of(document) or "",)
     path = [heading for heading in headings if heading not in ("", title)]
-    return Place(title, (*path, *_within(document)), source, _href(document, source_url))
+    return PlaceView(title, (*path, *_within(document)), source, _href(document, source_url))
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
@@ -180,12 +179,12 @@ def chunk_url(chunk_id: str, tenant: str | None, context: int = 2) -> str:
     return f"/chunk?id={quote(chunk_id, safe='', errors='replace')}&context={context}{told}"
 
 
-def modes(asked: Asked) -> list[tuple[str, str]]:
+def modes(form: SearchForm) -> list[tuple[str, str]]:
     """Those that are offered, and one that is not where an address asks for it."""
-    return [(mode, MODES.get(mode, mode.capitalize())) for mode in question.MODES if mode in (*MODES, asked.mode)]
+    return [(mode, MODES.get(mode, mode.capitalize())) for mode in question.MODES if mode in (*MODES, form.mode)]
 
 
-def facet_views(answer: Answer, asked: Asked) -> list[FacetView]:
+def facet_views(answer: Answer, form: SearchForm) -> list[FacetView]:
     """Facets that there is something to choose in."""
     shown = []
     for field, label in FACETS.items():
@@ -193,38 +192,38 @@ def facet_views(answer: Answer, asked: Asked) -> list[FacetView]:
         for value in answer.facets.get(field, [])[:_VALUES]:
             text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
             condition = f"{field}={text}"
-            choices.append(Choice(text, condition, value.families, condition in asked.filter))
+            choices.append(Choice(text, condition, value.families, condition in form.filter))
         if choices:
             shown.append(FacetView(field, label, tuple(choices)))
     return shown
 
 
-def passages(found: Surrounded, tenant: str | None) -> list[Passage]:
+def passages(found: Surrounded, tenant: str | None) -> list[PassageView]:
     everything: Sequence[Document] = (*found.before, found.document, *found.after)
     return [
-        Passage(one.chunk_id, one.text, chunk_url(one.chunk_id, tenant), one.id == found.document.id)
+        PassageView(one.chunk_id, one.text, chunk_url(one.chunk_id, tenant), one.id == found.document.id)
         for one in everything
     ]
 
 
-def outcome(answer: Answer, asked: Asked) -> str:
+def outcome(answer: Answer, form: SearchForm) -> str:
     """What a search came to, in a few words."""
-    noun = "passage" if asked.all or any(hit.same_text for hit in answer.hits) else "source"
-    first, last = asked.offset + 1, asked.offset + len(answer.hits)
+    noun = "passage" if form.all or any(hit.same_text for hit in answer.hits) else "source"
+    first, last = form.offset + 1, form.offset + len(answer.hits)
     if not answer.hits:
-        return f"No more {noun}s" if asked.offset else f"No {noun}s"
+        return f"No more {noun}s" if form.offset else f"No {noun}s"
     if first == 1 and not answer.more:
         return f"{last} {noun}{'' if last == 1 else 's'}"
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
     return f"{what}, more follow" if answer.more else what
 
 
-def corrected(answer: Answer, asked: Asked) -> str:
+def corrected(answer: Answer, form: SearchForm) -> str:
     """The question with the words that may be meant; empty where that is none."""
-    text = asked.q
+    text = form.q
     for word, near in answer.meant.items():
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", near, text)  # `near` has letters only
-    return text if text != asked.q else ""
+    return text if text != form.q else ""
 
 
 def ago(moment: str) -> str:

@@ -20,8 +20,8 @@ from chunksink.chunkbus.families import STRETCH, number_of
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import Block, read_blocks
-from chunksink.chunkbus.scan import Span, scan_block, scan_file, scan_span
+from chunksink.chunkbus.reader import LineBlock, read_blocks
+from chunksink.chunkbus.scan import FileRange, scan_block, scan_file, scan_range
 from tests.chunkbus import samples
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
 
@@ -141,7 +141,7 @@ def test_an_error_of_whoever_takes_the_findings_is_not_taken_for_one_of_the_disk
 def many_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of 200 lines, each broken in its own way, read in some forty blocks and as many spans."""
     monkeypatch.setattr(reader, "BLOCK_BYTES", 256)
-    monkeypatch.setattr(scan, "SPAN_BYTES", 1)
+    monkeypatch.setattr(scan, "RANGE_BYTES", 1)
     path = tmp_path / "lines"
     path.write_bytes(b"".join(b'{"n":%d}' % number + b" " * 40 + b"\n" for number in range(200)))
     return path
@@ -179,11 +179,11 @@ def test_a_file_whose_name_was_taken_away_is_read_by_whoever_holds_it_open(
 
 def test_a_span_of_another_file_is_not_scanned(many_spans: Path) -> None:
     found = many_spans.stat()
-    span = Span(str(many_spans), found.st_dev, found.st_ino, 0, 10)
-    assert scan_span(span, False) is not None
-    assert scan_span(replace(span, inode=found.st_ino + 1), False) is None
-    assert scan_span(replace(span, path=f"{many_spans}.gone"), False) is None
-    assert scan_span(replace(span, length=10**6), False) is None
+    span = FileRange(str(many_spans), found.st_dev, found.st_ino, 0, 10)
+    assert scan_range(span, False) is not None
+    assert scan_range(replace(span, inode=found.st_ino + 1), False) is None
+    assert scan_range(replace(span, path=f"{many_spans}.gone"), False) is None
+    assert scan_range(replace(span, length=10**6), False) is None
 
 
 def test_a_failing_worker_is_no_finding(many_spans: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_failing_worker_is_no_finding(many_spans: Path) -> None:
 
 def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
     data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
-    scanned = scan_block(Block(1_000, b"\n" + data), False)
+    scanned = scan_block(LineBlock(1_000, b"\n" + data), False)
     assert scanned.lines == 4
     assert scanned.unknown == 1
     assert [line for line, _ in scanned.problems] == [0]

@@ -93,3 +93,20 @@ def tamper(path: Path, sql: str, *parameters: object) -> None:
     with connection:
         connection.execute(sql, parameters)
     connection.close()
+
+
+REAL = [
+    "Rust prevents data races at compile time.",
+    "",
+    "😀🎉🚀",
+    "短い文章です。",
+    "A wing in a slipstream. " * 5,
+    "A wing in a slipstream. " * 100,
+    "def main():\n    return 0\n",
+    "a b c " * 20,
+]
+
+
+def cosines(one: Vectors, other: Vectors) -> Vectors:
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    return (one * other).sum(axis=1) / lengths  # type: ignore[no-any-return]

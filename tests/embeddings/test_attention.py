@@ -14,7 +14,7 @@ from chunksink.embeddings import attention
 from chunksink.embeddings.attention import attend, attend_by_powers, set_attention
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.transformer import TransformerEncoder
-from tests.embeddings.test_models import REAL, cosines
+from tests.embeddings.helpers import REAL, cosines
 
 SCALING = 0.25
 

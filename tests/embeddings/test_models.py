@@ -22,7 +22,7 @@ from chunksink.embeddings.tokens import Layout, Piece, batches, cut, padded
 from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import WORDS
-from tests.embeddings.helpers import stream, text_hash
+from tests.embeddings.helpers import REAL, cosines, stream, text_hash
 
 TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
 
@@ -31,11 +31,6 @@ def sentences(folder: Path) -> Any:
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-
-
-def cosines(one: Vectors, other: Vectors) -> Vectors:
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    return (one * other).sum(axis=1) / lengths  # type: ignore[no-any-return]
 
 
 # -- the tiny model: every path --------------------------------------------------------------------------------------
@@ -292,17 +287,6 @@ def test_padding_on_either_side() -> None:
 
 
 # -- the real model ----------------------------------------------------------------------------------------------------
-
-REAL = [
-    "Rust prevents data races at compile time.",
-    "",
-    "😀🎉🚀",
-    "短い文章です。",
-    "A wing in a slipstream. " * 5,
-    "A wing in a slipstream. " * 100,
-    "def main():\n    return 0\n",
-    "a b c " * 20,
-]
 
 
 def test_the_real_model_is_found_offline() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,23 @@ def legs_over(
         reader = chroma.reader("vectors")
         stack.callback(reader.close)
         yield Legs(words, SemanticLeg(reader, encode, "chroma", "vectors"), unavailable or {})
+
+
+def with_readers(legs: Legs, **readers: Any) -> Legs:
+    """The same legs, read through other readers."""
+    return replace(
+        legs, **{name: replace(leg, reader=reader) for name, reader in readers.items() if (leg := getattr(legs, name))}
+    )
+
+
+class Failing:
+    """A reader that answers every call, or only the one named, with an error; the others reach `reader`."""
+
+    def __init__(self, error: Exception, reader: object = None, call: str | None = None) -> None:
+        self._error, self._reader, self._call = error, reader, call
+
+    def __getattr__(self, name: str) -> Any:
+        def fails(*_given: object, **_named: object) -> None:
+            raise self._error
+
+        return fails if self._call in (None, name) else getattr(self._reader, name)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from chunksink.search.access import Access
-from chunksink.search.context import get
 from chunksink.search.filters import parse_filters
 from chunksink.search.legs import Legs
+from chunksink.search.neighbours import get
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Document

@@ -14,8 +14,7 @@ from chunksink.search.filters import parse_filters
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
-from tests.search.support import Counted, family, legs_over
-from tests.search.test_query import with_readers
+from tests.search.support import Counted, family, legs_over, with_readers
 
 FAMILIES = [
     *(family(f"cat{n}.md", f"the cat {n}", f"a cat again {n}", language="en", tenant_id="acme") for n in range(6)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
@@ -29,18 +30,26 @@ FAMILIES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def legs(meilisearch_server: MeilisearchServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with ExitStack() as stack:
-        others = stack.enter_context(legs_over(tmp_path_factory.mktemp("index"), FAMILIES))
-        sink = MeilisearchSink(
-            meilisearch_server.url, meilisearch_server.key, index="leg", settings=SETTINGS, vectors=False
-        )
-        stack.callback(sink.close)
-        build = sink.create(Marker("home", "words", 1))
+@contextmanager
+def reader_of(
+    server: MeilisearchServer, index: str, build_id: str, *, vectors: bool = False, **settings: Any
+) -> Iterator[MeilisearchReader]:
+    """Of a build that holds the families."""
+    sink = MeilisearchSink(server.url, server.key, index=index, settings={**SETTINGS, **settings}, vectors=vectors)
+    with closing(sink):
+        build = sink.create(Marker("home", build_id, 1), *([DIMENSIONS] if vectors else []))
         build.replace(FAMILIES)
         build.flush()
-        yield replace(others, keyword=KeywordLeg(sink.reader("words"), "meilisearch", "words"))
+        yield sink.reader(build_id)
+
+
+@pytest.fixture(scope="module")
+def legs(meilisearch_server: MeilisearchServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with (
+        legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as others,
+        reader_of(meilisearch_server, "leg", "words") as reader,
+    ):
+        yield replace(others, keyword=KeywordLeg(reader, "meilisearch", "words"))
 
 
 def test_each_source_once_or_every_chunk(legs: Legs) -> None:
@@ -53,18 +62,8 @@ def test_each_source_once_or_every_chunk(legs: Legs) -> None:
 def test_a_source_of_more_chunks_than_the_server_finds_hides_no_other(
     meilisearch_server: MeilisearchServer, legs: Legs
 ) -> None:
-    sink = MeilisearchSink(
-        meilisearch_server.url,
-        meilisearch_server.key,
-        index="many",
-        settings={**SETTINGS, "pagination": {"maxTotalHits": 5}},
-        vectors=False,
-    )
-    with closing(sink):
-        build = sink.create(Marker("home", "many", 1))
-        build.replace(FAMILIES)
-        build.flush()
-        many = replace(legs, keyword=KeywordLeg(sink.reader("many"), "meilisearch", "many"))
+    with reader_of(meilisearch_server, "many", "many", pagination={"maxTotalHits": 5}) as reader:
+        many = replace(legs, keyword=KeywordLeg(reader, "meilisearch", "many"))
         answer = search(many, Question("cat", mode="keyword"))
     assert sorted(hit.source_uri or "" for hit in answer.hits) == ["pets.md", "sea.md"]
 
@@ -77,13 +76,8 @@ def test_hybrid_fuses_sources_of_both(legs: Legs) -> None:
 
 
 def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs) -> None:
-    with ExitStack() as stack:
-        sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, index="own-hybrid", settings=SETTINGS)
-        stack.callback(sink.close)
-        build = sink.create(Marker("home", "both", 1), DIMENSIONS)
-        build.replace(FAMILIES)
-        build.flush()
-        own = replace(legs, engine=EngineLeg(sink.reader("both"), meaning, "meilisearch", "both"))
+    with reader_of(meilisearch_server, "own-hybrid", "both", vectors=True) as reader:
+        own = replace(legs, engine=EngineLeg(reader, meaning, "meilisearch", "both"))
         answer = search(own, Question("vessel", mode="engine", limit=1))
         assert [(hit.source_uri, hit.ranks) for hit in answer.hits] == [("sea.md", {"engine": 1})]
         answer = search(own, Question("vessel", mode="engine", limit=50, facets=("schema_version",)))
@@ -100,13 +94,7 @@ def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs
 def test_what_stands_in_quotes_stands_in_every_hit(
     meilisearch_server: MeilisearchServer, legs: Legs, mode: Mode
 ) -> None:
-    with ExitStack() as stack:
-        sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, index="quotes", settings=SETTINGS)
-        stack.callback(sink.close)
-        build = sink.create(Marker("home", "both", 1), DIMENSIONS)
-        build.replace(FAMILIES)
-        build.flush()
-        reader = sink.reader("both")
+    with reader_of(meilisearch_server, "quotes", "both", vectors=True) as reader:
         both = replace(
             legs,
             keyword=KeywordLeg(reader, "meilisearch", "both"),

@@ -17,7 +17,7 @@ from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fts import FtsSink
 from tests.rebuild.support import parent_of
-from tests.search.support import Counted, family, legs_over, meaning
+from tests.search.support import Counted, family, legs_over, meaning, with_readers
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
@@ -36,13 +36,6 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
 
 def search(legs: Legs, text: str, mode: Mode = "hybrid", limit: int = 10, **more: Any) -> Answer:
     return query_.search(legs, Question(text, mode=mode, limit=limit, **more))
-
-
-def with_readers(legs: Legs, **readers: Any) -> Legs:
-    """The same legs, read through other readers."""
-    return replace(
-        legs, **{name: replace(leg, reader=reader) for name, reader in readers.items() if (leg := getattr(legs, name))}
-    )
 
 
 def texts(answer: Answer) -> list[str]:

@@ -16,18 +16,19 @@ from starlette.types import ASGIApp
 
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer
-from chunksink.search.context import Surrounded, get
 from chunksink.search.legs import Legs
+from chunksink.search.neighbours import Surrounded, get
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
-from chunksink.search.page.report import Figure, Report, Row, Section
+from chunksink.search.page.report import Figure, Report, ReportRow, Section
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Site
 from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.document import Family
+from chunksink.sinks.errors import Unreachable
 from tests.engines.servers import free_port
-from tests.search.support import legs_over
+from tests.search.support import Failing, legs_over, with_readers
 
 ADDRESS = "http://127.0.0.1"
 
@@ -68,7 +69,7 @@ def report() -> Report:
         summary="Not up to date",
         figures=(Figure("Sources", "3"), Figure("Dead letters", "1", tone="bad")),
         sections=(
-            Section("Dead letters", (Row("fts: <b>a</b>.md", "refused & gone", "bad"),)),
+            Section("Dead letters", (ReportRow("fts: <b>a</b>.md", "refused & gone", "bad"),)),
             Section("Last verify", (), "Nothing was verified: `chunksink verify` does it."),
         ),
         troubles=("not every engine has it; run `chunksink sync`",),
@@ -116,3 +117,10 @@ def served(app: ASGIApp) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(20)
+
+
+def degraded(legs: Legs) -> Legs:
+    """Its vector engine went away."""
+    assert legs.semantic is not None
+    error = Unreachable("chroma at http://10.0.0.7:8000 does not answer")
+    return with_readers(legs, semantic=Failing(error, legs.semantic.reader, "query"))

@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 from chunksink.search.legs import Legs
 from chunksink.search.page import health, workers
 from chunksink.search.page.app import make_app
-from chunksink.sinks.errors import Unreachable
-from tests.search.page.support import Held, NotBuilt, asked, client_of, site_over
+from tests.search.page.support import Held, NotBuilt, asked, client_of, degraded, site_over
 from tests.search.support import family
 
 ODD = {
@@ -178,25 +177,6 @@ def test_without_an_index_it_says_what_to_run(legs: Legs) -> None:
         assert page.status_code == 503
         assert "build one with <code>chunksink sync</code>" in page.text
         assert settled(client) == (503, {"status": "unavailable", "unavailable": []})
-
-
-class Gone:
-    """A reader whose engine went away."""
-
-    def __init__(self, reader: object) -> None:
-        self._reader = reader
-
-    def query(self, *_asked: object) -> None:
-        raise Unreachable("chroma at http://10.0.0.7:8000 does not answer")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._reader, name)
-
-
-def degraded(legs: Legs) -> Legs:
-    assert legs.semantic is not None
-    reader: Any = Gone(legs.semantic.reader)
-    return replace(legs, semantic=replace(legs.semantic, reader=reader))
 
 
 def test_with_one_engine_down_the_other_one_answers_and_it_is_said(legs: Legs) -> None:

@@ -13,8 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.page.app import make_app
-from tests.search.page.support import Held, client_of, site_over
-from tests.search.page.test_api import degraded
+from tests.search.page.support import Held, client_of, degraded, site_over
 from tests.search.support import family, legs_over
 
 pytestmark = pytest.mark.promise(11)

@@ -1,4 +1,4 @@
-"""A reader whose engine is left alone for a while after it kept a search waiting: not each one should wait again."""
+"""A circuit breaker around a reader: after its engine kept one search waiting, the next ones do not wait for it."""
 
 import threading
 from functools import partial
@@ -7,16 +7,16 @@ from typing import Any
 
 from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
 
-REST_SECONDS = 10.0
+OPEN_SECONDS = 10.0
 _LONG_SECONDS = 1.0
 """An address where nobody is refuses sooner; one that swallows what is sent does not."""
 
 
-class Resting:
-    """Another reader. After a call that took too long all calls fail at once, as that one did. When the rest is over
-    one of them tries, and the others are let through again when it was answered."""
+class CircuitBreaker:
+    """Has the calls of another reader. After one that took too long all calls fail at once, as that one did. When the
+    time is over one call tries, and the others are let through again when it was answered."""
 
-    def __init__(self, reader: Any, seconds: float = REST_SECONDS) -> None:
+    def __init__(self, reader: Any, seconds: float = OPEN_SECONDS) -> None:
         self._reader = reader
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -39,7 +39,7 @@ class Resting:
         self._reader.close()
 
     def _call(self, call: Any, *given: Any, **named: Any) -> Any:
-        self._require_rested()
+        self._require_closed()
         began = monotonic()
         try:
             if self._refresh_is_due:
@@ -60,7 +60,7 @@ class Resting:
             self._refresh_is_due = True
             raise
 
-    def _require_rested(self) -> None:
+    def _require_closed(self) -> None:
         with self._lock:
             failure, now = self._failure, monotonic()
             if failure is None:

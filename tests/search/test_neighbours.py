@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 
 from chunksink.search.access import EVERYTHING
-from chunksink.search.context import get
 from chunksink.search.legs import Legs
+from chunksink.search.neighbours import get
 from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.document import Document, Family

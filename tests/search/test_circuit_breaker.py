@@ -7,21 +7,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from chunksink.search import resting
+from chunksink.search import circuit_breaker
+from chunksink.search.circuit_breaker import CircuitBreaker
 from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query import search
 from chunksink.search.question import Question
-from chunksink.search.resting import Resting
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
 from tests.engines.silent import silent_server
-from tests.search.support import family, legs_over, meaning
+from tests.search.support import Failing, family, legs_over, meaning
 
 TIMEOUT = 0.4
 
@@ -68,7 +67,7 @@ class Engine:
 
 def test_after_a_call_that_took_too_long_none_waits() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = Resting(engine, seconds=0.3)
+    reader = CircuitBreaker(engine, seconds=0.3)
     for _ in range(3):
         with pytest.raises(NotConfirmed, match="no answer in time"):
             reader.search("cat")
@@ -82,7 +81,7 @@ def test_after_a_call_that_took_too_long_none_waits() -> None:
 
 def test_when_the_rest_is_over_one_call_tries_for_all() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = Resting(engine, seconds=0.2)
+    reader = CircuitBreaker(engine, seconds=0.2)
     with pytest.raises(NotConfirmed):
         reader.search("cat")
     time.sleep(0.25)
@@ -107,7 +106,7 @@ def test_when_the_rest_is_over_one_call_tries_for_all() -> None:
 def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     """It neither waits, nor hinders that of the other leg, nor looks like an answer of the engine."""
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = Resting(engine, seconds=0.2)
+    reader = CircuitBreaker(engine, seconds=0.2)
     reader.refresh()
     assert engine.refreshed == 1
     with pytest.raises(NotConfirmed):
@@ -121,10 +120,10 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     assert engine.refreshed == 2
 
 
-def with_a_refresh_due() -> tuple[Engine, Resting]:
+def with_a_refresh_due() -> tuple[Engine, CircuitBreaker]:
     """The engine, which answers again, and its reader."""
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = Resting(engine, seconds=0.0)
+    reader = CircuitBreaker(engine, seconds=0.0)
     with pytest.raises(NotConfirmed):
         reader.search("cat")
     reader.refresh()
@@ -155,7 +154,7 @@ def test_a_refresh_that_fails_is_still_due() -> None:
 @pytest.mark.parametrize("failure", [Unreachable("refused"), BuildMissing("gone"), InvalidFilter("no such field")])
 def test_what_fails_at_once_is_asked_again(failure: SinkError) -> None:
     engine = Engine(failure)
-    reader = Resting(engine)
+    reader = CircuitBreaker(engine)
     for _ in range(2):
         with pytest.raises(type(failure)):
             reader.search("cat")
@@ -163,10 +162,10 @@ def test_what_fails_at_once_is_asked_again(failure: SinkError) -> None:
 
 
 def test_an_address_that_swallows_everything_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resting, "_LONG_SECONDS", 0.05)
+    monkeypatch.setattr(circuit_breaker, "_LONG_SECONDS", 0.05)
     engine = Engine(Unreachable("no connection"))
     engine.seconds = 0.1
-    reader = Resting(engine)
+    reader = CircuitBreaker(engine)
     for _ in range(2):
         with pytest.raises(Unreachable):
             reader.search("cat")
@@ -174,13 +173,13 @@ def test_an_address_that_swallows_everything_is_left_alone(monkeypatch: pytest.M
 
 
 def test_it_can_what_the_other_reader_can() -> None:
-    reader = Resting(Engine(None))
+    reader = CircuitBreaker(Engine(None))
     assert (hasattr(reader, "search"), hasattr(reader, "query")) == (True, False)
 
 
 def test_a_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
     with closing(Connection(silent, "key", timeout=TIMEOUT)) as connection:
-        keyword = KeywordLeg(Resting(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
+        keyword = KeywordLeg(CircuitBreaker(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
         stopped = replace(legs, keyword=keyword)
         began = time.monotonic()
         answers = [search(stopped, Question("cat", context=1, facets=("language",))) for _ in range(5)]
@@ -207,7 +206,10 @@ def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> 
 def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Legs) -> None:
     """It would have told whose the documents are."""
     assert legs.semantic is not None
-    silent_words = replace(legs, semantic=replace(legs.semantic, families=Resting(Silent()).families))
+    silent_words = replace(
+        legs,
+        semantic=replace(legs.semantic, families=CircuitBreaker(Failing(NotConfirmed("no answer in time"))).families),
+    )
     found, told = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
     assert [hit.parent_id for hit in told] == [hit.parent_id for hit in found] != []
     assert told.unavailable == {}
@@ -216,21 +218,11 @@ def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Le
 def test_both_legs_silent(legs: Legs) -> None:
     silent_legs = replace(
         legs,
-        keyword=KeywordLeg(Resting(Silent()), "fts", "words"),
-        semantic=SemanticLeg(Resting(Silent()), meaning, "chroma", "vectors"),
+        keyword=KeywordLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), "fts", "words"),
+        semantic=SemanticLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), meaning, "chroma", "vectors"),
     )
     answer = search(silent_legs, Question("cat"))
     assert (answer.hits, list(answer.unavailable), answer.answered) == ((), ["keyword", "semantic"], False)
     assert search(legs, Question("cat")).answered
     assert search(legs, Question("nowhere", mode="keyword")).answered, "to find nothing is an answer"
     assert search(legs, Question(" ")).answered
-
-
-class Silent:
-    """Whatever it is asked."""
-
-    def __getattr__(self, name: str) -> Any:
-        def ask(*_given: object, **_named: object) -> None:
-            raise NotConfirmed("no answer in time")
-
-        return ask

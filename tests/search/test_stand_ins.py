@@ -1,4 +1,4 @@
-"""A hit of nothing but headings, comments or anchors is shown by the chunk that follows it."""
+"""A hit of nothing but headings, comments or front matter is shown by the chunk that follows it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import pytest
 
 from chunksink.search import order
 from chunksink.search.access import Access
-from chunksink.search.bare import is_bare
-from chunksink.search.context import get
 from chunksink.search.legs import Legs
+from chunksink.search.neighbours import get
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
-from chunksink.sinks.document import Document, Family
+from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
 from tests.rebuild.support import source
-from tests.search.support import family, legs_over, meaning
+from tests.search.support import Counted, family, legs_over, meaning, with_readers
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
@@ -35,7 +34,7 @@ GUIDE: list[tuple[str, list[str]]] = [
     (HOURLY, [*BACKUPS, "When"]),
     ("## Restoring\n\n### By hand\n\n<!-- nowhere -->", [*BACKUPS, "Restoring", "By hand"]),
     (RESTORE, [*BACKUPS, "Restoring", "By hand", "Now"]),
-    ('<a id="zebra"></a>\n<!-- zebra [[[end]]] -->', [*BACKUPS, "Restoring"]),
+    ('<a id="zebra"></a>\n<!-- zebra [[[end]]] -->', ["Asides"]),
     ("# Colours", ["Colours"]),
     ("# a comment of some code, no heading", []),
     ("nothing of it", []),
@@ -93,10 +92,10 @@ def test_also_where_the_second_is_found_further_down(legs: Legs, monkeypatch: py
     assert [hit.text for hit in search(legs, question)] == texts
 
 
-def test_where_nothing_follows_in_the_section_what_stands_before_is_shown(legs: Legs) -> None:
-    """What comes then speaks of something else; a heading with nothing below it stays."""
+def test_where_nothing_follows_in_the_section_it_is_shown_itself(legs: Legs) -> None:
+    """What comes then speaks of something else."""
     (hit,) = search(legs, Question("zebra", mode="keyword"))
-    assert hit.text == RESTORE
+    assert "zebra" in hit.text
     (hit,) = search(legs, Question("colours", mode="keyword"))
     assert hit.text == "# Colours"
     assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
@@ -122,72 +121,31 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
     assert [hit.text for hit in search(legs, on_its_page)] == ["## When"]
 
 
+@pytest.mark.parametrize("headings", [BACKUPS, []])
 @pytest.mark.parametrize(
-    "text",
+    ("text", "says_nothing"),
     [
-        "```csharp\n\n```",
-        "```\n```\n\n~~~~ sh\n \n~~~~\n",
-        "  ```csharp\n\n  ```",
-        "[!INCLUDE [use-platyps](../includes/platyps.md)]",
-        '[names]: https://ex.com/a\n  [`of.links()`]: <b.md> "Title"',
-        "(a-label)=\n\n```{toctree}\n:maxdepth: 2\n\nfirst\nsecond\n```",
-        "- [Install](#install)\n  - [By hand](#by-hand)\n2. [Use](#use)",
-        "[!include[x](y)]\n\n<!-- z -->\n:::code language='csharp' source='x.cs' range='3-5':::",
-        '{{< new-in 0.156.0 />}}\n\n{{% include "/_common/functions/sites.md" %}}',
-        "{% include note.html text='x' %}\n{%- include_relative a.md -%}",
-        "{{#include ../listings/main.rs:5:9}}\n\n[[_TOC_]]",
-        '--8<-- "docs/a.md"\n\n[TOC]\n\n.. include:: ../README.rst',
-        "---\ntitle: Backups\nsort_rank: 6\n---",
-        "---\n# as a site wants it\ntags:\n  - disks\n---\n",
-        '+++\ntitle = "Backups"\n[extra]\n+++',
-        "```rust\n{{#rustdoc_include ../listings/ch10/src/main.rs}}\n```",
-        "import Tabs from '@theme/Tabs';\nimport {\n  A,\n  B,\n} from './x'\nimport './style.css'",
-        "{* ../../docs_src/first_steps/tutorial001.py hl[3] *}",
-        "::: fastapi.BackgroundTasks\n    options:\n        members: no",
+        ("<!-- zebra -->", True),
+        ('<a id="zebra"></a>\n<a name=zebra />', True),
+        ("---\ntitle: zebra\nsort_rank: 6\n---", True),
+        ("---\n# zebra\ntags:\n  - disks\n---", True),
+        ('+++\ntitle = "zebra"\n[extra]\n+++', True),
+        ("<!-- zebra -->\nEvery night.", False),
+        ("---\ntitle: zebra\n---\nEvery night.", False),
+        ("---\nzebra every night.\n---", False),
+        ("Every night.\n\n---\nat: zebra\n---", False),
     ],
 )
-def test_empty_fences_and_directives_say_nothing(text: str) -> None:
-    assert all(is_bare(document) for document in documents(text))
-    assert not any(is_bare(document, unseen=False) for document in documents(text))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```csharp\nx = 1;\n```",
-        "```\nx\n```\n```\ny\n```",
-        "```\n\n```\nand more",
-        "[!NOTE]",
-        "see [!INCLUDE [x](y)]",
-        "[!INCLUDE [x](y)] and [z]",
-        "[^1]: words",
-        "[note]: words that are no address",
-        "- [Elsewhere](other.md)",
-        "- [Install](#install) by hand",
-        "::: warning",
-        '{{< figure src="a.png" caption="The mast" >}}',
-        "{{< new-in 0.1 />}} Returns the sites.",
-        "{% include note.html %} and more",
-        "{% if page.included %}",
-        "[TOC](contents.md)",
-        "see --8<-- 'a'",
-        ".. note:: include::",
-        "---\ntitle: Backups\n---\nEvery night.",
-        "---\nEvery night.\n---",
-        "Every night.\n\n---\nat: two\n---",
-        "::: fastapi",
-        "import what you need from 'x', then",
-        "see ::: fastapi.BackgroundTasks",
-        "{* every night *} and more",
-    ],
-)
-def test_what_says_something_beside_them_is_not_bare(text: str) -> None:
-    assert not any(is_bare(document) for document in documents(text))
-
-
-def documents(text: str) -> list[Document]:
+def test_what_nobody_sees_in_the_source_says_nothing(
+    text: str, says_nothing: bool, headings: list[str], tmp_path: Path
+) -> None:
     """Within an outline and outside of any."""
-    return [one for headings in (BACKUPS, []) for one in outlined("one.md", [(text, headings)]).documents]
+    chunks = [(text, headings), ("what follows", headings)]
+    with legs_over(tmp_path, [outlined("one.md", chunks)], vectors_too=False) as legs:
+        (hit,) = search(legs, Question("zebra", mode="keyword"))
+        assert hit.text == ("what follows" if says_nothing else text)
+        (quoted,) = search(legs, Question('"zebra"', mode="keyword"))
+        assert quoted.text == text
 
 
 def test_what_leads_on_is_shown_with_what_it_leads_to(tmp_path: Path) -> None:
@@ -224,20 +182,14 @@ def test_the_engine_is_asked_once_more_for_all_of_a_page(tmp_path: Path) -> None
     held = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
     asked: list[int] = []
 
-    class Watched:
-        def __init__(self, reader: Any) -> None:
-            self._reader = reader
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(self._reader, name)
-
+    class Watched(Counted):
         def get(self, ids: list[str]) -> object:
             asked.append(len(ids))
-            return self._reader.get(ids)
+            return super().__getattr__("get")(ids)  # type: ignore[operator]
 
     with legs_over(tmp_path, held, vectors_too=False) as legs:
         assert legs.keyword is not None
-        watched = replace(legs, keyword=replace(legs.keyword, reader=Watched(legs.keyword.reader)))
+        watched = with_readers(legs, keyword=Watched(legs.keyword.reader, ""))
         answer = search(watched, Question("moon", mode="keyword", limit=8))
     assert len(answer) == 8
     assert all(hit.text.startswith("text") for hit in answer)

@@ -1,4 +1,4 @@
-"""What is asked, as an address says it: the page and the API read the same parameters, and links repeat them."""
+"""The search form: the page and the API read the same fields from an address, and links repeat them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ _YES_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false"
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchForm:
     """One question to the page or the API."""
 
     q: str = ""
@@ -91,10 +91,10 @@ class Asked:
         return self.url(filter=tuple(one for one in self.filter if one != condition), offset=0)
 
 
-_NOTHING = Asked()
+_NOTHING = SearchForm()
 
 
-def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> Asked:
+def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> SearchForm:
     """From the parameters of an address. What a form leaves empty was not asked.
 
     `strict` is for programs: it refuses unknown names and second values, and keeps a tenant that is empty, which nobody
@@ -112,7 +112,7 @@ def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "
         if _BY_NAME[name].kind != "list":
             once(name, values)
     told = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()}
-    return Asked(**{"mode": usual_mode, **told})
+    return SearchForm(**{"mode": usual_mode, **told})
 
 
 def once(name: str, values: Sequence[str]) -> None:

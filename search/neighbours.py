@@ -1,0 +1,134 @@
+"""The documents beside a hit: those around it, and the one that stands for it where it says nothing by itself.
+
+Chunkers make chunks of headings alone, where a heading is followed by a deeper one, by code or by a table. They are
+found first of all, for all of their few words fit; the chunk that follows has the answer. The same holds for chunks of
+front matter and comments, and for what only leads to the code or table after it (`Run this:`) and is repeated there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from chunksink.search.access import Access
+from chunksink.search.answer import Surrounded
+from chunksink.search.legs import Legs
+from chunksink.search.phrases import phrases_of
+from chunksink.search.question import Question
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.fields import sink_id
+
+Around = tuple[tuple[Document, ...], tuple[Document, ...]]
+"""The documents before one and those after it."""
+
+_HIDDEN = re.compile(
+    r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"  # comments and empty anchors
+    r"|\A(?P<fence>---|\+\+\+)[ \t]*\n(?=[ \t]*(?:[\w.-]+[ \t]*[:=]|#|\[)).*?^(?P=fence)[ \t]*$",  # front matter
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
+_LEADS_ON = (":", "\uff1a")
+_MOST_LEADING = 1000
+_MOST_STEPS = 10
+"""So many chunks without a text of their own are walked past; each step asks an engine."""
+
+
+def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Document]:
+    """Of these documents (id to source) those that are there and may be seen; one gone everywhere is left out."""
+    found: dict[str, Document] = {}
+    without_text: dict[str, Document] = {}
+    for reader in legs.readers():
+        missing = [id for id in wanted if id not in found]
+        if not missing:
+            break
+        try:
+            known = reader.get(missing)
+        except SinkError:  # the other one may have it; what is wrong here was or will be said by its leg
+            continue
+        found |= {document.id: document for document in known if document.text}
+        without_text |= {document.id: document for document in known if not document.text}
+    missing = [id for id in wanted if id not in found]
+    if missing:
+        sources = {id: without_text[id].parent_id if id in without_text else wanted[id] for id in missing}
+        found |= {document.id: document for document in legs.from_chunks(sources)}
+    return {id: document for id, document in (without_text | found).items() if access.admits(document)}
+
+
+def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0) -> Surrounded | None:
+    """One document by the id of its chunk, or by its own; None where it is not there or may not be seen."""
+    wanted = dict.fromkeys((sink_id(chunk_id), chunk_id), "")
+    found = next(iter(fetch(legs, access, wanted).values()), None)
+    if found is None:
+        return None
+    return Surrounded(found, *neighbours(legs, access, [found], distance)[found.id])
+
+
+def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distance: int) -> dict[str, Around]:
+    """For each document so many before and after it in its source, in the order of the source.
+
+    One step for all of them at a time, so that an engine is asked as often as the distance is long.
+    """
+    known = {document.id: document for document in documents}
+    sides = {document.id: ([document], [document]) for document in documents}
+    for _ in range(distance):
+        ends = [(one, sides[one.id][0][-1].previous_id, sides[one.id][1][-1].next_id) for one in documents]
+        wanted = {id: one.parent_id for one, *ids in ends for id in ids if id and id not in known}
+        known |= fetch(legs, access, wanted)
+        for before, after in sides.values():
+            _grow(before, known.get(before[-1].previous_id or ""))
+            _grow(after, known.get(after[-1].next_id or ""))
+    return {id: (tuple(reversed(before[1:])), tuple(after[1:])) for id, (before, after) in sides.items()}
+
+
+def _grow(side: list[Document], found: Document | None) -> None:
+    """A neighbour is one of the same source: an id that has moved to another one leads astray."""
+    if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
+        side.append(found)
+
+
+def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
+    """By the id of each of these documents the one that is shown in its place, mostly itself."""
+    # A phrase that is in a heading is in the headings of what follows too; one that nobody sees in the source is not.
+    hidden_counts = bool(phrases_of(question.text))
+    shown = {document.id: document for document in documents}
+    known = dict(shown)
+    walking = dict(shown)
+    for _ in range(_MOST_STEPS):  # one step for all of them at a time
+        said = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in walking.items()}
+        walking = {id: one for id, one in walking.items() if one.next_id and said[id] is not None}
+        wanted = {str(one.next_id): one.parent_id for one in walking.values() if one.next_id not in known}
+        known |= fetch(legs, access, wanted) if wanted else {}
+        following = {id: known.get(str(one.next_id)) for id, one in walking.items()}
+        walking = {
+            id: one
+            for id, one in following.items()
+            if one and one.text.startswith(said[id] or "") and _may_stand_for(shown[id], one, question)
+        }
+        if not walking:
+            break
+        shown |= {id: one for id, one in walking.items() if _leading_text(one, hidden_counts=hidden_counts) != ""}
+    return shown
+
+
+def _leading_text(document: Document, *, hidden_counts: bool) -> str | None:
+    """What it says below its headings, where that only leads on: "" where that is nothing, None for any other."""
+    text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
+    if not document.text or len(text) > _MOST_LEADING:
+        return None
+    lines = text.splitlines()
+    # Without a place in an outline `# x` may be a comment of some code.
+    while lines and (not lines[0].strip() or (document.headings and _is_heading(lines[0], document))):
+        del lines[0]
+    return "\n".join(lines) if not lines or text.endswith(_LEADS_ON) else None
+
+
+def _is_heading(line: str, document: Document) -> bool:
+    return _HEADING.fullmatch(line) is not None or line.strip() in document.headings
+
+
+def _may_stand_for(one: Document, other: Document, question: Question) -> bool:
+    """What is in the same section or below it, and passes what was asked for."""
+    return (
+        other.parent_id == one.parent_id
+        and other.headings[: len(one.headings)] == one.headings
+        and all(condition.passes(other) for condition in question.filters)
+    )
