@@ -259,7 +259,7 @@ class Index:
             # A rebuild under way would write the source again, from what it has read.
             with session.rebuild_lock(WAIT_SECONDS), session.lock(WAIT_SECONDS):
                 session.refresh()
-                found = forget(session, name, session.embedders.drop_texts, tenant=tenant, every=every)
+                found = forget(session, name, tenant=tenant, every=every)
             session.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
             return found
 

@@ -4,6 +4,7 @@
 | what builds have confirmed | `receipts`; `scan` makes them anew from what an engine shows |
 | the diff of both | `plan`; what stops it or holds it back: `removals`; what it costs: `forecast` |
 | carrying it out | `targets`, `embedder`, `executor`, and `convergence`, the loop around them |
-| what readers see | `state` (generations), `flip`, `locks`, `orphans` (builds that no record names) |
-| runs | `session`, `sync`, `rebuild`, `verify`, `forget`, and what they tell: `report`, `status`, `explain` |
+| what readers see | `state` (generations), `flip`, `locks`; whose a build is: `ownership` |
+| runs | `session`, `sync`, `rebuild`, `verify`, `forget`; their `report` and `run_records` |
+| questions | `status` of a home, `explain` one chunk |
 """

@@ -10,9 +10,9 @@ from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.executor import Executor, Lock
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.plan import Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation

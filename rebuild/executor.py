@@ -16,9 +16,9 @@ import numpy as np
 from chunksink.rebuild.catalog import Catalog, FamilyHashes
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.families import ProjectedFamily
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Progress
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, State

@@ -7,9 +7,9 @@ pointer is the commit. Whoever finds a begun flip ends it, forwards where all of
 from contextlib import closing, suppress
 
 from chunksink.rebuild.locks import removing
-from chunksink.rebuild.outcome import NotRemoved
 from chunksink.rebuild.ownership import orphans, require_ours, shown_build
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import NotRemoved
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.sinks.contract import Build

@@ -13,13 +13,13 @@ from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
 from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
-from chunksink.rebuild.targets import open_targets, settings_due, was_left_unfinished
+from chunksink.rebuild.targets import Opening, open_targets, settings_due, was_left_unfinished
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 _EXAMPLES = 20
@@ -135,7 +135,9 @@ def plan_sync(
         require_ours(session, session.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
         targets = (
-            [] if live is None else stack.enter_context(open_targets(session, live, outcome, make=False, adopt=adopt))
+            []
+            if live is None
+            else stack.enter_context(open_targets(session, live, outcome, Opening(make=False, adopt=adopt)))
         )
         left_unfinished = {name for name in outcome.failed if live and was_left_unfinished(session, live.builds[name])}
         convergence = Convergence(session, targets, embedder, outcome)

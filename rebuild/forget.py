@@ -3,7 +3,7 @@
 The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -44,9 +44,6 @@ _IDS = (
 )
 _TEXTS = ("select text_hash from chunk where family = ?", "select text_hash from former_text where family = ?")
 
-DropVectors = Callable[[Sequence[str]], int]
-"""Drops the vectors of these text hashes, of every model; how many there were."""
-
 
 @dataclass(frozen=True)
 class NamedSource:
@@ -82,9 +79,7 @@ class ForgetReport:
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
 
-def forget(
-    session: Session, name: str, drop_vectors: DropVectors, *, tenant: str | None = None, every: bool = False
-) -> ForgetReport:
+def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
     """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it or a search shows
     it; of `tenant`, or of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
 
@@ -101,7 +96,7 @@ def forget(
             ids |= {stored.id for stored in found}
             texts |= {stored.text_hash for stored in found if stored.text_hash}
             documents[build_id] = len(found)
-        vectors = drop_vectors(sorted(texts - _texts_of_others(session, families, texts)))
+        vectors = session.embedders.drop_texts(sorted(texts - _texts_of_others(session, families, texts)))
         for build in builds.values():
             build.delete(sorted(families))
             build.flush()

@@ -19,16 +19,15 @@ from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
-from chunksink.rebuild.outcome import NotRemoved, RunOutcome
 from chunksink.rebuild.ownership import recall, require_ours
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals, count_gone
-from chunksink.rebuild.report import RunReport, conclude
+from chunksink.rebuild.report import NotRemoved, RunOutcome, RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation, State
-from chunksink.rebuild.targets import Target, open_targets
+from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 
 _ROUNDS = 6
@@ -125,7 +124,7 @@ class Rebuild:
             self._lost = recall(self._session, sorted(self._options.keep))
         else:
             unreported = RunOutcome()
-            with open_targets(self._session, self._live, unreported, make=False, adopt=True) as targets:
+            with open_targets(self._session, self._live, unreported, Opening(make=False, adopt=True)) as targets:
                 Convergence(self._session, targets, self._embedder, unreported).look(sign=False)
 
     def _refresh(self) -> None:
@@ -191,9 +190,8 @@ class Rebuild:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
         with ExitStack() as stack:
             with self._lock():
-                targets = stack.enter_context(
-                    open_targets(self._session, generation, self.outcome, adopt=self._options.adopt, heal=True)
-                )
+                how = Opening(heal=True, adopt=self._options.adopt)
+                targets = stack.enter_context(open_targets(self._session, generation, self.outcome, how))
             convergence = Convergence(self._session, targets, self._embedder, self.outcome, self._lock)
             convergence.look()
             # What an earlier run began may have been made with other settings.

@@ -1,6 +1,7 @@
-"""What a run tells in the end: one shape for a sync, a repair and a rebuild, for people and for machines."""
+"""What a run does, while it goes on, and its report in the end: one shape for a sync, a repair and a rebuild."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal
@@ -8,18 +9,90 @@ from typing import Any, Literal
 from chunksink.chunkbus.findings import Finding
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.errors import InvalidBus
+from chunksink.rebuild.errors import InvalidBus, RebuildError
 from chunksink.rebuild.model_change import ModelChange
-from chunksink.rebuild.outcome import NotRemoved, RunOutcome, SinkOutcome
-from chunksink.rebuild.plan import FamilyCounts
-from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.plan import FamilyCounts, Plan
+from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation
+from chunksink.sinks.errors import SinkError
 
 _EXAMPLES = 20
 
 RunStatus = Literal["ok", "refused", "held", "failed"]
+
+
+@dataclass
+class SinkReport:
+    """What a run did in one sink."""
+
+    families: FamilyCounts = field(default_factory=FamilyCounts)
+    written: int = 0
+    """Documents."""
+    deleted: int = 0
+    chunks: int = 0
+    """What its live build holds after the run, as it has confirmed."""
+    refused: tuple[DeadLetter, ...] = ()
+    """What its live build lacks after the run because the engine refused it."""
+    scanned: bool = False
+    """Its receipts were made anew from what the engine shows."""
+    drifted: bool = False
+    """It was scanned because it did not hold what had been confirmed."""
+    made_again: bool = False
+    """Its live build was gone or broken, so that all of it was written."""
+    built: bool = False
+    """It had no live build before, so that all of it was written."""
+    held_and_lost: int = 0
+    """Sources that it had and lost, and that were not written again since they are held."""
+    settings: tuple[str, ...] = ()
+    """Index settings that were changed."""
+    error: SinkError | RebuildError | None = None
+    """Why it could not go on or be built; what it holds of its last batch is unknown."""
+
+
+@dataclass(frozen=True)
+class NotRemoved:
+    """A build that nobody needs and that its engine would not remove; a later run tries again."""
+
+    sink: str
+    build: str
+    reason: str
+
+
+@dataclass
+class RunOutcome:
+    """What a run did; totals count a family or chunk once, however many sinks it was written to."""
+
+    families: FamilyCounts = field(default_factory=FamilyCounts)
+    chunks_written: int = 0
+    chunks_deleted: int = 0
+    sinks: dict[str, SinkReport] = field(default_factory=dict)
+    not_removed: dict[str, NotRemoved] = field(default_factory=dict)
+    """By build."""
+    left_behind: int = 0
+    """Sources that were in an index whose records are lost, and that no chunks have."""
+    model_change: ModelChange | None = None
+
+    def sink(self, name: str) -> SinkReport:
+        return self.sinks.setdefault(name, SinkReport())
+
+    @property
+    def failed(self) -> dict[str, SinkError | RebuildError]:
+        return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
+
+    def note(self, plan: Plan, builds: Mapping[str, str]) -> None:
+        """Adds what these builds, by sink, have confirmed of a plan."""
+        if not builds:
+            return
+        self.families = self.families.then(plan.confirmed())
+        self.chunks_written += plan.chunks_written()
+        leaving = {name: plan.leaving(build, confirmed=True) for name, build in builds.items()}
+        for name, build in builds.items():
+            sink = self.sink(name)
+            sink.families = sink.families.then(plan.confirmed(build))
+            sink.deleted += leaving[name]
+        self.chunks_deleted += max(leaving.values())
 
 
 @dataclass(frozen=True)
@@ -43,7 +116,7 @@ class RunReport:
     deleted: int
     embeddings: dict[str, Any]
     repeated: RepeatedTexts | None
-    sinks: dict[str, SinkOutcome]
+    sinks: dict[str, SinkReport]
     model_change: ModelChange | None
     """By a rebuild, and how much the answers change with it."""
     rebuild_due: str | None
@@ -139,7 +212,7 @@ def conclude(
     return report
 
 
-def _with_records(session: Session, build_id: str, sink: SinkOutcome) -> SinkOutcome:
+def _with_records(session: Session, build_id: str, sink: SinkReport) -> SinkReport:
     receipts = Receipts(session.state.db, build_id)
     return replace(
         sink,
@@ -149,7 +222,7 @@ def _with_records(session: Session, build_id: str, sink: SinkOutcome) -> SinkOut
     )
 
 
-def _sink_as_json(sink: SinkOutcome) -> dict[str, Any]:
+def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
     refused = [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused]
     return asdict(replace(sink, refused=(), error=None)) | {
         "refused": refused,

@@ -14,13 +14,12 @@ from chunksink.rebuild.families import TRIES
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.removals import LEAST_REMOVALS, brake
-from chunksink.rebuild.report import RunReport, conclude
+from chunksink.rebuild.report import RunOutcome, RunReport, conclude
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.targets import Target, open_targets
+from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
@@ -165,9 +164,8 @@ def _sync(
 
     if options.scan:
         stop_large_removals()
-    with open_targets(
-        session, live, outcome, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
-    ) as targets:
+    how = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removals)
+    with open_targets(session, live, outcome, how) as targets:
         for target in targets:
             if target.made:
                 outcome.sink(target.sink).made_again = True

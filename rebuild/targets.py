@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.ownership import require_our_build, require_ours
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.sinks.capabilities import SupportsSettings, capability
@@ -26,74 +26,73 @@ class Target:
     """It was not there, or broken, and is empty now."""
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What is done where builds cannot be opened."""
+
+    make: bool = True
+    """A build that is gone is made again, empty, and so is one that broke while a run was writing to it."""
+    heal: bool = False
+    """Whatever is broken is made again."""
+    adopt: bool = False
+    """Take over what another home has made."""
+    before_making: Callable[[], None] = lambda: None
+    """Raises where that may not be, while it is still known what was there."""
+
+
 @contextmanager
 def open_targets(
-    session: Session,
-    generation: Generation,
-    outcome: RunOutcome,
-    *,
-    make: bool = True,
-    heal: bool = False,
-    adopt: bool = False,
-    before_making: Callable[[], None] = lambda: None,
+    session: Session, generation: Generation, outcome: RunOutcome, how: Opening = Opening()
 ) -> Iterator[list[Target]]:
-    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened failed.
-
-    With `make` a build that is gone is made again, empty, and one that broke while a run was writing to it; with `heal`
-    whatever is broken. But first it is asked whether that may be, while it is still known what was there.
-    """
+    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened failed."""
     with ExitStack() as stack:
         targets = []
         for name, sink in session.sinks.items():
             if name not in generation.builds:
                 continue
+            vectors = sink.wants_vectors and generation.holds_vectors
             try:
-                build, made = _open(session, sink, generation, before_making, make=make, heal=heal, adopt=adopt)
+                opened = _open(session, sink, generation.builds[name], how)
+                build = opened or _make(session, sink, generation, how, with_vectors=vectors)
                 stack.callback(build.close)
-                require_our_build(session, sink, build, adopt=adopt)
+                require_our_build(session, sink, build, adopt=how.adopt)
             except SinkError as error:
                 outcome.sink(name).error = error
             else:
-                vectors = sink.wants_vectors and generation.holds_vectors
-                targets.append(Target(name, generation.builds[name], build, vectors, made))
+                targets.append(Target(name, generation.builds[name], build, vectors, made=opened is None))
         yield targets
 
 
-def _open(
-    session: Session,
-    sink: Sink,
-    generation: Generation,
-    before_making: Callable[[], None],
-    *,
-    make: bool,
-    heal: bool,
-    adopt: bool,
-) -> tuple[Build, bool]:
-    """The build, and whether it had to be made."""
-    build_id = generation.builds[sink.name]
-    receipts = Receipts(session.state.db, build_id)
+def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | None:
+    """None where it must be made."""
     try:
-        with ExitStack() as stack:
-            build = sink.open(build_id)
-            stack.callback(build.close)
-            if not make or not receipts.is_empty() or build.marker() is not None:
-                stack.pop_all()
-                return build, False
-        # Its making was broken off: it goes on.
+        build = sink.open(build_id)
     except BuildMissing:
-        if not make:
-            require_ours(session, [sink.name], adopt=adopt)  # why it could not be made again comes first
-            raise
+        if how.make:
+            return None
+        require_ours(session, [sink.name], adopt=how.adopt)  # why it could not be made again comes first
+        raise
     except BuildBroken:
-        if not (heal or (make and was_left_unfinished(session, build_id))):
+        if not (how.heal or (how.make and was_left_unfinished(session, build_id))):
             raise
-        before_making()
+        how.before_making()
         sink.drop(build_id)
-    require_ours(session, [sink.name], adopt=adopt)  # else another one would be left, and the records of this one lost
-    before_making()
-    receipts.lose_all()
-    vectors = sink.wants_vectors and generation.holds_vectors
-    return sink.create(session.marker(build_id), generation.model.dimension if vectors else None), True
+        return None
+    with ExitStack() as stack:
+        stack.callback(build.close)
+        if not how.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
+            stack.pop_all()
+            return build
+    return None  # its making was broken off: it goes on
+
+
+def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *, with_vectors: bool) -> Build:
+    build_id = generation.builds[sink.name]
+    # Else another one would be left, and the records of this one lost.
+    require_ours(session, [sink.name], adopt=how.adopt)
+    how.before_making()
+    Receipts(session.state.db, build_id).lose_all()
+    return sink.create(session.marker(build_id), generation.model.dimension if with_vectors else None)
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:

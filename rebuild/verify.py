@@ -14,14 +14,14 @@ from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import end_begun_flip
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.targets import Target, open_targets, settings_due
+from chunksink.rebuild.targets import Opening, Target, open_targets, settings_due
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 
@@ -162,7 +162,7 @@ def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
     cached = session.embedders.of_live(live).expected if deep else None
     found: dict[str, SinkCheck] = {}
-    with open_targets(session, live, opened, make=False, adopt=True) as targets:
+    with open_targets(session, live, opened, Opening(make=False, adopt=True)) as targets:
         there = {target.sink: target for target in targets}
         for name in (name for name in session.sinks if name in live.builds):
             try:

@@ -43,7 +43,7 @@ def _retry(home: Home) -> None:
 def _forget(home: Home) -> None:
     with writing(home.folder), home.session() as session:
         session.refresh()
-        forget(session, "docs/kept.md", lambda _texts: 0)
+        forget(session, "docs/kept.md")
 
 
 def _projection(home: Home) -> None:

@@ -28,9 +28,9 @@ from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.forecast import SyncPlan, plan_sync
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
-from chunksink.rebuild.outcome import NotRemoved, RunOutcome
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
 from chunksink.rebuild.receipts import DeadLetter, Receipts
+from chunksink.rebuild.report import NotRemoved, RunOutcome
 from chunksink.rebuild.session import Session, Stage, silent
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live

@@ -8,8 +8,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import families, plan
-from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.plan import FamilyCounts
+from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
 from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, each, source

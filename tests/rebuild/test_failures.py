@@ -11,8 +11,8 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.rebuild.outcome import NotRemoved
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import NotRemoved
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError, Unreachable
 from tests.embeddings.helpers import HashEncoder

@@ -149,16 +149,6 @@ def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: H
     require_sound(home, tmp_path)
 
 
-def test_a_kill_in_one_engine_leaves_the_other_ones_receipts(home: Home, tmp_path: Path) -> None:
-    commit(home.root, "p2", source("docs/b.md", "b0"))
-    name = home.makers[1](home.folder).name
-    dies(home, "flush", after=True, engine=name)
-    calls = Calls()
-    home.sync(wrap=calls)
-    assert B in calls.sent(name)
-    require_sound(home, tmp_path)
-
-
 def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(home: Home, tmp_path: Path) -> None:
     """Embedded Chroma saves its vectors in place: a kill in between leaves files that fit no more. Where no run was
     writing, it is told (`test_markers`)."""

@@ -165,14 +165,14 @@ def test_a_plan_that_was_looked_at_is_carried_out_or_nothing(root: BusRoot, sync
     looked_at = plan_of(synced)
     assert plan_of(synced) == looked_at
     commit(root, "p2", source("docs/d.md", "d0, edited", version="2"))
-    before, calls = digests_of_sinks(synced), Calls()
+    before, calls = synced.contents(), Calls()
     for stale in (looked_at, looked_at[:12]):
         with pytest.raises(OtherPlan, match="nothing was written"):
             synced.sync(wrap=calls, only_plan=stale)
     with pytest.raises(UnknownPlan, match="nothing was written"):
         synced.sync(wrap=calls, only_plan=plan_of(synced)[:11])  # eleven digits name nothing
     assert calls == []
-    assert digests_of_sinks(synced) == before
+    assert synced.contents() == before
     synced.sync(only_plan=plan_of(synced)[:12])
     require_sound(synced, tmp_path)
 
@@ -183,10 +183,6 @@ def plan_of(home: Home) -> str:
     assert calls == []
     assert digest is not None
     return digest
-
-
-def digests_of_sinks(home: Home) -> dict[str, object]:
-    return dict(home.contents())
 
 
 @pytest.mark.promise(7)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chunksink.sinks.contract import Marker, Sink
-from chunksink.sinks.document import Family
 
 Act = Callable[[], object]
 Wrap = Callable[[Sink], Any]
@@ -143,18 +142,14 @@ class _NotedBuild(WrappedBuild):
         self._sink = sink
         self._calls = calls
 
-    def replace(self, families: Sequence[Family]) -> None:
-        self._calls.note(self._sink, "replace", [family.parent_id for family in families])
-        self._build.replace(families)
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._build, name)
+        if name not in ("replace", "delete", "sign", "scan"):
+            return call
 
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        self._calls.note(self._sink, "delete", parent_ids)
-        self._build.delete(parent_ids)
+        def noted(*arguments: Any, **named: Any) -> Any:
+            about = arguments[0] if name in ("replace", "delete") else ()
+            self._calls.note(self._sink, name, [getattr(each, "parent_id", each) for each in about])
+            return call(*arguments, **named)
 
-    def sign(self, marker: Marker) -> None:
-        self._calls.note(self._sink, "sign")
-        self._build.sign(marker)
-
-    def scan(self, **asked: Any) -> Any:
-        self._calls.note(self._sink, "scan")
-        return self._build.scan(**asked)
+        return noted
