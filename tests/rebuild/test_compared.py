@@ -135,14 +135,6 @@ def test_only_what_moved_is_compared_again(db: Database) -> None:
     assert planned(db, ["old"]) == {("old", "b", "write")}
 
 
-def test_what_differed_and_stayed_so_is_planned_again(db: Database) -> None:
-    confirms(db, "a", "1")
-    says(db, "b", "1")
-    wanted = {("old", "a", "remove"), ("old", "b", "write")}
-    assert planned(db, ["old"]) == wanted
-    assert planned(db, ["old"]) == wanted
-
-
 def test_nothing_is_noted_of_a_build_of_which_nothing_is_known(db: Database) -> None:
     says(db, "a", "1")
     for build in BUILDS:

@@ -119,14 +119,6 @@ def test_fewer_chunks_than_were_promised_are_no_version(root: BusRoot, indexed: 
     assert "INTEGRITY_VIOLATION:family_split" in {finding.code for finding in indexed.findings}
 
 
-def test_a_whole_copy_in_another_partition_is_no_split(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    commit(root, "p3", OLD_A, at=FEBRUARY)
-    calls = Calls()
-    indexed.sync(wrap=calls)
-    assert (calls, reasons(indexed)) == ([], {})
-    require_sound(indexed, tmp_path)
-
-
 def test_a_version_is_split_where_two_of_its_partitions_have_no_id_in_common(
     root: BusRoot, probe: CatalogProbe
 ) -> None:

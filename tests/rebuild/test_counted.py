@@ -46,13 +46,6 @@ def chunks(outcome: RunOutcome) -> tuple[int, int]:
 ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1, metadata_only=1)
 
 
-def test_where_all_goes_well_it_is_the_plan(changed: Home) -> None:
-    outcome = changed.sync()
-    assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
-    assert each(outcome, "families") == {"fts": ALL, "memory": ALL}
-    assert each(outcome, "deleted") == {"fts": 6, "memory": 6}
-
-
 @pytest.mark.parametrize("call", ["replace", "flush"])
 def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
     nothing = FamilyCounts(unchanged=1)

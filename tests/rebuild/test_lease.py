@@ -67,12 +67,6 @@ def test_what_is_read_stays_until_the_reader_has_gone(home: Home) -> None:
     home.rebuild()
     assert first.builds["fts"] not in home.builds()["fts"]
     assert len(home.builds()["fts"]) == 2, "the live one and the one before"
-
-
-def test_without_a_reader_only_two_generations_stay(home: Home) -> None:
-    for _ in range(3):
-        home.rebuild()
-    assert len(home.builds()["fts"]) == 2
     assert {file.stem for file in (home.folder / LEASES).glob("*")} <= {home.live().id}
 
 

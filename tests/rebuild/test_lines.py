@@ -13,7 +13,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_partition
 from chunksink.rebuild.intake import Intake
-from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, document_id, parent_of, source
+from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, parent_of, source
 
 A, B, C = (source(f"docs/{name}.md", f"{name} one", f"{name} two") for name in "abc")
 NEW_B = source("docs/b.md", "b two", "b, an edit that is longer", version="2", at=FEBRUARY)
@@ -76,30 +76,6 @@ def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
     probe.refresh()
     assert {name: rows()[name] for name in before if name in rows()} == {
         record["chunk_id"]: before[record["chunk_id"]] for record in [*A, *C]
-    }
-
-
-def test_the_last_version_counts_wherever_it_moves(root: BusRoot, probe: CatalogProbe) -> None:
-    old, new = source("docs/a.md", "old"), source("docs/a.md", "new", version="2")
-    for lines, counts in (([*old, *B, *new], new), ([*new, *B, *old], old), ([*C, *new, *B, *old], old)):
-        commit(root, "p1", lines)
-        probe.refresh()
-        ids = [chunk.chunk_id for chunk in probe.catalog.chunks()]
-        assert counts[0]["chunk_id"] in ids
-        assert len(ids) == len(lines) - 1
-
-
-def test_chunks_without_an_age_are_as_old_as_their_partition(root: BusRoot, probe: CatalogProbe) -> None:
-    ageless, dated = source("docs/a.md", "ageless", at=None), source("docs/a.md", "dated", version="2", at=FEBRUARY)
-    commit(root, "p1", ageless)
-    commit(root, "p2", dated)
-    probe.refresh()
-    assert [chunk.partition for chunk in probe.catalog.chunks()] == ["p2"]
-    commit(root, "p1", [*B, *ageless], at="2026-03-01T00:00:00Z")
-    probe.refresh()
-    assert {chunk.partition for chunk in probe.catalog.chunks()} == {"p1"}
-    assert document_id("docs/a.md", "2") not in {
-        row for (row,) in probe.state.db.execute("select document_id from current_chunk")
     }
 
 

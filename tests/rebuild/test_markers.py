@@ -18,7 +18,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.memory import MemorySink
 from tests.rebuild.support import FEBRUARY, Home, commit, each, parent_of, projected, sinks_with, source
-from tests.rebuild.tampering import digests, live_build, lose, put, require_sound, sink_of
+from tests.rebuild.tampering import live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls, Moment, raising, watching
 
 pytestmark = pytest.mark.promise(4)
@@ -255,17 +255,3 @@ def test_a_home_that_lost_all_records_clears_what_it_made_before(indexed: Home, 
     assert indexed.builds() == {"fts": sorted([indexed.live().builds["fts"], "fts-theirs"])}
     assert old["fts"] not in indexed.builds()["fts"]
     require_sound(indexed, tmp_path)
-
-
-def test_embedded_vectors_that_were_deleted_come_from_the_cache(root: BusRoot, embedded_home: Home) -> None:
-    commit(root, "p1", [record for records in OURS for record in records])
-    embedded_home.rebuild()
-    before = digests(embedded_home)
-    asked = list(embedded_home.encoder.asked)
-    shutil.rmtree(embedded_home.folder / "chroma")
-    assert embedded_home.sync().sinks["chroma"].families.added == 3
-    assert digests(embedded_home) == before
-    assert embedded_home.encoder.asked == asked
-    assert embedded_home.verify(deep=True).ok
-    sign(embedded_home, "chroma", build_id="another")
-    assert mended(embedded_home, "chroma").sent("chroma") == []

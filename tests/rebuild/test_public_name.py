@@ -148,19 +148,6 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     assert len(one.builds()["meilisearch"]) == 2
 
 
-def test_settings_that_changed_are_applied_by_the_next_sync(home_in: Make) -> None:
-    commit(home_in().root, "p1", CATS)
-    home_in().rebuild()
-    stops = home_in(settings={**SETTINGS, "stopWords": ["the", "a"]})
-    assert stops.verify().sinks["meilisearch"].settings == ("stopWords",)
-    assert stops.sync().sinks["meilisearch"].settings == ("stopWords",)
-    assert sinks_with(stops.sync(), "settings") == []
-    sink = server_sink(stops)
-    assert sorted(sink.live_settings()["stopWords"]) == ["a", "the"]
-    sink.close()
-    assert stops.verify().ok
-
-
 def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
     """It is left alone; with another name the home goes on, though its rebuild had been refused."""
     home = home_in()

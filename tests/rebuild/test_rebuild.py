@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
@@ -30,22 +29,6 @@ def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_
     assert report.refused == {"fts": (), "chroma": ()}
 
 
-def test_each_chunk_has_the_vector_of_its_own_text(root: BusRoot, embedded_home: Home) -> None:
-    families = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(5)]
-    commit(root, "p1", [record for family in families for record in family])
-    embedded_home.rebuild()
-    sink = embedded_home.makers[1](embedded_home.folder)
-    build = sink.open(embedded_home.live().builds["chroma"])
-    found = {
-        stored.document.text: stored.vector for stored in build.scan(content=True, vectors=True) if stored.document
-    }
-    build.close()
-    assert len(found) == 15
-    for text, vector in found.items():
-        assert vector is not None
-        np.testing.assert_allclose(vector, embedded_home.encoder.vector(text), atol=1e-6)
-
-
 def test_twice_gives_the_same_and_computes_no_vector_twice(root: BusRoot, home: Home) -> None:
     commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "a0")])
     first = home.rebuild()
@@ -70,16 +53,6 @@ def test_readers_have_the_new_generation_and_the_previous_one_is_kept(root: BusR
         assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in ("fts", "memory")}
 
 
-def test_catalog_and_projection_agree_whose_a_chunk_is(root: BusRoot, home: Home) -> None:
-    """Metadata within metadata says nothing of it."""
-    nested = source("docs/b.md", "b", metadata={"metadata": {"tenant_id": "x", "parent_id": "y"}})
-    plain = source("docs/c.md", "c", metadata={"tenant_id": "x", "parent_id": "y"})
-    commit(root, "p1", [*nested, *plain])
-    home.rebuild()
-    assert home.contents()["fts"] == projected(nested, plain)
-    assert home.verify().ok
-
-
 def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_asked(root: BusRoot, home: Home) -> None:
     """What it had filled already came from the cache that is dropped."""
     commit(root, "p1", source("docs/a.md", "a", "b", "c"))
@@ -88,14 +61,6 @@ def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_as
     home.rebuild(fresh_cache=True)
     assert home.embedded.encoded == 3
     assert [len(builds) for builds in home.builds().values()] == [1, 1]
-
-
-def test_a_sink_with_a_public_name_is_flipped_from_what_was_live(root: BusRoot, home: Home) -> None:
-    """Such a sink refuses a flip from anything else: two runs would otherwise undo each other."""
-    commit(root, "p1", source("docs/a.md", "a"))
-    for _ in range(3):
-        home.rebuild()
-        assert getattr(home.makers[1](home.folder), "live") == home.live().builds["memory"]  # noqa: B009
 
 
 def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) -> None:
