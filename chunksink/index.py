@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Vectors
     from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
-    from chunksink.rebuild.catalog import Retired
+    from chunksink.rebuild.catalog import RetireReport
     from chunksink.rebuild.forecast import Forecast
-    from chunksink.rebuild.forget import Forgotten
+    from chunksink.rebuild.forget import ForgetReport
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.session import Stage
     from chunksink.rebuild.state import Generation
     from chunksink.rebuild.status import HomeStatus
-    from chunksink.rebuild.verify import Verified
+    from chunksink.rebuild.verify import VerifyReport
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.filters import Given
@@ -200,7 +200,7 @@ class Index:
         with self._session("rebuild", only=only) as session:
             return rebuild(session, options)
 
-    def verify(self, *, deep: bool = False) -> "Verified":
+    def verify(self, *, deep: bool = False) -> "VerifyReport":
         """What the live builds really hold, compared with what the chunks say now."""
         from chunksink.rebuild.verify import verify
 
@@ -237,7 +237,7 @@ class Index:
             session.log.finish("ok", generation=generation.id)
             return generation
 
-    def retire_partition(self, key: str) -> "Retired":
+    def retire_partition(self, key: str) -> "RetireReport":
         """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
         back those that it withdrew and others hold."""
         from chunksink.rebuild.locks import WAIT_SECONDS
@@ -249,7 +249,7 @@ class Index:
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired
 
-    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "Forgotten":
+    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
         """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
         or `every` one that the name means. The bus need not be there any more."""
         from chunksink.rebuild.forget import forget

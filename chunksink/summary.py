@@ -10,8 +10,9 @@ from chunksink.exits import Exit
 from chunksink.output import Note, counted, counts, first, printable, show
 
 if TYPE_CHECKING:
+    from chunksink.rebuild.outcome import SinkOutcome
     from chunksink.rebuild.plan import FamilyCounts
-    from chunksink.rebuild.report import RunReport, SinkReport
+    from chunksink.rebuild.report import RunReport
     from chunksink.sinks.retry import Fault
 
 BUILT = "built"
@@ -120,7 +121,7 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
         yield Note(f"the cache was damaged: {rows} carried over, the damaged file kept as {salvaged['kept']}")
 
 
-def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
+def _sink(name: str, sink: "SinkOutcome") -> Iterator[str]:
     if sink.settings:
         yield f"{name}: index settings changed: {', '.join(sink.settings)}"
     if sink.built:

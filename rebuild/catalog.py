@@ -41,7 +41,7 @@ class FamilyChunk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Retired:
+class RetireReport:
     """What a partition was given up with, in families."""
 
     removed: int
@@ -166,7 +166,7 @@ class Catalog:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])
         return [HeldFamily(*row) for row in rows]
 
-    def retire(self, root: BusRoot, key: str) -> Retired:
+    def retire(self, root: BusRoot, key: str) -> RetireReport:
         """Forgets a partition that is not there any more, with what it withdrew."""
         if key in root.partition_keys():
             raise NotMissing(
@@ -190,7 +190,7 @@ class Catalog:
             "(select count(*) from current where family not in (select family from retiring) "
             "and family not in (select family from held))"
         ).fetchone()
-        return Retired(*row)
+        return RetireReport(*row)
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
         """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""

@@ -5,104 +5,70 @@ A sync runs it on the live builds, a repair on the live builds after a scan, a r
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.errors import NotVerified, RebuildError
-from chunksink.rebuild.executor import Executor, Lock, WriteResult
-from chunksink.rebuild.flip import NotRemoved
-from chunksink.rebuild.plan import FamilyCounts, Plan, unhashed
+from chunksink.rebuild.errors import NotVerified
+from chunksink.rebuild.executor import Executor, Lock
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.plan import Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
-from chunksink.rebuild.targets import Target
+from chunksink.rebuild.state import Generation
+from chunksink.rebuild.targets import Target, dimensions
+from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
-
-
-@dataclass
-class RunOutcome:
-    """What a run did, by sink, as far as it came."""
-
-    families: FamilyCounts = field(default_factory=FamilyCounts)
-    chunks_written: int = 0
-    chunks_deleted: int = 0
-    by_sink: dict[str, FamilyCounts] = field(default_factory=dict)
-    deleted_by_sink: dict[str, int] = field(default_factory=dict)
-    done: WriteResult = field(default_factory=WriteResult)
-    settings: dict[str, list[str]] = field(default_factory=dict)
-    """By sink, settings of its live build that were brought to those configured."""
-    scanned: list[str] = field(default_factory=list)
-    """Sinks whose receipts were made anew from what the engine shows."""
-    drifted: list[str] = field(default_factory=list)
-    """Those of them that were scanned because they did not hold what had been confirmed."""
-    made_again: list[str] = field(default_factory=list)
-    """Sinks whose live build was gone or broken."""
-    built: list[str] = field(default_factory=list)
-    """Sinks that had no live build before."""
-    unbuilt: dict[str, SinkError | RebuildError] = field(default_factory=dict)
-    """Sinks that have no live build, and why they could not be built."""
-    not_removed: tuple[NotRemoved, ...] = ()
-    """Builds that nobody needs any more, of engines that would not remove them."""
-    left_behind: int = 0
-    """Sources that were in an index whose records are lost, and that no chunks have."""
-
-    def include(self, earlier: "RunOutcome") -> None:
-        """What an earlier part of the same run did, before it made broken builds anew: totals are of the last part."""
-        self._include(earlier)
-        self.chunks_written = max(self.chunks_written, earlier.chunks_written)
-        self.chunks_deleted = max(self.chunks_deleted, earlier.chunks_deleted)
-        self.deleted_by_sink = earlier.deleted_by_sink | self.deleted_by_sink
-
-    def follow(self, earlier: "RunOutcome") -> None:
-        """What an earlier part of the same run did, until the bus moved under it."""
-        self._include(earlier)
-        self.families = earlier.families.then(self.families)
-        self.chunks_written += earlier.chunks_written
-        self.chunks_deleted += earlier.chunks_deleted
-        for sink, deleted in earlier.deleted_by_sink.items():
-            self.deleted_by_sink[sink] = self.deleted_by_sink.get(sink, 0) + deleted
-
-    def _include(self, earlier: "RunOutcome") -> None:
-        for sink, counts in earlier.by_sink.items():
-            self.by_sink[sink] = counts.then(self.by_sink.get(sink, FamilyCounts()))
-        self.left_behind = max(self.left_behind, earlier.left_behind)
-        self.done.include(earlier.done)
-        self.settings = earlier.settings | self.settings
-        self.unbuilt = earlier.unbuilt | self.unbuilt
-        self.not_removed = earlier.not_removed + self.not_removed
-        for mine, theirs in (
-            (self.scanned, earlier.scanned),
-            (self.drifted, earlier.drifted),
-            (self.made_again, earlier.made_again),
-            (self.built, earlier.built),
-        ):
-            mine.extend(sink for sink in theirs if sink not in mine)
 
 
 class Convergence:
     """Brings some builds to what the catalog says."""
 
     def __init__(
-        self, session: Session, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock = nullcontext
-    ):
+        self,
+        session: Session,
+        targets: Sequence[Target],
+        embedder: DocumentEmbedder,
+        outcome: RunOutcome,
+        lock: Lock = nullcontext,
+    ) -> None:
         self._session = session
         self._targets = targets
         self._embedder = embedder
+        self._outcome = outcome
         self._lock = lock
         self._wrong: dict[str, str] = {}
-        self.outcome = RunOutcome()
 
-    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> None:
+    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> bool:
         """Compares marker and count of each build with its records; where they differ the engine is scanned, and what
-        has not our marker is signed, if `sign`."""
+        has not our marker is signed, if `sign`. Returns whether any was scanned."""
+        scanned = False
         for target in self._going():
             try:
-                self._look_at(target, scan=scan, deep=deep, sign=sign)
+                scanned |= self._look_at(target, scan=scan, deep=deep, sign=sign)
             except SinkError as error:
-                self.outcome.done.failed[target.sink] = error
+                self._outcome.sink(target.sink).error = error
+        return scanned
+
+    def update_settings(self, generation: Generation) -> bool:
+        """Brings index settings to those configured, before documents: those that come are indexed once. Returns
+        whether receipts were made anew meanwhile."""
+        takes_vectors_again = False
+        for target in self._going():
+            settings = capability(self._session.sinks[target.sink], SupportsSettings)
+            if settings is None:
+                continue
+            try:
+                if changed := settings.update_settings(target.build_id, **dimensions(generation, target)):
+                    self._outcome.sink(target.sink).settings = tuple(changed)
+                    # Some vectors may have come while the engine took none: they are compared one by one.
+                    takes_vectors_again |= EMBEDDERS in changed and self._look_at(target, scan=True, deep=True)
+            except SinkError as error:
+                self._outcome.sink(target.sink).error = error
+        return takes_vectors_again
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
         """Also for builds that are not there, and so `empty`."""
@@ -118,29 +84,24 @@ class Convergence:
         What the first round did is noted; later ones only put that right.
         """
         for number in range(_ROUNDS):
-            noted = self._going() if number == 0 else []
+            noted = {target.sink: target.build_id for target in self._going()} if number == 0 else {}
             if plan.is_empty():
-                self._note(plan, noted)
+                self._outcome.note(plan, noted)
                 return
             self._stamp(plan)
-            executor = Executor(self._session.state, self._session.records, self._going(), self._embedder, self._lock)
+            executor = Executor(self._session, self._going(), self._embedder, self._outcome, self._lock)
             with self._session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
                 except PartitionChanged:  # what was done until then is done
-                    self._note(plan, noted)
+                    self._outcome.note(plan, noted)
                     raise
-                finally:
-                    self.outcome.done.include(executor.done)
-                    self.outcome.done.failed |= executor.done.failed
             # Not where the run was broken off: what happens here would take the place of why.
             with self._lock():
-                self._session.state.note_pace(executor.done.pace)
-                self._note(plan, noted)
+                self._session.state.note_pace(executor.pace)
+                self._outcome.note(plan, noted)
             self._stamp(plan)
-            before = len(self.outcome.scanned)
-            self.look()
-            if len(self.outcome.scanned) == before:
+            if not self.look():
                 return
             plan = self.plan()
         raise NotVerified(
@@ -148,16 +109,17 @@ class Convergence:
         )
 
     def _going(self) -> list[Target]:
-        return [target for target in self._targets if target.sink not in self.outcome.done.failed]
+        return [target for target in self._targets if target.sink not in self._outcome.failed]
 
-    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool) -> None:
+    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool = True) -> bool:
+        """Whether it was scanned."""
         receipts = Receipts(self._session.state.db, target.build_id)
         signed = target.build.marker() in {self._session.marker(target.build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
             if signed and self._is_as_confirmed(target, receipts):
-                return
-            self.outcome.drifted.append(target.sink)
-        self.outcome.scanned.append(target.sink)
+                return False
+            self._outcome.sink(target.sink).drifted = True
+        self._outcome.sink(target.sink).scanned = True
         found = Scan(self._session.state.db, target.build, target.build_id, self._session.records)
         with self._session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             found.run(
@@ -170,6 +132,7 @@ class Convergence:
             found.make_receipts(receipts)
         if sign and not signed:
             self._sign(target)
+        return True
 
     def _stamp(self, plan: Plan) -> None:
         """Builds that are written to are signed before the first document and after the last: a copy from before this
@@ -179,7 +142,7 @@ class Convergence:
                 try:
                     self._sign(target)
                 except SinkError as error:
-                    self.outcome.done.failed[target.sink] = error
+                    self._outcome.sink(target.sink).error = error
 
     def _sign(self, target: Target) -> None:
         with self._lock():
@@ -192,17 +155,3 @@ class Convergence:
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self._session.catalog.is_whole())
         return target.build.count() == receipts.documents()
-
-    def _note(self, plan: Plan, targets: Sequence[Target]) -> None:
-        """What these have confirmed of a plan, after what was noted before."""
-        if not targets:
-            return
-        outcome = self.outcome
-        outcome.families = outcome.families.then(plan.confirmed())
-        outcome.chunks_written += plan.chunks_written()
-        leaving = {target.sink: plan.leaving(target.build_id, confirmed=True) for target in targets}
-        for target in targets:
-            earlier = outcome.by_sink.get(target.sink, FamilyCounts())
-            outcome.by_sink[target.sink] = earlier.then(plan.confirmed(target.build_id))
-            outcome.deleted_by_sink[target.sink] = outcome.deleted_by_sink.get(target.sink, 0) + leaving[target.sink]
-        outcome.chunks_deleted += max(leaving.values())

@@ -7,7 +7,7 @@ while they do the next families are read and embedded. The writer's lock is held
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TypeVar
 
@@ -15,9 +15,12 @@ import numpy as np
 
 from chunksink.rebuild.catalog import Catalog, FamilyHashes
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.families import FamilyReader, ProjectedFamily
+from chunksink.rebuild.families import ProjectedFamily
+from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
+from chunksink.rebuild.scan import Progress
+from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
 from chunksink.rebuild.targets import Target
 from chunksink.sinks.contract import RefusedDocument
@@ -34,29 +37,7 @@ REMOVED_AT_ONCE = 5000
 """Families."""
 
 T = TypeVar("T")
-Progress = Callable[[int], object]
 Lock = Callable[[], AbstractContextManager[object]]
-
-
-@dataclass
-class WriteResult:
-    """What became of a plan, by sink. It grows while the plan is carried out."""
-
-    written: dict[str, int] = field(default_factory=dict)
-    """Documents."""
-    refused: dict[str, list[RefusedDocument]] = field(default_factory=dict)
-    pace: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`, documents
-    that each sink wrote."""
-    failed: dict[str, SinkError] = field(default_factory=dict)
-    """Sinks that could not go on; what they hold of their last batch is unknown."""
-
-    def include(self, other: "WriteResult") -> None:
-        """What was written and refused there, too."""
-        for sink, documents in other.written.items():
-            self.written[sink] = self.written.get(sink, 0) + documents
-        for sink, refused in other.refused.items():
-            self.refused.setdefault(sink, []).extend(refused)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +53,23 @@ class Executor:
     """Carries out plans on some targets."""
 
     def __init__(
-        self, state: State, records: FamilyReader, targets: Sequence[Target], embedder: DocumentEmbedder, lock: Lock
+        self,
+        session: Session,
+        targets: Sequence[Target],
+        embedder: DocumentEmbedder,
+        outcome: RunOutcome,
+        lock: Lock,
     ) -> None:
         """`lock` is taken for every batch: it may be held already, and then costs nothing."""
-        self._state = state
-        self._records = records
+        self._state = session.state
+        self._records = session.records
         self._targets = targets
         self._embedder = embedder
+        self._outcome = outcome
         self._lock = lock
-        self.done = WriteResult({target.sink: 0 for target in targets}, {target.sink: [] for target in targets})
+        self.pace: dict[str, tuple[int, float]] = {}
+        """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`,
+        documents that each sink wrote."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """All of the plan, on all targets that go on answering. `on_progress` is given documents read and embedded."""
@@ -89,7 +78,7 @@ class Executor:
             for batch in self._batches(plan, on_progress):
                 if under_way is not None:
                     under_way.result()
-                if len(self.done.failed) == len(self._targets):
+                if not self._going():
                     return
                 under_way = ahead.submit(self._write, batch)
             if under_way is not None:
@@ -133,13 +122,13 @@ class Executor:
             seconds = monotonic() - started - (loading - loading_before)
             self._took(EMBEDDED, report.encoded_bytes - bytes_before, seconds)
             if loading:
-                self.done.pace[MODEL] = 1, loading
+                self.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
         """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
-        going = [target for target in self._targets if target.sink not in self.done.failed]
+        going = self._going()
         with self._lock(), State(self._state.home) as state:
             Catalog(state).note_projected(batch.hashes)
             for target in going:
@@ -150,7 +139,7 @@ class Executor:
                 try:
                     refused = self._with_reasons(batch, future.result())
                 except SinkError as error:
-                    self.done.failed[target.sink] = error
+                    self._outcome.sink(target.sink).error = error
                 else:
                     self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
 
@@ -177,8 +166,7 @@ class Executor:
             for each, documents in zip(wanted, taken, strict=True)
         ]
         receipts.confirm(confirmed, refused)
-        self.done.written[target.sink] += sum(receipt.documents for receipt in confirmed)
-        self.done.refused[target.sink] += refused
+        self._outcome.sink(target.sink).written += sum(taken)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """A sink knows only that a vector is missing; the encoder said why."""
@@ -195,7 +183,7 @@ class Executor:
         for target in self._targets:
             gone = plan.removals(target.build_id)
             for start in range(0, len(gone), REMOVED_AT_ONCE):
-                if target.sink not in self.done.failed:
+                if target in self._going():
                     self._remove_some(target, gone[start : start + REMOVED_AT_ONCE])
 
     def _remove_some(self, target: Target, families: Sequence[str]) -> None:
@@ -206,13 +194,16 @@ class Executor:
                 target.build.delete(families)
                 target.build.flush()
             except SinkError as error:
-                self.done.failed[target.sink] = error
+                self._outcome.sink(target.sink).error = error
             else:
                 receipts.confirm_gone(families)
 
+    def _going(self) -> list[Target]:
+        return [target for target in self._targets if target.sink not in self._outcome.failed]
+
     def _took(self, what: str, amount: int, seconds: float) -> None:
-        before, seconds_before = self.done.pace.get(what, (0, 0.0))
-        self.done.pace[what] = before + amount, seconds_before + seconds
+        before, seconds_before = self.pace.get(what, (0, 0.0))
+        self.pace[what] = before + amount, seconds_before + seconds
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:

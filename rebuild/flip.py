@@ -4,31 +4,16 @@ First it is written down that it begins; then each sink shows the build under it
 pointer is the commit. Whoever finds a begun flip ends it, forwards where all of it is there, else backwards.
 """
 
-from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from itertools import islice
 
-from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.locks import removing
+from chunksink.rebuild.outcome import NotRemoved
+from chunksink.rebuild.ownership import orphans, require_ours, shown_build
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.sinks.capabilities import SupportsPublicName, capability
-from chunksink.sinks.contract import Build, Sink, Stored
+from chunksink.sinks.contract import Build
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
-
-_SAMPLE = 1000
-"""Documents, by which a build without its marker is known."""
-
-
-@dataclass(frozen=True)
-class NotRemoved:
-    """A build that nobody needs and that its engine would not remove; a later run tries it again."""
-
-    sink: str
-    build: str
-    reason: str
 
 
 def flip(session: Session, generation: Generation, *, adopt: bool = False) -> None:
@@ -53,13 +38,6 @@ def _go_back(session: Session, begun: Generation) -> None:
         with suppress(Refused):  # what is gone, or cannot be read, is for the sync that comes
             session.sink(name).flip(begun.builds.get(name), build_id)
     session.state.give_up_flip()
-
-
-def require_ours(session: Session, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
-    """What these sinks show may be replaced by this home; OtherHome where it may not. With `sign` what has lost its
-    marker has it again afterwards."""
-    for name in sinks:
-        _shown(session, session.sink(name), session.state.public_builds().get(name), adopt=adopt, sign=sign)
 
 
 def roll_back(session: Session) -> Generation:
@@ -131,62 +109,24 @@ def drop(session: Session, generation: Generation) -> list[NotRemoved]:
     return left
 
 
+def drop_orphans(session: Session) -> list[NotRemoved]:
+    """Nor is this anything to stop for: the flip has been made."""
+    left: list[NotRemoved] = []
+    for sink in session.sinks.values():
+        found: list[str] = []
+        with suppress(SinkError):  # a later rebuild looks again
+            found = orphans(session, sink)
+        for build_id in found:
+            try:
+                sink.drop(build_id)
+            except SinkError as error:
+                left.append(NotRemoved(sink.name, build_id, str(error)))
+            else:
+                Receipts(session.state.db, build_id).forget_all()
+    return left
+
+
 def show(session: Session, name: str, build_id: str, *, adopt: bool = False) -> None:
     """The sink shows this build under its public name; where it does already, nothing happens."""
     sink = session.sink(name)
-    sink.flip(_shown(session, sink, session.state.public_builds().get(name), adopt=adopt, sign=True), build_id)
-
-
-def _shown(session: Session, sink: Sink, recorded: str | None, *, adopt: bool, sign: bool = False) -> str | None:
-    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker; where it has
-    lost that, by what it holds."""
-    public = capability(sink, SupportsPublicName)
-    marker = public.shown() if public is not None else None
-    if marker is None:
-        if public is not None and recorded is not None:
-            _look_at_unmarked(session, sink, recorded, adopt=adopt, sign=sign)
-        return recorded
-    if marker.build_id == recorded:
-        return recorded
-    if not session.owns(marker) and not adopt:
-        raise OtherHome(
-            f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {session.state.home}; "
-            "it is left alone. If this home shall replace it, say --adopt; else give the index another name"
-        )
-    return marker.build_id
-
-
-def _look_at_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
-    """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
-    it for the one that we showed; so do we where we know most of what it holds."""
-    if recorded in sink.builds():
-        return
-    try:
-        build = sink.open(recorded)
-    except (BuildMissing, BuildBroken):
-        return
-    with closing(build):
-        sample = list(islice(build.scan(), _SAMPLE))
-        if not sample:  # its making was broken off
-            return
-        if not adopt and not _are_known(session, sample, recorded):
-            raise OtherHome(
-                f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
-                f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
-                "index another name"
-            )
-        if sign:
-            build.sign(session.marker(recorded))
-
-
-def _are_known(session: Session, sample: Sequence[Stored], build_id: str) -> bool:
-    """Whether most are of families as this build has confirmed them, or as the chunks have them now."""
-    ours = (
-        "select 1 from receipt where build = ? and family = ? and family_hash = ? "
-        "union all select 1 from current where family = ? and family_hash = ?"
-    )
-    known = 0
-    for found in sample:
-        family = [found.parent_id, found.family_hash]
-        known += session.state.db.execute(ours, [build_id, *family, *family]).fetchone() is not None
-    return 2 * known > len(sample)
+    sink.flip(shown_build(session, sink, adopt=adopt, sign=True), build_id)

@@ -1,8 +1,8 @@
 """The plan of the next sync, and what it will cost: vectors to compute, tokens, seconds, money."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -11,15 +11,16 @@ from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
 from chunksink.rebuild.families import again
-from chunksink.rebuild.flip import live_generation, require_ours
-from chunksink.rebuild.index_settings import settings_due
+from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
-from chunksink.rebuild.targets import open_targets, was_left_unfinished
-from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.rebuild.targets import open_targets, settings_due, was_left_unfinished
+from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 _EXAMPLES = 20
 _PAGE = 1000
@@ -38,7 +39,7 @@ Lengths = Callable[[Sequence[str]], Mapping[str, int]]
 
 
 @dataclass(frozen=True)
-class Planned:
+class SyncPlan:
     """What a sync would do."""
 
     plan: Plan
@@ -53,17 +54,9 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class TextTotals:
-    """Some texts, in numbers."""
+class SinkForecast:
+    """A plan in numbers, for one sink."""
 
-    number: int = 0
-    tokens: int = 0
-    size: int = 0
-    """In bytes of UTF-8."""
-
-
-@dataclass(frozen=True)
-class PlannedSink:
     families: FamilyCounts
     seconds: float | None
     filled: str | None
@@ -88,7 +81,7 @@ class Forecast:
     seconds: float | None
     cost: float | None
     """In the currency of the configured price; None where none is configured."""
-    sinks: dict[str, PlannedSink]
+    sinks: dict[str, SinkForecast]
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
@@ -129,32 +122,25 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
         else:
             embedder, known = session.embedders.of_live(live), None
         lengths = partial(session.embedders.token_lengths, known or embedder.info.fingerprint)
-        due = None if live is None else session.rebuild_due(live)
-
-        def look() -> Forecast:
-            with planned(session, live, embedder, adopt=adopt) as found:
-                return forecast(session, found, lengths, price=session.config.token_price, rebuild_due=due)
-
-        return again(look)
+        return again(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), lengths))
 
 
-@contextmanager
-def planned(
+def plan_sync(
     session: Session, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
-) -> Iterator[Planned]:
+) -> SyncPlan:
     """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
     session.refresh()
-    failed: dict[str, SinkError] = {}
+    outcome = RunOutcome()
     if live is None:
         require_ours(session, session.sinks, adopt=adopt)  # a first sync would refuse, too
     with ExitStack() as stack:
         targets = (
-            [] if live is None else stack.enter_context(open_targets(session, live, failed, make=False, adopt=adopt))
+            [] if live is None else stack.enter_context(open_targets(session, live, outcome, make=False, adopt=adopt))
         )
-        left_unfinished = {name for name in failed if live and was_left_unfinished(session, live.builds[name])}
-        convergence = Convergence(session, targets, embedder)
+        left_unfinished = {name for name in outcome.failed if live and was_left_unfinished(session, live.builds[name])}
+        convergence = Convergence(session, targets, embedder, outcome)
         convergence.look(sign=False)
-        failed |= convergence.outcome.done.failed
+        failed = outcome.failed
         for error in failed.values():
             if not isinstance(error, BuildMissing | BuildBroken):
                 raise error
@@ -168,11 +154,12 @@ def planned(
         }
         plan = convergence.plan([builds[name] for name in empty])
         written = [builds[name] for name in known if name in builds and name not in told]
-        settings = {} if live is None else settings_due(session, live, targets)
-        yield Planned(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
+        due = {target.sink: settings_due(session, live, target) for target in targets if live is not None}
+        settings = {name: names for name, names in due.items() if names}
+        return SyncPlan(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
-def _why_empty(error: SinkError | None, *, is_told: bool) -> str:
+def _why_empty(error: Exception | None, *, is_told: bool) -> str:
     if is_told:
         return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
     if error is None:
@@ -191,8 +178,7 @@ def require_plan(
             "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
             "was written"
         )
-    with planned(session, live, embedder, adopt=adopt) as would:
-        digest = would.hash or ""
+    digest = plan_sync(session, live, embedder, adopt=adopt).hash or ""
     if not digest.startswith(given):
         raise OtherPlan(
             f"a sync would now carry out the plan {digest:.12}, not {given:.12}; nothing was written. Look at "
@@ -200,21 +186,14 @@ def require_plan(
         )
 
 
-def forecast(
-    session: Session,
-    planned: Planned,
-    lengths: Lengths,
-    *,
-    price: float | None = None,
-    rebuild_due: str | None = None,
-) -> Forecast:
-    """`price` is for a million tokens."""
+def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
+    live, price = session.state.live_or_none(), session.config.token_price
     plan, builds = planned.plan, planned.builds
-    cached, missing = _vectors(session, plan, _with_vectors(session, builds), lengths)
+    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), lengths)
     pace = session.state.pace()
-    embedding = _seconds(missing.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
+    embedding = _seconds(texts.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
-        name: PlannedSink(
+        name: SinkForecast(
             plan.counts(build),
             _seconds(plan.chunks_to_write(build), pace.get(name)),
             planned.empty.get(name),
@@ -231,24 +210,23 @@ def forecast(
         held=sum(held_by_reason(session.state.db, list(builds.values())).values()),
         chunks=plan.chunks_to_write(),
         deleted=max(map(plan.leaving, builds.values()), default=0),
-        cached=cached,
-        missing=missing.number,
-        tokens=missing.tokens,
+        cached=texts.cached,
+        missing=texts.missing,
+        tokens=texts.tokens,
         seconds=max(known) if len(known) == len(parts) else None,
-        cost=None if price is None else missing.tokens / 1_000_000 * price,
+        cost=None if price is None else texts.tokens / 1_000_000 * price,
         sinks=sinks,
         added=tuple(each.label for each in session.records.project(plan.examples("write", False, _EXAMPLES))),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
-        rebuild_due=rebuild_due,
+        rebuild_due=None if live is None else session.rebuild_due(live),
         settings=planned.settings,
-        brake=_brake(session, planned),
+        brake=_brake(session, live, planned),
     )
 
 
-def _brake(session: Session, planned: Planned) -> Removal | None:
+def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
     """Of a first index nothing is told: what a home that lost its records has, its engines would have to be asked."""
-    live = session.state.live_or_none()
     if live is None:
         return None
     if session.catalog.is_whole() and planned.empty:
@@ -260,16 +238,27 @@ def _brake(session: Session, planned: Planned) -> Removal | None:
     return large_removal(session.state.db, builds)
 
 
-def _with_vectors(session: Session, builds: Mapping[str, str]) -> list[str]:
+def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
     """Those of the builds that are sent vectors: of a sink that wants them, but a live build without stays without."""
-    live = session.state.live_or_none()
     without = live.builds if live is not None and not live.holds_vectors else {}
     return [build for name, build in builds.items() if session.sinks[name].wants_vectors and name not in without]
 
 
-def _vectors(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> tuple[int, TextTotals]:
-    """Of what these builds are sent: how many chunks will find their vector in the cache, and the texts that have none;
-    a text that several chunks have is computed for the first of them."""
+@dataclass(frozen=True)
+class _Texts:
+    """Chunks whose vectors are in the cache, and texts that must be embedded; sizes are in bytes of UTF-8."""
+
+    cached: int
+    missing: int
+    tokens: int
+    size: int
+
+
+def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> _Texts:
+    """Of what these builds are sent. A text that several chunks have is computed for the first of them.
+
+    Much of a line says where its text is from: a sample is read, to tell the share of the text.
+    """
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE, builds):
@@ -279,27 +268,14 @@ def _vectors(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengt
         missing += len(unknown)
         size += sum(length for _, length in unknown)
         sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
-    return cached, about_texts(session, missing, size, sample)
+    texts = list(session.records.texts(session.catalog.places_of_texts([text_hash for text_hash, _ in sample])))
+    share = size / max(1, sum(length for _, length in sample))
+    tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))
+    own_size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return _Texts(cached, missing, round(share * tokens), round(share * own_size))
 
 
 def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | None:
     if amount == 0:
         return 0.0
     return None if pace is None else round(first + amount * pace, 1)
-
-
-def about_tokens(text: str) -> int:
-    return sum(1 for _ in _TOKEN.finditer(text))
-
-
-def about_texts(session: Session, number: int, size: int, sample: Sequence[tuple[str, int]]) -> TextTotals:
-    """So many texts, whose lines have so many bytes: much of a line says where its text is from.
-
-    `sample` are hashes of some of them, and the lengths of their lines.
-    """
-    texts = session.records.texts(session.catalog.places_of_texts([text_hash for text_hash, _ in sample]))
-    read = [(about_tokens(text), len(text.encode("utf-8", "surrogatepass"))) for text in texts]
-    share = size / max(1, sum(length for _, length in sample))
-    return TextTotals(
-        number, round(share * sum(tokens for tokens, _ in read)), round(share * sum(own for _, own in read))
-    )

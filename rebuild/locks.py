@@ -26,17 +26,19 @@ LEASES = "leases"
 class _HomeLock:
     """A lock of one run. The threads of the run share it, and may take it again while they hold it."""
 
-    def __init__(self, home: Path, name: str, busy: str) -> None:
+    def __init__(self, home: Path, name: str, wait_seconds: float, busy: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
+        self._wait_seconds = wait_seconds
         self._busy = busy
         self._lock = filelock.FileLock(str(_lock_file(home, name)), thread_local=False)
         self._one_at_a_time = threading.Lock()  # a thread that gives it back must not take it from one that just came
 
     @contextmanager
-    def held(self, wait_seconds: float) -> Iterator[None]:
+    def __call__(self, wait_seconds: float | None = None) -> Iterator[None]:
+        """Waits for another holder, then refuses."""
         with self._one_at_a_time:
             try:
-                self._lock.acquire(timeout=wait_seconds)
+                self._lock.acquire(timeout=self._wait_seconds if wait_seconds is None else wait_seconds)
             except filelock.Timeout as error:
                 raise HomeLocked(f"{self._busy}; wait for it, or name another home with --home") from error
         try:
@@ -50,30 +52,18 @@ class WriterLock(_HomeLock):
     """For who writes, one at a time."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "writer", f"another run is writing to {home}")
-
-    def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> AbstractContextManager[None]:
-        return self.held(wait_seconds)
+        super().__init__(home, "writer", WAIT_BETWEEN_SECONDS, f"another run is writing to {home}")
 
 
 class RebuildLock(_HomeLock):
     """For who makes new builds, or must have nobody make them; syncs go on beside it."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "rebuild", f"another run is building in {home}, or erasing from it")
-
-    def __call__(self, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-        return self.held(wait_seconds)
+        super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")
 
 
 def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-    """Waits for another writer of this home, then refuses."""
     return WriterLock(home)(wait_seconds)
-
-
-def rebuilding(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-    """Likewise, for who builds."""
-    return RebuildLock(home)(wait_seconds)
 
 
 def held_locks(home: Path) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
-from chunksink.rebuild.flip import NotRemoved, drop, end_begun_flip, flip, require_ours
-from chunksink.rebuild.index_settings import update_settings
+from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
-from chunksink.rebuild.model_change import ModelChange, model_change
-from chunksink.rebuild.orphans import drop_orphans, recall
+from chunksink.rebuild.model_change import model_change
+from chunksink.rebuild.outcome import NotRemoved, RunOutcome
+from chunksink.rebuild.ownership import recall, require_ours
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals, count_gone
@@ -30,7 +30,6 @@ from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
-from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 6
 _WORTH_PREPARING = 4 * 2**20
@@ -55,15 +54,6 @@ class RebuildOptions:
     """Begin with what is valid, where there is no live index that could lose anything."""
 
 
-@dataclass(frozen=True)
-class Rebuilt:
-    """What a rebuild has made and done."""
-
-    generation: Generation
-    outcome: RunOutcome
-    model_change: ModelChange | None
-
-
 def _prepare(session: Session) -> None:
     """Start what new builds need for much writing while chunks are read and the model is loaded."""
     if session.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
@@ -85,8 +75,8 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     if live is not None or not options.held_are_left_out:
         session.catalog.require_valid()
     embedder = session.embedders.configured(live, wanted=session.wants_vectors)
-    made = Rebuild(session, embedder, options).run()
-    return conclude(session, made.generation, made.outcome, embedder, model_change=made.model_change, repeated=True)
+    building = Rebuild(session, embedder, options)
+    return conclude(session, building.run(), building.outcome, embedder, repeated=True)
 
 
 class Rebuild:
@@ -100,18 +90,18 @@ class Rebuild:
         self._embedder = embedder
         self._options = options
         self._lock = session.lock
+        self._live: Generation | None = None
         self._lost: list[str] = []
-        self._not_removed: dict[str, NotRemoved] = {}
-        self._left_behind = 0
+        self.outcome = RunOutcome()
 
-    def run(self) -> Rebuilt:
-        """Fills, verifies and flips. What is there of an unfinished generation of the same kind is taken over.
+    def run(self) -> Generation:
+        """Fills, verifies and flips, and returns what is live now. An unfinished generation of the same kind goes on.
 
         Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
         """
         with self._session.rebuild_lock():
             with self._lock(WAIT_SECONDS):
-                end_begun_flip(self._session, adopt=self._options.adopt)
+                self._live = live_generation(self._session, adopt=self._options.adopt)
                 # Before hours of work, and before anything is noted of what is there.
                 require_ours(self._session, self._session.sinks, adopt=self._options.adopt, sign=True)
                 self._look_at_live()
@@ -120,34 +110,32 @@ class Rebuild:
                 if self._options.fresh_cache:  # only now, when nothing can refuse this run any more
                     self._embedder.discard()
                 self._remove_surplus(keep=generation.id)
-            outcome, change = self._fill(generation)
-            outcome.left_behind = self._left_behind
+            self._fill(generation)
             with self._lock():
                 self._remove_surplus()
-                self._not_removed |= {left.build: left for left in drop_orphans(self._session)}
-        outcome.not_removed = tuple(self._not_removed.values())
-        return Rebuilt(generation, outcome, change)
+                self._note_left(drop_orphans(self._session))
+        return generation
 
     def _look_at_live(self) -> None:
         """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell.
 
         Where no record says what is live, builds that are ours tell what readers have.
         """
-        live = self._state.live_or_none()
-        if live is None:
+        if self._live is None:
             self._lost = recall(self._session, sorted(self._options.keep))
         else:
-            with open_targets(self._session, live, {}, make=False, adopt=True) as targets:
-                Convergence(self._session, targets, self._embedder).look(sign=False)
+            unreported = RunOutcome()
+            with open_targets(self._session, self._live, unreported, make=False, adopt=True) as targets:
+                Convergence(self._session, targets, self._embedder, unreported).look(sign=False)
 
     def _refresh(self) -> None:
         self._session.refresh()
-        live = self._state.live_or_none()
+        live = self._live = self._state.live_or_none()  # a rollback may have come between
         if live is not None or not self._options.held_are_left_out:
             self._session.catalog.require_valid()
         builds = self._lost if live is None else list(live.builds.values())
         brake(self._state.db, builds, self._options.allow_deletions)
-        self._left_behind = count_gone(self._state.db, builds) if live is None else 0
+        self.outcome.left_behind = count_gone(self._state.db, builds) if live is None else 0
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""
@@ -182,16 +170,12 @@ class Rebuild:
 
     def _shared(self) -> dict[str, str]:
         """The live builds of the sinks that are kept."""
-        live = self._state.live_or_none()
-        if live is None:
-            return {}
-        return {
-            name: build for name, build in live.builds.items() if name in self._options.keep - set(self._session.sinks)
-        }
+        live = {} if self._live is None else self._live.builds
+        return {name: build for name, build in live.items() if name in self._options.keep - set(self._session.sinks)}
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """What the vectors of all builds together are made with; OtherModel where these would be two."""
-        live = self._state.live_or_none()
+        live = self._live
         kept = [name for name in shared if self._session.sink(name).wants_vectors]
         known = live if live is not None and live.holds_vectors and kept else None
         if not self._session.wants_vectors:
@@ -203,19 +187,17 @@ class Rebuild:
             )
         return self._embedder.settings, self._embedder.info
 
-    def _fill(self, generation: Generation) -> tuple[RunOutcome, ModelChange | None]:
+    def _fill(self, generation: Generation) -> None:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
-        failed: dict[str, SinkError] = {}
         with ExitStack() as stack:
             with self._lock():
                 targets = stack.enter_context(
-                    open_targets(self._session, generation, failed, adopt=self._options.adopt, heal=True)
+                    open_targets(self._session, generation, self.outcome, adopt=self._options.adopt, heal=True)
                 )
-            convergence = Convergence(self._session, targets, self._embedder, self._lock)
-            convergence.outcome.done.failed |= failed
+            convergence = Convergence(self._session, targets, self._embedder, self.outcome, self._lock)
             convergence.look()
             # What an earlier run began may have been made with other settings.
-            update_settings(self._session, generation, targets, self._embedder, convergence.outcome, self._lock)
+            convergence.update_settings(generation)
             verified = False
             for left in reversed(range(_ROUNDS)):
                 with self._lock():
@@ -224,10 +206,10 @@ class Rebuild:
                     if not verified and left == 0:  # the bus moves faster than we do: now it waits for us
                         verified = self._round(convergence, targets)
                     if verified:
-                        self._brake_refusals(targets)
-                        change = self._model_change(generation)
+                        if self._live is not None:
+                            self._compare_with_live(self._live, generation, targets)
                         flip(self._session, generation, adopt=self._options.adopt)
-                        return convergence.outcome, change
+                        return
                 if left:
                     verified = self._round(convergence, targets)
         raise NotVerified(
@@ -235,28 +217,27 @@ class Rebuild:
             "untouched. Run it again"
         )
 
-    def _brake_refusals(self, targets: Sequence[Target]) -> None:
-        live = self._state.live_or_none()
+    def _compare_with_live(self, live: Generation, generation: Generation, targets: Sequence[Target]) -> None:
+        """What readers would lose, and how much their answers change."""
         for target in targets:
-            if live is not None and target.sink in live.builds:
-                old, allowed = live.builds[target.sink], self._options.allow_deletions
-                brake_refusals(self._state.db, target.sink, old, target.build_id, allowed)
+            if old := live.builds.get(target.sink):
+                brake_refusals(self._state.db, target.sink, old, target.build_id, self._options.allow_deletions)
+        self.outcome.model_change = model_change(self._session, live, generation, self._embedder)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
         """What cannot be removed now is asked for once; a later run tries again."""
         for generation in self._state.surplus_generations(keep=keep):
-            if not self._not_removed.keys() & set(generation.builds.values()):
-                self._not_removed |= {left.build: left for left in drop(self._session, generation)}
+            if not self.outcome.not_removed.keys() & set(generation.builds.values()):
+                self._note_left(drop(self._session, generation))
 
-    def _model_change(self, generation: Generation) -> ModelChange | None:
-        live = self._state.live_or_none()
-        return None if live is None else model_change(self._session, live, generation, self._embedder)
+    def _note_left(self, builds: Iterable[NotRemoved]) -> None:
+        self.outcome.not_removed |= {left.build: left for left in builds}
 
     def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
         """Carries out what is planned, and verifies. False where the bus has moved meanwhile."""
         try:
             convergence.run(convergence.plan())
-            for error in convergence.outcome.done.failed.values():
+            for error in self.outcome.failed.values():
                 raise error
             self._verify(targets)
         except PartitionChanged:

@@ -1,51 +1,25 @@
 """What a run tells in the end: one shape for a sync, a repair and a rebuild, for people and for machines."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from time import monotonic
 from typing import Any, Literal
 
 from chunksink.chunkbus.findings import Finding
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
-from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.errors import InvalidBus, RebuildError
-from chunksink.rebuild.flip import NotRemoved
+from chunksink.rebuild.errors import InvalidBus
 from chunksink.rebuild.model_change import ModelChange
+from chunksink.rebuild.outcome import NotRemoved, RunOutcome, SinkOutcome
 from chunksink.rebuild.plan import FamilyCounts
-from chunksink.rebuild.receipts import DeadLetter, Receipts
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation
-from chunksink.sinks.errors import SinkError
 
 _EXAMPLES = 20
 
 RunStatus = Literal["ok", "refused", "held", "failed"]
-
-
-@dataclass(frozen=True)
-class SinkReport:
-    """What a run did in one sink, and what stands refused there; nothing, where it could not be built yet."""
-
-    families: FamilyCounts = field(default_factory=FamilyCounts)
-    written: int = 0
-    deleted: int = 0
-    chunks: int = 0
-    refused: tuple[DeadLetter, ...] = ()
-    scanned: bool = False
-    """Whether all that the engine holds was read."""
-    drifted: bool = False
-    """Whether that was because it did not hold what had been confirmed."""
-    made_again: bool = False
-    """Whether its live build was gone or broken, so that all of it was written."""
-    built: bool = False
-    """Whether it had no live build before, so that all of it was written."""
-    held_and_lost: int = 0
-    """Sources that it had and lost, and that were not written again since they are held."""
-    settings: tuple[str, ...] = ()
-    """Index settings that were changed."""
-    error: SinkError | RebuildError | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +43,7 @@ class RunReport:
     deleted: int
     embeddings: dict[str, Any]
     repeated: RepeatedTexts | None
-    sinks: dict[str, SinkReport]
+    sinks: dict[str, SinkOutcome]
     model_change: ModelChange | None
     """By a rebuild, and how much the answers change with it."""
     rebuild_due: str | None
@@ -122,7 +96,6 @@ def conclude(
     embedder: DocumentEmbedder,
     *,
     rebuild_due: str | None = None,
-    model_change: ModelChange | None = None,
     repeated: bool = False,
 ) -> RunReport:
     """The report of a run, which also ends the run's record.
@@ -133,16 +106,13 @@ def conclude(
     builds = generation.builds
     # Only what this run writes: of others it knows nothing.
     sinks = {
-        name: _sink_report(session, name, build, outcome)
+        name: _with_records(session, build, outcome.sink(name))
         for name, build in builds.items()
-        if name in session.sinks or name in outcome.done.failed
+        if name in session.sinks or name in outcome.failed
     }
-    reasons = {**session.unreachable, **outcome.unbuilt}
-    sinks |= {
-        name: SinkReport(error=error)
-        for name, error in reasons.items()
-        if name not in builds and not isinstance(error, InvalidBus)  # what is held is reported anyway
-    }
+    unbuilt = (name for name in outcome.failed if name not in builds)
+    # What is held is reported anyway.
+    sinks |= {name: outcome.sinks[name] for name in unbuilt if not isinstance(outcome.failed[name], InvalidBus)}
     report = RunReport(
         run_id=session.log.run_id,
         generation=generation.id,
@@ -152,15 +122,15 @@ def conclude(
         left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
-        written=outcome.chunks_written,
+        written=max([outcome.chunks_written, *(sink.written for sink in outcome.sinks.values() if sink.built)]),
         deleted=outcome.chunks_deleted,
         embeddings=_embeddings(embedder),
         repeated=catalog.repeated_texts() if repeated else None,
         sinks=sinks,
-        model_change=model_change,
+        model_change=outcome.model_change,
         rebuild_due=rebuild_due,
         unconfigured=tuple(name for name in builds if name not in session.config.sinks),
-        not_removed=outcome.not_removed,
+        not_removed=tuple(outcome.not_removed.values()),
         seconds=monotonic() - session.started,
     )
     facts = report.as_json()
@@ -169,25 +139,17 @@ def conclude(
     return report
 
 
-def _sink_report(session: Session, name: str, build_id: str, outcome: RunOutcome) -> SinkReport:
+def _with_records(session: Session, build_id: str, sink: SinkOutcome) -> SinkOutcome:
     receipts = Receipts(session.state.db, build_id)
-    return SinkReport(
-        families=outcome.by_sink.get(name, FamilyCounts()),
-        written=outcome.done.written.get(name, 0),
-        deleted=outcome.deleted_by_sink.get(name, 0),
+    return replace(
+        sink,
         chunks=receipts.documents(),
         refused=tuple(receipts.dead_letters()),
-        scanned=name in outcome.scanned,
-        drifted=name in outcome.drifted,
-        made_again=name in outcome.made_again,
-        built=name in outcome.built,
         held_and_lost=receipts.held_and_lost(),
-        settings=tuple(outcome.settings.get(name, ())),
-        error=outcome.done.failed.get(name),
     )
 
 
-def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
+def _sink_as_json(sink: SinkOutcome) -> dict[str, Any]:
     refused = [{"id": each.id, "parent_id": each.family, "reason": each.reason} for each in sink.refused]
     return asdict(replace(sink, refused=(), error=None)) | {
         "refused": refused,

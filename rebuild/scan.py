@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
-from typing import Protocol
 
 import numpy as np
 from sqlite_utils import Database
@@ -24,7 +23,7 @@ from chunksink.rebuild.families import (
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
 from chunksink.rebuild.removals import GONE
-from chunksink.sinks.contract import Stored
+from chunksink.sinks.contract import Build, Stored
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fields import sink_id
 
@@ -100,13 +99,6 @@ from found_family f left join current c using (family)
 """
 
 
-class Scannable(Protocol):
-    """A build, as far as it is only read."""
-
-    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        """Everything that it holds."""
-
-
 @dataclass(frozen=True)
 class ScanTotals:
     """What a scan found, in numbers, and a digest that depends on nothing but the content."""
@@ -119,7 +111,8 @@ class ScanTotals:
 class Scan:
     """One reading of one build; in the connection's temporary tables until the next one."""
 
-    def __init__(self, db: Database, build: Scannable, build_id: str, records: FamilyReader) -> None:
+    def __init__(self, db: Database, build: Build | None, build_id: str, records: FamilyReader) -> None:
+        """A build that is gone holds nothing."""
         self._db = db
         self._build = build
         self._build_id = build_id
@@ -138,7 +131,7 @@ class Scan:
         for page in unhashed(self._db):
             self._records.project(page)
         self._db.executescript(_TABLES)
-        rows = map(self._row, self._build.scan(content=True))
+        rows = map(self._row, self._build.scan(content=True) if self._build else ())
         self._insert("insert into found values (?, ?, ?, ?, ?)", rows, on_chunks)
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
         suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
@@ -148,7 +141,7 @@ class Scan:
         self._insert("insert into drift values (?, ?, ?)", (row for family in held for row in self._held_drift(family)))
         if removals:
             self._db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
-        if cached is not None:
+        if cached is not None and self._build is not None:
             self._db.execute("create index temp.found_id on found (id)")
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
@@ -263,7 +256,7 @@ def _digest(found: Stored) -> str:
     return "" if found.document is None or found.damage else document_digest(found.document, found.text_hash)
 
 
-def wrong_vectors(build: Scannable, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:
+def wrong_vectors(build: Build, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:
     """Ids of documents whose vector is missing, or is not the cached one. Those whose texts are not cached cannot be
     judged: how many of each page there were is told."""
     stored = build.scan(vectors=True)

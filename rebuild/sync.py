@@ -4,18 +4,17 @@ A build whose marker or count is not what was confirmed is scanned first. A sink
 rebuild of it alone; where nothing is live yet, everything is built.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.rebuild.convergence import Convergence, RunOutcome
+from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
 from chunksink.rebuild.families import TRIES
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
-from chunksink.rebuild.index_settings import update_settings
 from chunksink.rebuild.locks import WAIT_SECONDS
+from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.removals import LEAST_REMOVALS, brake
 from chunksink.rebuild.report import RunReport, conclude
@@ -48,19 +47,19 @@ class SyncOptions:
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
     """Sync the live builds. Builds what has no build yet, unless a plan is named: that is a plan for live builds."""
-    earlier = RunOutcome()
+    outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):
             live = live_generation(session, adopt=options.adopt)
             if options.only_plan is not None:
-                return _sync_and_report(session, live or session.state.live(), options, earlier)
+                return _sync_and_report(session, live or session.state.live(), options, outcome)
             if live is not None and options.rebuild and session.rebuild_due(live):
                 live = None
-            unbuilt = None if live is None else _sink_without_build(session, live, earlier)
+            unbuilt = None if live is None else _sink_without_build(session, live, outcome)
             if live is not None and unbuilt is None:
-                return _sync_and_report(session, live, options, earlier)
+                return _sync_and_report(session, live, options, outcome)
         if unbuilt is not None:
-            _build_beside(session, unbuilt, options, earlier)
+            _build_beside(session, unbuilt, options, outcome)
             continue
         session.require_all_reachable()
         with session.rebuild_lock():
@@ -71,18 +70,18 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
                 return rebuild(session, _options_of_first_build(session, options))
 
 
-def _sync_and_report(session: Session, live: Generation, options: SyncOptions, earlier: RunOutcome) -> RunReport:
+def _sync_and_report(session: Session, live: Generation, options: SyncOptions, outcome: RunOutcome) -> RunReport:
     """The caller has held the writer's lock since it asked for the live generation."""
     embedder = session.embedders.of_live(live)
-    outcome = sync_live(session, live, embedder, options)
-    outcome.done.failed |= session.unreachable
-    outcome.include(earlier)
+    sync_live(session, live, embedder, options, outcome)
+    for name, error in session.unreachable.items():
+        outcome.sink(name).error = error
     return conclude(session, live, outcome, embedder, rebuild_due=session.rebuild_due(live))
 
 
-def _sink_without_build(session: Session, live: Generation, earlier: RunOutcome) -> Sink | None:
+def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome) -> Sink | None:
     """A configured sink that this generation has no build in, and that was not tried in this run."""
-    tried = {*live.builds, *session.unreachable, *earlier.unbuilt}
+    tried = {*live.builds, *session.unreachable, *outcome.failed}
     return next((sink for name, sink in session.sinks.items() if name not in tried), None)
 
 
@@ -102,11 +101,13 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
                 return
             first_vectors = sink.wants_vectors and not live.holds_vectors
             embedder = session.embedders.of_live(live, first_vectors=first_vectors)
-            made = Rebuild(replace(session, sinks={sink.name: sink}), embedder, beside).run()
-        made.outcome.built.append(sink.name)
-        outcome.include(made.outcome)
+            building = Rebuild(replace(session, sinks={sink.name: sink}), embedder, beside)
+            building.run()
+        outcome.sinks |= building.outcome.sinks
+        outcome.sink(sink.name).built = True
+        outcome.not_removed |= building.outcome.not_removed
     except (SinkError, HomeLocked, InvalidBus, NotVerified) as error:
-        outcome.unbuilt[sink.name] = error
+        outcome.sink(sink.name).error = error
         session.log.write("waiting", sink=sink.name, reason=str(error))
 
 
@@ -121,43 +122,36 @@ def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOp
 
 
 def sync_live(
-    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions = SyncOptions()
-) -> RunOutcome:
+    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
+) -> None:
     """Brings the live builds of the run's sinks up to date.
 
     The caller has held the writer's lock since it asked for the live generation.
     """
-    earlier: RunOutcome | None = None
-    broken_off: list[RunOutcome] = []
     for left in reversed(range(TRIES)):
+        for name in live.builds.keys() & outcome.sinks.keys():
+            outcome.sinks[name].error = None
         try:
-            outcome = _sync(session, live, embedder, options, broken_off)
+            _sync(session, live, embedder, options, outcome)
         except PartitionChanged:  # a plan that was named cannot be the one of another try
             if left == 0 or options.only_plan is not None:
                 raise
-            continue
-        while broken_off:
-            outcome.follow(broken_off.pop())
-        if earlier is not None:
-            outcome.include(earlier)
-        if left == 0 or not options.scan or not _drop_broken(session, live, outcome):
-            return outcome
-        earlier = outcome
-    raise AssertionError
+        else:
+            if left == 0 or not (options.scan and _drop_broken(session, live, outcome)):
+                return
 
 
 def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
-    """Builds of which it was seen only while they were read or written that they are broken: they are made anew."""
-    broken = [name for name, error in outcome.done.failed.items() if isinstance(error, BuildBroken)]
+    """Drops builds that turned out to be broken while they were read or written, so that they are made anew."""
+    broken = [name for name, error in outcome.failed.items() if isinstance(error, BuildBroken) and name in live.builds]
     for name in broken:
         session.sinks[name].drop(live.builds[name])
     return bool(broken)
 
 
 def _sync(
-    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, broken_off: list[RunOutcome]
-) -> RunOutcome:
-    """`broken_off` is given what was done where the bus moved under it."""
+    session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
+) -> None:
     session.refresh()
     if options.strict:
         session.catalog.require_valid()
@@ -171,39 +165,33 @@ def _sync(
 
     if options.scan:
         stop_large_removals()
-    failed: dict[str, SinkError] = {}
     with open_targets(
-        session, live, failed, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
+        session, live, outcome, adopt=options.adopt, heal=options.scan, before_making=stop_large_removals
     ) as targets:
-        convergence = Convergence(session, targets, embedder)
-        convergence.outcome.done.failed |= failed
-        convergence.outcome.made_again = [target.sink for target in targets if target.made]
+        for target in targets:
+            if target.made:
+                outcome.sink(target.sink).made_again = True
+        convergence = Convergence(session, targets, embedder, outcome)
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         if plan.removed() >= LEAST_REMOVALS:
             brake(session.state.db, [target.build_id for target in targets], options.allow_deletions)
-        if update_settings(session, live, targets, embedder, convergence.outcome):
+        if convergence.update_settings(live):
             plan = convergence.plan()
-        try:
-            convergence.run(plan)
-        except PartitionChanged:
-            broken_off.append(convergence.outcome)
-            raise
-        _show(session, targets, convergence.outcome, adopt=options.adopt)
-    return convergence.outcome
+        convergence.run(plan)
+        for target in targets:
+            if target.sink not in outcome.failed:
+                _show(session, target, outcome, adopt=options.adopt)
 
 
-def _show(session: Session, targets: Sequence[Target], outcome: RunOutcome, *, adopt: bool) -> None:
+def _show(session: Session, target: Target, outcome: RunOutcome, *, adopt: bool) -> None:
     """What other programs find is the live build; a build that was made again shows itself only now."""
-    for target in targets:
-        if target.sink in outcome.done.failed:
-            continue
-        try:
-            show(session, target.sink, target.build_id, adopt=adopt)
-        except SinkError as error:
-            outcome.done.failed[target.sink] = error
+    try:
+        show(session, target.sink, target.build_id, adopt=adopt)
+    except SinkError as error:
+        outcome.sink(target.sink).error = error
 
 
 def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:

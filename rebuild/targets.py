@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.flip import require_ours
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.ownership import require_our_build, require_ours
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
+from chunksink.sinks.capabilities import SupportsSettings, capability
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
@@ -29,14 +30,14 @@ class Target:
 def open_targets(
     session: Session,
     generation: Generation,
-    failed: dict[str, SinkError],
+    outcome: RunOutcome,
     *,
     make: bool = True,
     heal: bool = False,
     adopt: bool = False,
     before_making: Callable[[], None] = lambda: None,
 ) -> Iterator[list[Target]]:
-    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened are in `failed`.
+    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened failed.
 
     With `make` a build that is gone is made again, empty, and one that broke while a run was writing to it; with `heal`
     whatever is broken. But first it is asked whether that may be, while it is still known what was there.
@@ -51,7 +52,7 @@ def open_targets(
                 stack.callback(build.close)
                 require_our_build(session, sink, build, adopt=adopt)
             except SinkError as error:
-                failed[name] = error
+                outcome.sink(name).error = error
             else:
                 vectors = sink.wants_vectors and generation.holds_vectors
                 targets.append(Target(name, generation.builds[name], build, vectors, made))
@@ -103,12 +104,12 @@ def was_left_unfinished(session: Session, build_id: str) -> bool:
     return Receipts(session.state.db, build_id).has_intents()
 
 
-def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
-    """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
-    marker = build.marker()
-    if marker is not None and not session.owns(marker) and not adopt:
-        raise OtherHome(
-            f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
-            f"{session.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
-        )
-    require_ours(session, [sink.name], adopt=adopt)
+def settings_due(session: Session, live: Generation, target: Target) -> list[str]:
+    """Index settings that are not as configured: a sync would set them."""
+    settings = capability(session.sinks[target.sink], SupportsSettings)
+    return [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
+
+
+def dimensions(generation: Generation, target: Target) -> dict[str, int]:
+    """Of the vectors, for index settings; empty where the build holds none."""
+    return {"dimensions": generation.model.dimension} if target.holds_vectors else {}

@@ -3,9 +3,8 @@
 Syncs go on while it reads. Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -14,21 +13,20 @@ from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import end_begun_flip
-from chunksink.rebuild.index_settings import settings_due
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
+from chunksink.rebuild.outcome import RunOutcome
+from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
-from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan, Scannable
+from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.rebuild.targets import open_targets, require_our_build
-from chunksink.sinks.capabilities import SupportsPublicName, capability
-from chunksink.sinks.contract import Sink, Stored
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
+from chunksink.rebuild.targets import Target, open_targets, settings_due
+from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 
 @dataclass(frozen=True)
-class SinkVerified:
+class SinkCheck:
     """What one sink holds, and the ids of documents that are not as they should be."""
 
     families: int
@@ -65,13 +63,13 @@ class InputPartition:
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifyReport:
     """The live builds of the configured sinks."""
 
     live: Generation
     inputs: tuple[InputPartition, ...]
     """What they were compared with, from the first to the last document."""
-    sinks: dict[str, SinkVerified]
+    sinks: dict[str, SinkCheck]
     """Of those that could be asked: one that is gone or broken holds nothing."""
     failed: dict[str, SinkError | OtherHome]
     """Why some could not be read, or do not find what they hold, or what they show is another home's."""
@@ -86,7 +84,7 @@ class Verified:
 
     def __repr__(self) -> str:
         drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)
-        return f"<Verified {'ok' if self.ok else 'not ok'}: {drifted + ' drifted' if drifted else 'no drift'}>"
+        return f"<VerifyReport {'ok' if self.ok else 'not ok'}: {drifted + ' drifted' if drifted else 'no drift'}>"
 
     @property
     def unknown(self) -> dict[str, SinkError]:
@@ -114,7 +112,7 @@ class Verified:
         }
 
 
-def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, Any]:
+def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
     told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
     told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ())
     if sink is not None:
@@ -123,13 +121,13 @@ def _as_json(sink: SinkVerified | None, error: Exception | None) -> dict[str, An
     return {"ok": ok, **told, "error": str(error) if error else None}
 
 
-def verify(session: Session, *, deep: bool = False) -> Verified:
+def verify(session: Session, *, deep: bool = False) -> VerifyReport:
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one.
 
     Nobody waits for the reading. What seems wrong after it may only have been written meanwhile, so it is read once
     more under the lock.
     """
-    found: Verified | None = None
+    found: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
         with session.lock(WAIT_SECONDS):
             _refresh(session)
@@ -144,7 +142,7 @@ def verify(session: Session, *, deep: bool = False) -> Verified:
         return again(partial(_verified_now, session, deep))
 
 
-def _verified_now(session: Session, deep: bool) -> Verified:
+def _verified_now(session: Session, deep: bool) -> VerifyReport:
     _refresh(session)
     return _verified(session, session.state.live(), deep)
 
@@ -155,26 +153,23 @@ def _refresh(session: Session) -> None:
     session.refresh()
 
 
-def _verified(session: Session, live: Generation, deep: bool) -> Verified:
+def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
     """PartitionChanged where another run has taken in chunks meanwhile."""
     inputs = _inputs(session)
     if session.catalog.is_undecided():
         raise _moved(session)
-    lost: dict[str, SinkError] = {}
+    opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
     cached = session.embedders.of_live(live).expected if deep else None
-    found: dict[str, SinkVerified] = {}
-    with open_targets(session, live, lost, make=False, adopt=True) as targets:
+    found: dict[str, SinkCheck] = {}
+    with open_targets(session, live, opened, make=False, adopt=True) as targets:
         there = {target.sink: target for target in targets}
         for name in (name for name in session.sinks if name in live.builds):
             try:
-                if name in lost:
-                    raise lost[name]
+                if name in opened.failed:
+                    raise opened.failed[name]
                 target = there[name]
-                vectors = cached if target.holds_vectors else None
-                found[name], damage = _compared(session, live, name, target.build, vectors)
-                due = settings_due(session, live, [target]).get(name, ())
-                found[name] = replace(found[name], settings=tuple(due))
+                found[name], damage = _compared(session, live, name, target, cached)
                 if damage:
                     failed[name] = BuildBroken(damage)
                 require_our_build(session, session.sinks[name], target.build, adopt=False)
@@ -185,12 +180,12 @@ def _verified(session: Session, live: Generation, deep: bool) -> Verified:
                     )
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
-                found[name], _ = _compared(session, live, name, _Nothing(), None)
+                found[name], _ = _compared(session, live, name, None, None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
     if _inputs(session) != inputs:
         raise _moved(session)
-    return Verified(
+    return VerifyReport(
         live,
         inputs,
         found,
@@ -215,26 +210,18 @@ def _inputs(session: Session) -> tuple[InputPartition, ...]:
     return tuple(InputPartition(*row) for row in rows)
 
 
-class _Nothing:
-    """In place of a build that is gone, or cannot be read."""
-
-    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        del content, vectors
-        return iter(())
-
-
 def _compared(
-    session: Session, live: Generation, name: str, build: Scannable, cached: Lookup | None
-) -> tuple[SinkVerified, str]:
-    """And why the engine does not find what it holds, where that is so."""
+    session: Session, live: Generation, name: str, target: Target | None, cached: Lookup | None
+) -> tuple[SinkCheck, str]:
+    """And why the engine does not find what it holds, where that is so. Without a target the build holds nothing."""
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
-    scan = Scan(session.state.db, build, build_id, session.records)
-    with session.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
-        scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
+    scan = Scan(session.state.db, target.build if target else None, build_id, session.records)
+    with session.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
+        scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
     held = scan.totals(live.model_fingerprint if holds_vectors else None)
-    verified = SinkVerified(
+    verified = SinkCheck(
         families=held.families,
         chunks=held.chunks,
         missing=tuple(scan.drift(MISSING)),
@@ -242,21 +229,9 @@ def _compared(
         changed=tuple(scan.drift(CHANGED)),
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=held.digest,
-        shown=_is_shown(session, session.sinks[name], build_id),
-        settings=(),
+        shown=is_shown(session, session.sinks[name], build_id),
+        settings=tuple(settings_due(session, live, target)) if target else (),
         unjudged=scan.unjudged,
         held=scan.held_drift(),
     )
     return verified, scan.damage
-
-
-def _is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
-    public = capability(sink, SupportsPublicName)
-    if public is None:
-        return True
-    try:
-        marker = public.shown()
-    except Refused:
-        return False
-    return marker is not None and (marker.build_id == build_id or not session.owns(marker))

@@ -13,7 +13,7 @@ from chunksink.options import chunks_option, config_from, home_option, json_opti
 from chunksink.output import Note, counted, echo, printable, show
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.forget import Forgotten
+    from chunksink.rebuild.forget import ForgetReport
 
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
@@ -62,7 +62,7 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK
 
 
-def _erased(found: "Forgotten") -> Iterator[str]:
+def _erased(found: "ForgetReport") -> Iterator[str]:
     for build, documents in found.documents.items():
         yield f"{build}: {counted(documents, 'document')} erased"
     yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
@@ -71,7 +71,7 @@ def _erased(found: "Forgotten") -> Iterator[str]:
     yield _OUT_OF_REACH
 
 
-def _left(found: "Forgotten", missing_bus: Path | None) -> Iterator[str]:
+def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
     for sink, folder in found.left_behind.items():
         builds = f"{printable(folder)}, where builds of {sink} are left from before its folder was configured"
         yield f"not erased from {builds}: remove that folder if it is not needed"

@@ -16,7 +16,7 @@ from chunksink.settings.config import Config
 from chunksink.summary import tell_fault
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.verify import Verified
+    from chunksink.rebuild.verify import VerifyReport
 
 _VERSION = "chunksink.proof.v1"
 
@@ -62,7 +62,7 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
     return Exit.DRIFT if wrong else Exit.OK
 
 
-def _proof(config: Config, found: "Verified") -> dict[str, Any]:
+def _proof(config: Config, found: "VerifyReport") -> dict[str, Any]:
     """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
     InvalidBus while chunks are missing: nobody could reproduce it."""
     from chunksink.chunkbus.canonical import bare_hex

@@ -12,7 +12,7 @@ from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report, tell_fault, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
-    from chunksink.rebuild.verify import SinkVerified, Verified
+    from chunksink.rebuild.verify import SinkCheck, VerifyReport
 
 _SHOWN = 5
 
@@ -72,7 +72,7 @@ def command(
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _remedy(found: "Verified") -> str:
+def _remedy(found: "VerifyReport") -> str:
     """A source that goes has at least one document that is extra."""
     from chunksink.rebuild.removals import LEAST_REMOVALS
 
@@ -85,7 +85,7 @@ def _remedy(found: "Verified") -> str:
     )
 
 
-def _print(found: "Verified", why_these_sinks: str | None) -> None:
+def _print(found: "VerifyReport", why_these_sinks: str | None) -> None:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         click.echo(
@@ -108,14 +108,14 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         click.echo(why_these_sinks, err=True)
 
 
-def _state(sink: "SinkVerified") -> str:
+def _state(sink: "SinkCheck") -> str:
     if sink.ok:
         return "as it should be"
     is_only_unproved = replace(sink, unjudged=0).ok
     return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
 
 
-def _held_lines(found: "Verified") -> list[str]:
+def _held_lines(found: "VerifyReport") -> list[str]:
     lines = [f"partition {printable(key)} is missing or invalid" for key in found.unread[:_SHOWN]]
     if len(found.unread) > _SHOWN:
         lines.append(f"... and {len(found.unread) - _SHOWN:,} more")
@@ -128,13 +128,13 @@ def _held_lines(found: "Verified") -> list[str]:
     return lines
 
 
-def _can_be_repaired(sink: "SinkVerified") -> bool:
+def _can_be_repaired(sink: "SinkCheck") -> bool:
     """Whether a repair would change anything: what is held stays."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 
 
-def _print_drift(sink: "SinkVerified") -> None:
+def _print_drift(sink: "SinkCheck") -> None:
     for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
         for id in ids[:_SHOWN]:
             click.echo(f"  {kind} {printable(id)}", err=True)

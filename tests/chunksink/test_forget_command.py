@@ -11,7 +11,7 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.exits import Exit
-from chunksink.rebuild.locks import rebuilding
+from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.state import State
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
@@ -341,7 +341,7 @@ def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.Mon
     """It has read the source already, and would write it again."""
     monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     twice.commit("p1", [], tombstones=GONE)
-    with rebuilding(twice.home):
+    with RebuildLock(twice.home)():
         ended = twice("forget", "secret.md")
     assert ended.code == Exit.LOCKED
     assert "another run is building in " in ended.err

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.rebuild.locks import RebuildLock, rebuilding
+from chunksink.rebuild.locks import RebuildLock
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import FEBRUARY, source
+
+TAKE = RebuildLock.__call__
 
 MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
 
@@ -33,8 +35,8 @@ def test_every_vector_is_computed_anew(filled: Shell) -> None:
 
 
 def test_a_rebuild_that_is_refused_drops_none(filled: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched, rebuilding(filled.home):
-        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0.1))
+    with monkeypatch.context() as patched, RebuildLock(filled.home)():
+        patched.setattr(RebuildLock, "__call__", lambda lock: TAKE(lock, 0.1))
         assert filled("rebuild", "--fresh-cache").code == Exit.LOCKED
     assert rebuilt(filled) == (0, 20)
     filled.commit("p1", *MANY[:8], at=FEBRUARY)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.rebuild.locks import RebuildLock, rebuilding
+from chunksink.rebuild.locks import RebuildLock
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
+
+TAKE = RebuildLock.__call__
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -60,8 +62,8 @@ def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
 def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     added: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patched, rebuilding(added.home):
-        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0.1))
+    with monkeypatch.context() as patched, RebuildLock(added.home)():
+        patched.setattr(RebuildLock, "__call__", lambda lock: TAKE(lock, 0.1))
         ended = added("sync")
     assert (ended.code, added.texts()) == (Exit.ENGINE, ["a boat", "a cat", "a mat"])
     assert "synced fts: 1 source added" in ended.out

@@ -17,7 +17,7 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
 from chunksink.commands import status
 from chunksink.exits import Exit
-from chunksink.rebuild.locks import held_locks, rebuilding, writing
+from chunksink.rebuild.locks import RebuildLock, held_locks, writing
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT
 from tests.journey.support import environment
@@ -76,7 +76,7 @@ def test_while_the_first_index_is_built_that_is_said(
     with pytest.raises(KeyboardInterrupt):
         started.rebuild(wrap=watching("fts", Moment("flush", 1, stop)))
     command += ["--home", str(started.folder), "--chunks", str(started.root.path)]
-    with rebuilding(started.folder):
+    with RebuildLock(started.folder)():
         assert run(command) == Exit.USAGE
         assert "the run that builds one is under way" in capsys.readouterr().err
     assert run(command) == Exit.USAGE
@@ -189,7 +189,7 @@ def test_a_rebuild_that_was_stopped(home: Home, capsys: pytest.CaptureFixture[st
     assert found["unfinished"]["under_way"] is False
     assert found["unfinished"]["generation"]["id"] > found["live"]["id"]
     assert "was stopped; `chunksink rebuild` continues it" in told(home, capsys)
-    with rebuilding(home.folder), writing(home.folder):
+    with RebuildLock(home.folder)(), writing(home.folder):
         found = report(home, capsys)
         assert (found["unfinished"]["under_way"], found["locks"]) == (True, ["writer", "rebuild"])
         out = told(home, capsys)

@@ -16,6 +16,8 @@ from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
 from tests.rebuild.support import source
 
+TAKE = RebuildLock.__call__
+
 pytestmark = pytest.mark.promise(9)
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -32,7 +34,7 @@ def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
         wanting.add(id(lock))
         if len(wanting) == 2:
             both.set()
-        with lock.held(20):
+        with TAKE(lock, 20):
             assert both.wait(20)
             yield
 
@@ -41,7 +43,7 @@ def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sync_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched, chunksink.open() as index:
-        patched.setattr(RebuildLock, "__call__", lambda lock: lock.held(0))
+        patched.setattr(RebuildLock, "__call__", lambda lock: TAKE(lock, 0))
         index.sync()
 
 

@@ -40,7 +40,7 @@ from tests.crash.homes import (
     withdraw,
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
-from tests.rebuild.support import Home, parent_of
+from tests.rebuild.support import Home, each, parent_of
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
 
@@ -145,11 +145,45 @@ def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_b
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
     again = home.sync()
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
-    assert sum(again.done.written.values()) == 0
+    assert sum(each(again, "written").values()) == 0
     # And a rebuild, which takes along whatever lies about: live, previous, nothing else.
     home.rebuild()
     assert digests(home) == oracle(home.root, tmp_path / "fresh again")
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "jsonl": 2}
+
+
+R = "rebuild"
+REBUILT = (
+    (Step("chunksink.rebuild.catalog_rows", "", "_row", R, 3), "before"),
+    (Step("chunksink.sinks.fts.sink", "FtsSink", "create", R), "after"),
+    (Step("chunksink.sinks.fts.sink", "FtsBuild", "replace", R, 2), "before"),
+    (Step("chunksink.sinks.fts.sink", "FtsBuild", "flush", R, 2), "before"),
+    (Step("chunksink.sinks.fts.sink", "FtsBuild", "flush", R, 2), "after"),
+    (Step("chunksink.rebuild.rebuild", "Rebuild", "_verify", R), "before"),
+    (Step("chunksink.sinks.fts.sink", "FtsSink", "flip", R), "before"),
+    (Step("chunksink.rebuild.state", "State", "flip", R), "before"),
+    (Step("chunksink.rebuild.state", "State", "flip", R), "after"),
+)
+
+
+@pytest.mark.promise(5)
+@pytest.mark.parametrize(("step", "when"), REBUILT, ids=str)
+def test_a_rebuild_that_was_killed_goes_on(step: Step, when: str, prepared: Any, tmp_path: Path) -> None:
+    """Readers have the generation before until the pointer moves; what is filled and not shown is gone on with."""
+    home: Home = prepared(R)
+    before, texts = home.live(), found_by_readers(home)
+    assert run_until(home, step, when) == -signal.SIGKILL
+    shown = (step.method, when) == ("flip", "after")
+    assert (home.live() != before) == shown
+    assert shown or found_by_readers(home) == texts
+    committed, begun = committed_texts(home, TEXTS), home.unfinished()
+    assert bool(committed) == (step.method not in ("_row", "create"))
+    report = home.rebuild()
+    assert (report.generation == begun) == (step.method not in ("_row", "flip"))
+    assert sorted(home.encoder.asked) == sorted(TEXTS - committed)
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+    for engine in ("fts", "jsonl"):
+        assert len(home.builds()[engine]) == 2, "live and previous, and nothing that the dead run left"
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class Faulty:
             return error
         finally:
             self.patience = LONG
-        failed = outcome.done.failed  # type: ignore[attr-defined]
+        failed = outcome.failed  # type: ignore[attr-defined]
         assert list(failed) == [self.engine.name]
         return failed[self.engine.name]  # type: ignore[no-any-return]
 

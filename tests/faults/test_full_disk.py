@@ -22,7 +22,7 @@ from chunksink.exits import Exit
 from tests.conftest import ROOT
 from tests.faults.limited import end, home_in
 from tests.journey.support import environment
-from tests.rebuild.support import FEBRUARY, Home, commit, source
+from tests.rebuild.support import FEBRUARY, Home, commit, each, source
 
 pytestmark = pytest.mark.promise(2)
 
@@ -104,7 +104,7 @@ def after(folder: Path, sinks: str, wanted: dict[str, str]) -> None:
     assert_whole(home.folder)
     home.sync()
     assert digests(home) == wanted
-    assert sum(home.sync().done.written.values()) == 0
+    assert sum(each(home.sync(), "written").values()) == 0
 
 
 COMMAND = "import resource, sys; from chunksink.cli import run; n = int(sys.argv[1]); " + (

@@ -18,7 +18,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.forecast import planned
+from chunksink.rebuild.forecast import plan_sync
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -26,7 +26,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.retry import RetryingSink
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
 from tests.rebuild.wrapping import Calls, Moment, watching
 from tests.support.meilisearch import SETTINGS
 
@@ -109,13 +109,13 @@ def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(built: Place,
             built.do("DELETE", f"/{name}")
 
     outcome = home.sync(wrap=watching("meilisearch", Moment("replace", 1, wipe)))
-    assert isinstance(outcome.done.failed["meilisearch"], BuildMissing)
-    assert not any(outcome.done.refused.values()), "no document is to blame"
+    assert isinstance(outcome.failed["meilisearch"], BuildMissing)
+    assert not any(home.refused().values()), "no document is to blame"
     assert built.do("GET", f"/{built.index}")["primaryKey"] is None, "so is what it made"
     mend(home)
     assert built.texts() == {"a dog", "a bird"}
     assert home.verify(deep=True).ok
-    assert home.sync().scanned == []
+    assert sinks_with(home.sync(), "scanned") == []
 
 
 @pytest.mark.parametrize("call", ["replace", "flush"])
@@ -138,7 +138,7 @@ def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: 
             return RetryingSink(watching("meilisearch", moment)(sink))
 
         moment = Moment(call, 1, lose_all)
-        assert list(home.sync(wrap=patient).done.failed) == ["meilisearch"]
+        assert list(home.sync(wrap=patient).failed) == ["meilisearch"]
         home.sync()
         assert place.texts() == {"a dog", "a bird"}
         assert home.verify(deep=True).ok
@@ -182,21 +182,21 @@ def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, los
     home = built.home
     lose(built)
     with built.home.session() as session, home.embedder() as embedder:
-        assert planned(session, session.state.live(), embedder).__enter__().settings["meilisearch"]
+        assert plan_sync(session, session.state.live(), embedder).settings["meilisearch"]
     verified = home.verify()
     assert not verified.ok
     assert not verified.sinks["meilisearch"].shown
     assert "has lost the marker" in str(verified.failed["meilisearch"])
     calls = Calls()
     outcome = home.sync(wrap=calls)
-    assert (outcome.drifted, set(outcome.settings)) == (["meilisearch"], {"meilisearch"})
+    assert (sinks_with(outcome, "drifted"), sinks_with(outcome, "settings")) == (["meilisearch"], ["meilisearch"])
     assert (calls.sent("meilisearch"), built.names()) == ([], {built.index}), "nothing is written again"
     live = built.do("GET", f"/{built.index}/settings")
     assert list(live.pop("synonyms")) == ["chunksinkmarker"]
     assert {name: live[name] for name in live if name in SETTINGS} | {"synonyms": {}} == SETTINGS
     assert built.embeddings() == 3
     assert home.verify(deep=True).ok
-    assert (home.sync().scanned, home.sync().settings) == ([], {})
+    assert (sinks_with(home.sync(), "scanned"), sinks_with(home.sync(), "settings")) == ([], [])
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
@@ -266,7 +266,7 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
     built.do("DELETE", f"/{built.index}")
     built.do("POST", "", json={"uid": built.index, **INDEX})
     built.do("POST", f"/{built.index}/documents", json=documents)
-    failed = built.home.sync(adopt=adopt).done.failed["meilisearch"]
+    failed = built.home.sync(adopt=adopt).failed["meilisearch"]
     assert "something that is not ours" in str(failed)
     assert "something that is not ours" in str(built.home.verify().failed["meilisearch"])
     with (
@@ -274,7 +274,7 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
         built.home.embedder() as embedder,
         pytest.raises(Refused, match="something that is not ours"),
     ):
-        planned(session, session.state.live(), embedder).__enter__()
+        plan_sync(session, session.state.live(), embedder)
     with pytest.raises(Refused, match="something that is not ours"):
         built.home.rebuild(adopt=adopt)
     held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]
@@ -300,7 +300,7 @@ def test_a_rebuild_that_goes_on_takes_the_settings_of_now(place: Place) -> None:
     place.settings = {**SETTINGS, "stopWords": ["the"]}
     home.rebuild()
     assert place.live("stopWords") == ["the"]
-    assert home.sync().settings == {}
+    assert sinks_with(home.sync(), "settings") == []
 
 
 def test_a_settings_file_that_was_mended_is_used_by_the_rebuild_that_it_hindered(place: Place) -> None:
@@ -346,11 +346,11 @@ def test_an_embedder_that_somebody_changed_comes_back_with_the_vectors(tampered:
     assert built.live("embedders") != EMBEDDER
     assert not deep or not home.verify(deep=True).ok
     calls = Calls()
-    assert home.sync(wrap=calls, scan=deep, deep=deep).settings == {"meilisearch": ["embedders"]}
+    assert home.sync(wrap=calls, scan=deep, deep=deep).sinks["meilisearch"].settings == ("embedders",)
     assert calls.sent("meilisearch") == []
     assert (built.live("embedders"), built.embeddings()) == (EMBEDDER, 3)
     assert home.verify(deep=True).ok
-    assert home.sync().settings == {}
+    assert sinks_with(home.sync(), "settings") == []
 
 
 def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built: Place) -> None:
@@ -386,5 +386,5 @@ def test_an_embedder_beside_ours_is_left_alone(built: Place) -> None:
         built.do("PUT", f"/{built.index}/documents", json=patch)
     task = built.do("PATCH", f"/{built.index}/settings/embedders", json=other)
     assert json.dumps(task.get("error")) == "null"
-    assert home.sync().settings == {}
+    assert sinks_with(home.sync(), "settings") == []
     assert set(built.live("embedders")) == {"default", "theirs"}

@@ -22,19 +22,21 @@ from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
 from chunksink.rebuild.catalog import Catalog, HeldFamily
-from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.families import FamilyReader
-from chunksink.rebuild.flip import NotRemoved, live_generation
+from chunksink.rebuild.flip import live_generation
+from chunksink.rebuild.forecast import SyncPlan, plan_sync
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
+from chunksink.rebuild.outcome import NotRemoved, RunOutcome
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
+from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.session import Session, Stage, silent
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
-from chunksink.rebuild.verify import Verified, verify
+from chunksink.rebuild.verify import VerifyReport, verify
 from chunksink.settings.config import Config
-from chunksink.sinks.contract import Build, RefusedDocument, Sink
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
 from tests.embeddings.helpers import HashEncoder
@@ -119,6 +121,16 @@ def held(build: Build) -> list[Document]:
     return sorted(documents, key=lambda d: d.id)
 
 
+def each(outcome: RunOutcome, what: str) -> dict[str, Any]:
+    """One fact of each sink's outcome."""
+    return {name: getattr(sink, what) for name, sink in outcome.sinks.items()}
+
+
+def sinks_with(outcome: RunOutcome, what: str) -> list[str]:
+    """Sinks in whose outcome this is so."""
+    return [name for name, value in each(outcome, what).items() if value]
+
+
 def reasons(home: Home) -> dict[str, str]:
     """Why each family is held that is."""
     return {family: each.reason for family, each in home.held().items()}
@@ -139,7 +151,7 @@ class Rebuilt:
     families: int
     chunks: int
     superseded: int
-    refused: dict[str, tuple[RefusedDocument, ...]]
+    refused: dict[str, tuple[DeadLetter, ...]]
     not_removed: tuple[NotRemoved, ...]
 
 
@@ -220,30 +232,37 @@ class Home:
     def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Rebuilt:
         with self.session(wrap, stage) as session, self.embedder() as embedder:
             session.refresh(reread=True)
-            made = Rebuild(session, embedder, RebuildOptions(**options)).run()
+            building = Rebuild(session, embedder, RebuildOptions(**options))
+            made = building.run()
             counts = session.catalog.counts()
             return Rebuilt(
-                made.generation.id,
+                made.id,
                 counts.families,
                 counts.chunks,
                 counts.superseded,
-                {sink: tuple(refused) for sink, refused in made.outcome.done.refused.items()},
-                made.outcome.not_removed,
+                {sink: tuple(Receipts(session.state.db, build).dead_letters()) for sink, build in made.builds.items()},
+                tuple(building.outcome.not_removed.values()),
             )
 
     def rebuild_outcome(self, *, wrap: Wrap = lambda sink: sink) -> RunOutcome:
         with self.session(wrap) as session, self.embedder() as embedder:
             session.refresh(reread=True)
-            return Rebuild(session, embedder).run().outcome
+            building = Rebuild(session, embedder)
+            building.run()
+            return building.outcome
 
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
         """Of a home that has a live generation."""
         with writing(self.folder), self.session(wrap, stage) as session, self.embedder() as embedder:
-            return sync_live(
-                session, live_generation(session) or session.state.live(), embedder, SyncOptions(**options)
-            )
+            live, outcome = live_generation(session) or session.state.live(), RunOutcome()
+            sync_live(session, live, embedder, SyncOptions(**options), outcome)
+            return outcome
 
-    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> Verified:
+    def plan_sync(self, *, wrap: Wrap = lambda sink: sink) -> SyncPlan:
+        with self.session(wrap) as session, self.embedder() as embedder:
+            return plan_sync(session, session.state.live_or_none(), embedder)
+
+    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> VerifyReport:
         with self.session(wrap) as session, self.embedder() as embedder:
             return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep)
 
@@ -265,6 +284,12 @@ class Home:
         """By family."""
         with State.existing(self.folder) as state:
             return {each.family: each for each in Catalog(state).held()}
+
+    def refused(self) -> dict[str, list[str]]:
+        """By sink, ids of documents that stand refused in its live build."""
+        with State.existing(self.folder) as state:
+            live = state.live().builds
+            return {name: [each.id for each in Receipts(state.db, id).dead_letters()] for name, id in live.items()}
 
     def lose_records(self) -> None:
         for file in self.folder.glob("state.db*"):

@@ -105,15 +105,6 @@ def test_what_was_withdrawn_counts_and_what_was_replaced_does_not(home: Home) ->
     assert texts(home) == 20
 
 
-def test_what_moves_to_another_partition_does_not_go(home: Home) -> None:
-    of(home, 20)
-    commit(home.root, "p2", sources(*range(20)))
-    commit(home.root, "p1", [])
-    calls = Calls()
-    home.sync(wrap=calls)
-    assert calls == []
-
-
 def test_what_is_held_does_not_go(home: Home) -> None:
     """A bus folder that is not mounted empties no index, whatever number was allowed."""
     of(home, 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import CatalogCounts
@@ -24,106 +25,74 @@ A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 
 BY_PARENT = Tombstone(parent_id=A)
 BY_DOCUMENT = Tombstone(document_id=document_id("docs/a.md"))
+NORTH, SOUTH = json_hash(["north", A]), json_hash(["south", A])
 
 
-@pytest.mark.parametrize("tombstone", [BY_PARENT, BY_DOCUMENT], ids=["parent", "document"])
-def test_a_later_tombstone_retires_its_family_and_no_other(
-    root: BusRoot, probe: CatalogProbe, tombstone: Tombstone
+def a(version: str = "1", at: str = JANUARY, **fields: str) -> list[Record]:
+    return source("docs/a.md", f"version {version}", version=version, at=at, **fields)
+
+
+Left = dict[str, str]
+ONE, LATER = {"p1": a(at=FEBRUARY)}, {"p1": a(), "p2": a("2", FEBRUARY)}
+TENANTS = {"p1": a(tenant_id="north", ids="n"), "p2": a(tenant_id="south", ids="s"), "p3": a("3")}
+LATEST = Tombstone(document_id=document_id("docs/a.md", "2"))
+NORTHS, NORTHS_DOCUMENT = (
+    Tombstone(**by, tenant_id="north") for by in ({"parent_id": A}, {"document_id": document_id("docs/a.md")})
+)
+
+# Chunks by partition; the tombstone's partition and the time of its manifest; what it leaves.
+BY_EITHER: dict[str, tuple[dict[str, list[Record]], str, str, Left]] = {
+    "leaves other families": ({"p1": [*a(), *source("docs/b.md", "b")]}, "p2", FEBRUARY, {B: "p1"}),
+    "retires what ranks below it": (ONE, "p2", MARCH, {}),
+    "leaves what ranks above it": (ONE, "p2", JANUARY, {A: "p1"}),
+    "retires the lesser partition of one instant": (ONE, "p2", FEBRUARY, {}),
+    "leaves the greater partition of one instant": (ONE, "p0", FEBRUARY, {A: "p1"}),
+}
+CASES: dict[str, tuple[dict[str, list[Record]], str, str, Tombstone, Left]] = {
+    # A rewrite of the partition gives the manifest a new time; the tombstone keeps its own.
+    "has a later time than its manifest": (ONE, "p2", JANUARY, Tombstone(parent_id=A, at=APRIL), {}),
+    "has an earlier time than its manifest": (ONE, "p2", MARCH, Tombstone(parent_id=A, at=JANUARY), {A: "p1"}),
+    "leaves its own partition": (ONE, "p1", JANUARY, Tombstone(parent_id=A, at=APRIL), {A: "p1"}),
+    "retires a newer version elsewhere": (LATER, "p1", JANUARY, Tombstone(parent_id=A, at=APRIL), {A: "p1"}),
+    "leaves a later version": ({"p1": a(), "p3": a("2", MARCH)}, "p2", FEBRUARY, BY_PARENT, {A: "p3"}),
+    "retires what the document had superseded": (LATER, "p3", MARCH, LATEST, {}),
+    "leaves what superseded the document": (LATER, "p3", MARCH, BY_DOCUMENT, {A: "p2"}),
+    "leaves what superseded it beside it": ({"p1": [*a(), *a("2")]}, "p3", MARCH, BY_DOCUMENT, {A: "p1"}),
+    "is of one tenant by the family key": (TENANTS, "p4", FEBRUARY, Tombstone(parent_id=NORTH), {SOUTH: "p2", A: "p3"}),
+    "is of one tenant by its parent": (TENANTS, "p4", FEBRUARY, NORTHS, {SOUTH: "p2", A: "p3"}),
+    "is of one tenant by its document": (TENANTS, "p4", FEBRUARY, NORTHS_DOCUMENT, {SOUTH: "p2", A: "p3"}),
+}
+for name, (*before, left) in BY_EITHER.items():
+    CASES |= {
+        f"{name}, {by}": (*before, by_it, left) for by, by_it in (("parent", BY_PARENT), ("document", BY_DOCUMENT))
+    }
+
+
+@pytest.mark.parametrize(("chunks", "key", "at", "tombstone", "left"), CASES.values(), ids=CASES)
+def test_a_tombstone(
+    chunks: dict[str, list[Record]],
+    key: str,
+    at: str,
+    tombstone: Tombstone,
+    left: Left,
+    root: BusRoot,
+    probe: CatalogProbe,
 ) -> None:
-    commit(root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
-    commit(root, "p2", [], at=FEBRUARY, tombstones=[tombstone])
-    assert probe.refresh().current() == {B: "p1"}
-    # Withdrawn is not superseded: no newer version stands in its place.
-    assert probe.catalog.counts() == CatalogCounts(families=1, chunks=1, superseded=0)
-
-
-@pytest.mark.parametrize("tombstone", [BY_PARENT, BY_DOCUMENT], ids=["parent", "document"])
-@pytest.mark.parametrize(("chunks_at", "left"), [(JANUARY, {}), (MARCH, {A: "p1"})])
-def test_only_what_ranks_below_the_tombstone_is_retired(
-    root: BusRoot, probe: CatalogProbe, tombstone: Tombstone, chunks_at: str, left: dict[str, str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a", at=chunks_at))
-    commit(root, "p2", [], at=FEBRUARY, tombstones=[tombstone])
+    for partition, records in ({key: []} | chunks).items():
+        if partition == key:
+            commit(root, partition, records, at=at, tombstones=[tombstone])
+        else:
+            commit(root, partition, records)
     assert probe.refresh().current() == left
 
 
-@pytest.mark.parametrize("tombstone", [BY_PARENT, BY_DOCUMENT], ids=["parent", "document"])
-@pytest.mark.parametrize(("key", "left"), [("p0", {A: "p1"}), ("p2", {})])
-def test_of_one_instant_the_greater_partition_ranks_higher(
-    root: BusRoot, probe: CatalogProbe, tombstone: Tombstone, key: str, left: dict[str, str]
-) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    commit(root, key, [], at=JANUARY, tombstones=[tombstone])
-    assert probe.refresh().current() == left
-
-
-@pytest.mark.parametrize(("at", "left"), [(APRIL, {}), (JANUARY, {A: "p1"})])
-def test_its_own_time_counts_before_that_of_its_manifest(
-    root: BusRoot, probe: CatalogProbe, at: str, left: dict[str, str]
-) -> None:
-    """A rewrite of the partition gives the manifest a new time; the tombstone keeps its own."""
-    commit(root, "p1", source("docs/a.md", "a", at=FEBRUARY))
-    commit(root, "p2", [], at=MARCH, tombstones=[Tombstone(parent_id=A, at=at)])
-    assert probe.refresh().current() == left
-
-
-def test_records_of_its_own_partition_stay(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", source("docs/a.md", "a"), tombstones=[Tombstone(parent_id=A, at=APRIL)])
-    assert probe.refresh().current() == {A: "p1"}
-
-
-def test_records_of_its_own_partition_stay_when_it_retires_a_newer_version_elsewhere(
-    root: BusRoot, probe: CatalogProbe
-) -> None:
-    commit(root, "p1", source("docs/a.md", "newer, withdrawn", version="2", at=FEBRUARY))
-    commit(root, "p2", source("docs/a.md", "put back", at=JANUARY), tombstones=[Tombstone(parent_id=A, at=APRIL)])
-    assert probe.refresh().current() == {A: "p2"}
-
-
-def test_a_later_version_brings_the_family_back(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", source("docs/a.md", "old", at=JANUARY))
+def test_what_is_withdrawn_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
+    """No newer version stands in its place; a later one that brings the family back supersedes."""
+    commit(root, "p1", [*a(), *source("docs/b.md", "b")])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[BY_PARENT])
-    commit(root, "p3", source("docs/a.md", "new", version="2", at=MARCH))
-    assert probe.refresh().current() == {A: "p3"}
-    assert probe.catalog.counts().superseded == 1
-
-
-def test_a_withdrawn_document_does_not_bring_back_what_it_had_superseded(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", source("docs/a.md", "old", version="1", at=JANUARY))
-    commit(root, "p2", source("docs/a.md", "new", version="2", at=FEBRUARY))
-    commit(root, "p3", [], at=MARCH, tombstones=[Tombstone(document_id=document_id("docs/a.md", "2"))])
-    assert probe.refresh().current() == {}
-
-
-@pytest.mark.parametrize("same_partition", [True, False])
-def test_withdrawing_a_superseded_document_leaves_the_newer_one(
-    root: BusRoot, probe: CatalogProbe, same_partition: bool
-) -> None:
-    old, new = source("docs/a.md", "old", at=JANUARY), source("docs/a.md", "new", version="2", at=FEBRUARY)
-    commit(root, "p1", [*old, *new] if same_partition else old)
-    if not same_partition:
-        commit(root, "p2", new)
-    commit(root, "p3", [], at=MARCH, tombstones=[Tombstone(document_id=document_id("docs/a.md", "1"))])
-    assert probe.refresh().current() == {A: "p1" if same_partition else "p2"}
-
-
-def test_the_family_key_withdraws_one_tenant_alone(root: BusRoot, probe: CatalogProbe) -> None:
-    north, south = json_hash(["north", A]), json_hash(["south", A])
-    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
-    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))
-    commit(root, "p3", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=north)])
-    assert probe.refresh().current() == {south: "p2"}
-
-
-@pytest.mark.parametrize("by", ["parent_id", "document_id"])
-def test_a_tombstone_of_one_tenant_leaves_the_others(root: BusRoot, probe: CatalogProbe, by: str) -> None:
-    south = json_hash(["south", A])
-    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
-    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s"))
-    commit(root, "p3", source("docs/a.md", "nobody's", version="2"))
-    names = {"parent_id": A, "document_id": document_id("docs/a.md")}
-    commit(root, "p4", [], at=FEBRUARY, tombstones=[Tombstone(**{by: names[by]}, tenant_id="north")])
-    assert probe.refresh().current() == {south: "p2", A: "p3"}
+    assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=1, superseded=0)
+    commit(root, "p3", a("2", MARCH))
+    assert probe.refresh().catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
 
 
 def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: CatalogProbe) -> None:
@@ -156,4 +125,4 @@ def test_the_sources_own_parent_withdraws_it_for_every_tenant(root: BusRoot, pro
     commit(root, "p3", [], at=FEBRUARY, tombstones=[BY_PARENT])
     assert probe.refresh().current() == {}
     commit(root, "p3", [], at=FEBRUARY)
-    assert probe.refresh().current() == {json_hash(["north", A]): "p1", json_hash(["south", A]): "p2"}
+    assert probe.refresh().current() == {NORTH: "p1", SOUTH: "p2"}

@@ -5,52 +5,45 @@ from __future__ import annotations
 import pytest
 
 from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import CatalogCounts
-from tests.rebuild.support import FEBRUARY, JANUARY, MARCH, CatalogProbe, commit, parent_of, source
+from tests.rebuild.support import APRIL, FEBRUARY, JANUARY, MARCH, CatalogProbe, commit, parent_of, source
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 
 
-def test_the_newest_created_at_of_the_chunks_wins(root: BusRoot, probe: CatalogProbe) -> None:
-    """Not the partition that sorts last, nor the manifest that was written last."""
-    commit(root, "p1", source("docs/a.md", "new", version="2", at=FEBRUARY), at=JANUARY)
-    commit(root, "p2", source("docs/a.md", "old", version="1", at=JANUARY), at=MARCH)
-    assert probe.refresh().current() == {A: "p1"}
-    assert probe.catalog.counts() == CatalogCounts(families=1, chunks=1, superseded=1)
+def of(version: str, *times: str | None, at: str = JANUARY) -> tuple[list[Record], str]:
+    """A version whose chunks have these times, None for none; and the time of its manifest."""
+    records = source("docs/a.md", *map(str, range(len(times))), version=version)
+    for record, time in zip(records, times, strict=True):
+        record["created_at"] = time
+        if time is None:
+            del record["created_at"], record["hashes"]["chunk_object_hash"]
+    return records, at
 
 
-def test_the_newest_of_several_chunks_is_the_rank_of_their_family(root: BusRoot, probe: CatalogProbe) -> None:
-    mixed = [*source("docs/a.md", "one", "two", version="2")]
-    mixed[0]["created_at"], mixed[1]["created_at"] = MARCH, JANUARY
-    commit(root, "p1", mixed)
-    commit(root, "p2", source("docs/a.md", "other", version="1", at=FEBRUARY))
-    assert probe.refresh().current() == {A: "p1"}
+RANKS = {
+    # Not the partition that sorts last, nor the manifest that was written last.
+    "the newest time of chunks": (of("2", FEBRUARY), of("1", JANUARY, at=MARCH), "p1"),
+    "the newest of several chunks": (of("2", MARCH, JANUARY), of("1", FEBRUARY), "p1"),
+    "the manifest where a chunk has no time": (of("2", APRIL, None, at=MARCH), of("1", FEBRUARY), "p1"),
+    "an older manifest where a chunk has no time": (of("2", APRIL, None), of("1", FEBRUARY), "p2"),
+    "the later key of equal times": (of("1", JANUARY), of("2", JANUARY), "p2"),
+    # 01:30 in Berlin is half an hour before 01:00 in London.
+    "instants": (of("2", "2026-06-01T00:00:00+00:00"), of("1", "2026-06-01T01:30:00+02:00"), "p1"),
+    "not a text that lost": (([*of("1", MARCH)[0], *of("2", JANUARY)[0]], JANUARY), of("3", FEBRUARY), "p2"),
+}
 
 
-@pytest.mark.parametrize(("manifest_at", "winner"), [(MARCH, "p1"), (JANUARY, "p2")])
-def test_the_manifest_ranks_a_family_of_which_one_chunk_has_no_created_at(
-    root: BusRoot, probe: CatalogProbe, manifest_at: str, winner: str
+@pytest.mark.parametrize(("one", "two", "winner"), RANKS.values(), ids=RANKS)
+def test_a_family_is_ranked_by(
+    one: tuple[list[Record], str], two: tuple[list[Record], str], winner: str, root: BusRoot, probe: CatalogProbe
 ) -> None:
-    half = source("docs/a.md", "one", "two", version="2", at="2026-09-09T00:00:00Z")
-    del half[1]["created_at"]
-    commit(root, "p1", half, at=manifest_at)
-    commit(root, "p2", source("docs/a.md", "other", at=FEBRUARY))
+    for key, (records, at) in (("p2", two), ("p1", one)):
+        commit(root, key, records, at=at)
     assert probe.refresh().current() == {A: winner}
-
-
-def test_equal_ranks_go_to_the_later_partition_key(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p2", source("docs/a.md", "two", version="2"))
-    commit(root, "p1", source("docs/a.md", "one", version="1"))
-    assert probe.refresh().current() == {A: "p2"}
-
-
-def test_ranks_are_instants_not_texts(root: BusRoot, probe: CatalogProbe) -> None:
-    """01:30 in Berlin is half an hour before 01:00 in London."""
-    commit(root, "p1", source("docs/a.md", "later", version="2", at="2026-06-01T00:00:00+00:00"))
-    commit(root, "p2", source("docs/a.md", "earlier", version="1", at="2026-06-01T01:30:00+02:00"))
-    assert probe.refresh().current() == {A: "p1"}
 
 
 def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogProbe) -> None:
@@ -67,13 +60,6 @@ def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: Cata
             for chunk in family.chunks
         ]
     assert texts == ["between", "new"]
-
-
-def test_a_text_that_lost_does_not_rank_its_family(root: BusRoot, probe: CatalogProbe) -> None:
-    old, new = source("docs/a.md", "old", at=MARCH), source("docs/a.md", "new", version="2", at=JANUARY)
-    commit(root, "p1", [*old, *new])
-    commit(root, "p2", source("docs/a.md", "newest", version="3", at=FEBRUARY))
-    assert probe.refresh().current() == {A: "p2"}
 
 
 def test_tenants_with_one_source_are_two_families(root: BusRoot, probe: CatalogProbe) -> None:

@@ -8,11 +8,11 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import families, plan
-from chunksink.rebuild.convergence import RunOutcome
+from chunksink.rebuild.outcome import RunOutcome
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
-from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, source
+from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, each, source
 from tests.rebuild.wrapping import Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.usefixtures("small_batches")]
@@ -49,8 +49,8 @@ ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1, metadata_only=1)
 def test_where_all_goes_well_it_is_the_plan(changed: Home) -> None:
     outcome = changed.sync()
     assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
-    assert outcome.by_sink == {"fts": ALL, "memory": ALL}
-    assert outcome.deleted_by_sink == {"fts": 6, "memory": 6}
+    assert each(outcome, "families") == {"fts": ALL, "memory": ALL}
+    assert each(outcome, "deleted") == {"fts": 6, "memory": 6}
 
 
 @pytest.mark.parametrize("call", ["replace", "flush"])
@@ -59,20 +59,20 @@ def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
     for _ in range(2):  # the second time of what the first has begun
         outcome = changed.sync(wrap=failing("fts", "memory", call=call))
         assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
-        assert outcome.by_sink == {"fts": nothing, "memory": nothing}
-        assert outcome.deleted_by_sink == {"fts": 0, "memory": 0}
+        assert each(outcome, "families") == {"fts": nothing, "memory": nothing}
+        assert each(outcome, "deleted") == {"fts": 0, "memory": 0}
     assert chunks(changed.sync()) == (8, 6), "and what was left is counted by the run that does it"
 
 
 def test_what_one_engine_took_counts(changed: Home) -> None:
     outcome = changed.sync(wrap=failing("fts", call="flush", number=2))
     assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
-    part = outcome.by_sink["fts"]
+    part = outcome.sinks["fts"].families
     assert (part.added + part.changed, part.removed, part.unchanged) == (1, 0, 1)
-    assert outcome.done.written["fts"] == 2
-    assert outcome.by_sink["memory"] == ALL
+    assert outcome.sinks["fts"].written == 2
+    assert outcome.sinks["memory"].families == ALL
     again = changed.sync()
-    assert again.by_sink["memory"] == FamilyCounts(unchanged=5)
+    assert again.sinks["memory"].families == FamilyCounts(unchanged=5)
     assert (again.families.added + again.families.changed, again.families.removed) == (3, 1)
 
 
@@ -93,12 +93,12 @@ def test_what_was_done_before_the_bus_moved_counts_too(
     put("1")
     first = home.rebuild_outcome(wrap=moving("8"))
     assert (first.families, chunks(first)) == (FamilyCounts(added=12), (12, 0))
-    assert first.done.written == {"fts": 12, "memory": 12}
+    assert each(first, "written") == {"fts": 12, "memory": 12}
     put("2")
     outcome = home.sync(wrap=moving("9"))
     assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=12), (12, 12))
-    assert outcome.by_sink == {"fts": FamilyCounts(changed=12), "memory": FamilyCounts(changed=12)}
-    assert outcome.deleted_by_sink == {"fts": 12, "memory": 12}
+    assert each(outcome, "families") == {"fts": FamilyCounts(changed=12), "memory": FamilyCounts(changed=12)}
+    assert each(outcome, "deleted") == {"fts": 12, "memory": 12}
 
 
 def test_a_refused_document_was_not_written(changed: Home) -> None:
@@ -106,5 +106,5 @@ def test_a_refused_document_was_not_written(changed: Home) -> None:
     changed.encoder = PoisonedEncoder(dimension=8)
     commit(changed.root, "p2", source("docs/g.md", "poison"))
     outcome = changed.sync()
-    assert outcome.by_sink["memory"].added == 1, "of the source it is known"
-    assert (outcome.done.written["memory"], outcome.done.written["fts"], chunks(outcome)) == (0, 1, (1, 0))
+    assert outcome.sinks["memory"].families.added == 1, "of the source it is known"
+    assert (outcome.sinks["memory"].written, outcome.sinks["fts"].written, chunks(outcome)) == (0, 1, (1, 0))

@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.lazy import LazyEncoder
-from chunksink.rebuild.forecast import forecast, planned
+from chunksink.rebuild.forecast import forecast, plan_sync
 from chunksink.rebuild.session import Silent
 from chunksink.rebuild.state import State
 from chunksink.sinks.memory import MemorySink
@@ -63,12 +63,8 @@ def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_
     home.rebuild()
     sink.wants_vectors = True
     commit(home.root, "p2", SOURCES[1])
-    with (
-        home.session() as session,
-        home.embedder() as embedder,
-        planned(session, session.state.live(), embedder) as plan,
-    ):
-        told = forecast(session, plan, lambda _hashes: {})
+    with home.session() as session, home.embedder() as embedder:
+        told = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: {})
     assert (told.families.added, told.missing, told.tokens) == (1, 0, 0)
     home.encoder.asked.clear()
     home.sync()

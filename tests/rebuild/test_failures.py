@@ -11,7 +11,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.rebuild.flip import NotRemoved
+from chunksink.rebuild.outcome import NotRemoved
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError, Unreachable

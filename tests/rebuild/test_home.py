@@ -13,15 +13,11 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.cli import run
-from chunksink.embeddings import load
-from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.errors import HomeLocked
+from chunksink.rebuild.errors import HomeLocked, InvalidBus
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT, sampled
-from tests.embeddings.helpers import HashEncoder
 from tests.rebuild.support import FEBRUARY, Home, commit, source
 from tests.support.damage import Damage, cut_off, lose_chunks, lose_manifest
 
@@ -30,12 +26,6 @@ import sys, pathlib
 from chunksink.rebuild.locks import writing
 with writing(pathlib.Path(sys.argv[1])): print(flush=True); input()
 """
-
-
-@pytest.fixture(autouse=True)
-def model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line takes the tests' own."""
-    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: HashEncoder(dimension=8))
 
 
 @contextmanager
@@ -93,7 +83,7 @@ FINDINGS = {
 @pytest.mark.parametrize("damage", sampled(FINDINGS))
 @pytest.mark.parametrize("first", [False, True])
 def test_an_invalid_bus_is_refused_before_any_sink_is_written(
-    first: bool, damage: Damage, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
+    first: bool, damage: Damage, root: BusRoot, home: Home
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
     home.folder.mkdir()
@@ -102,33 +92,26 @@ def test_an_invalid_bus_is_refused_before_any_sink_is_written(
         commit(root, "p1", source("docs/a.md", "edited", version="2"))
     commit(root, "p2", source("docs/b.md", "fine"), at=FEBRUARY)
     damage(root, "p2")
-    before = snapshot(home.folder / "fts")
+    before, builds = snapshot(home.folder / "fts"), home.builds()
     with State(home.folder) as state:
         generations = state.generations()
-    assert run(["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]) == Exit.INVALID_INPUT
-    error = capsys.readouterr().err
-    assert FINDINGS[damage] in error
-    assert "the index is unchanged" in error
-    assert "Traceback" not in error
-    assert snapshot(home.folder / "fts") == before
-    assert not (home.folder / "chroma").exists()
+    with pytest.raises(InvalidBus, match=f"the index is unchanged(.|\n)*{FINDINGS[damage]}"):
+        home.rebuild()
+    assert (snapshot(home.folder / "fts"), home.builds()) == (before, builds)
     with State.existing(home.folder) as state:
         assert state.generations() == generations, "nothing was begun"
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])
-def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(
-    folder: str, root: BusRoot, home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(folder: str, root: BusRoot, home: Home) -> None:
     """Nothing would read it, so somebody's chunks would be left out in silence."""
     commit(root, "p1", source("docs/a.md", "a"))
     home.rebuild()
     live = home.live()
     stray = root.path / folder / ("my notes" + (".jsonl" if folder == "canonical" else ".manifest.json"))
     stray.write_text("")
-    command = ["rebuild", "--chunks", str(root.path), "--home", str(home.folder)]
-    assert run(command) == Exit.INVALID_INPUT
-    assert f"{folder}/{stray.name}" in capsys.readouterr().err
+    with pytest.raises(InvalidBus, match=f"{folder}/{stray.name}"):
+        home.rebuild()
     assert home.live() == live
     home.sync()
     with State.existing(home.folder) as state:

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
 from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, each, parent_of, projected, sinks_with, source
 from tests.rebuild.tampering import lose, require_sound
 from tests.rebuild.wrapping import Calls, Moment, raising, watching
 from tests.support.damage import Damage, cut_off, damaged, take_away
@@ -63,8 +62,8 @@ def test_what_was_written_just_before_a_kill_and_withdrawn_afterwards_is_removed
     calls = Calls()
     outcome = home.sync(wrap=calls)
     assert (name, "delete", frozenset([B])) in calls
-    assert outcome.by_sink[name].removed == 1
-    assert outcome.scanned == [], "it was known where to look"
+    assert outcome.sinks[name].families.removed == 1
+    assert sinks_with(outcome, "scanned") == [], "it was known where to look"
     assert home.contents()[name] == projected(KEPT, *([] if how == "emptied" else [other]))
     assert intents(home) == set()
     require_sound(home, tmp_path)
@@ -108,7 +107,7 @@ def test_an_open_intent_is_closed_by_writing_whatever_the_receipt_says(home: Hom
     calls = Calls()
     outcome = home.sync(wrap=calls)
     assert [call for call in calls if call[1] != "sign"] == [(name, "replace", frozenset({A}))]
-    assert outcome.by_sink == {"fts": FamilyCounts(unchanged=1), name: FamilyCounts(changed=1)}
+    assert each(outcome, "families") == {"fts": FamilyCounts(unchanged=1), name: FamilyCounts(changed=1)}
     assert intents(home) == set()
     calls.clear()
     home.sync(wrap=calls)
@@ -167,12 +166,10 @@ def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(ho
     commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
     dies(home, "replace", after=False, engine="fts")
     file.write_bytes(b"half of what it was" * 500)
-    with home.session() as session, home.embedder() as embedder, planned(session, home.live(), embedder) as looked:
-        named = looked.hash
-        assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
-    assert named is not None
-    outcome = home.sync(only_plan=named)
-    assert (outcome.made_again, outcome.done.failed) == (["fts"], {})
+    looked = home.plan_sync()
+    assert looked.empty == {"fts": "its build broke while it was written, and a sync writes all of it again"}
+    outcome = home.sync(only_plan=looked.hash)
+    assert (sinks_with(outcome, "made_again"), outcome.failed) == (["fts"], {})
     require_sound(home, tmp_path)
 
 
@@ -188,7 +185,7 @@ def test_vectors_that_were_half_saved_when_a_run_was_killed_are_made_anew(
     [saved] = (embedded_home.folder / "chroma" / embedded_home.live().builds["chroma"]).glob("*/length.bin")
     saved.write_bytes(saved.read_bytes()[:-4])
     before = list(embedded_home.encoder.asked)
-    assert embedded_home.sync().made_again == ["chroma"]
+    assert sinks_with(embedded_home.sync(), "made_again") == ["chroma"]
     assert embedded_home.encoder.asked == before, "what was computed is in the cache"
     assert embedded_home.verify(deep=True).ok
     require_sound(embedded_home, tmp_path)

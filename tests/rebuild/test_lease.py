@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,18 +76,6 @@ def test_without_a_reader_only_two_generations_stay(home: Home) -> None:
     assert {file.stem for file in (home.folder / LEASES).glob("*")} <= {home.live().id}
 
 
-def test_who_read_the_pointer_too_early_gets_what_is_live_now(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rebuilds ended, and removed what was live, between that and the lease."""
-    answers = [home.live()]
-    for _ in range(2):
-        home.rebuild()
-    answers.append(home.live())
-    monkeypatch.setattr(State, "live", lambda _state: answers.pop(0))
-    with State.existing(home.folder) as state, reading_live(state) as generation:
-        assert generation.builds["fts"] in home.builds()["fts"]
-    assert answers == []
-
-
 def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
     with State.existing(home.folder) as state, reading_live(state) as one, reading_live(state) as other:
         assert one == other
@@ -97,24 +85,23 @@ def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
         assert alone
 
 
-def test_a_reader_that_comes_while_a_generation_is_removed_takes_the_live_one(home: Home) -> None:
-    """It read the pointer, and then everything moved on."""
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_who_read_the_pointer_too_early_gets_what_is_live_now(
+    is_removed: bool, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between that and the lease what was live was removed, or is being removed."""
     old = home.live()
-    home.rebuild()
-    with State.existing(home.folder) as state:
-        new = state.live()
-        answers = [old, new]
-
-        class Late(State):
-            def live(self):  # type: ignore[no-untyped-def]
-                return answers.pop(0)
-
-        late = Late(home.folder)
-        with removing(state, old) as alone:
-            assert alone
-            with reading_live(late) as generation:
-                assert generation == new
-        late.db.close()
+    for _ in range(2 if is_removed else 1):
+        home.rebuild()
+    new = home.live()
+    answers = [old, new]
+    monkeypatch.setattr(State, "live", lambda _state: answers.pop(0))
+    with State.existing(home.folder) as state, ExitStack() as stack:
+        if not is_removed:
+            assert stack.enter_context(removing(state, old))
+        with reading_live(state) as generation:
+            assert generation == new
+    assert answers == []
 
 
 def test_a_search_holds_a_lease(

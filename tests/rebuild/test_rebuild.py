@@ -115,7 +115,7 @@ def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedde
     wanted = projected(bad, alone, good)
     poisoned = [document for document in wanted if "poison" in document.text]
     refused = report.refused["chroma"]
-    assert sorted((one.id, one.parent_id) for one in refused) == [(d.id, d.parent_id) for d in poisoned]
+    assert sorted((one.id, one.family) for one in refused) == [(d.id, d.parent_id) for d in poisoned]
     assert all("vector" in one.reason for one in refused)
     assert report.refused["fts"] == ()
     # The keyword sink needs no vector; the siblings are in both.

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.verify import SinkVerified
+from chunksink.rebuild.verify import SinkCheck
 from chunksink.sinks.document import Document
 from chunksink.sinks.memory import MemorySink
 from tests.conftest import sampled
 from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
 from tests.rebuild.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
 from tests.rebuild.wrapping import Calls
 
@@ -39,7 +39,7 @@ def home(engine: str, tmp_path: Path, root: BusRoot) -> Home:
     return home
 
 
-def found_in(home: Home, engine: str) -> SinkVerified:
+def found_in(home: Home, engine: str) -> SinkCheck:
     """What verify says of the engine; of the other one it must have nothing to say."""
     found = home.verify()
     assert found.failed == {}
@@ -172,9 +172,9 @@ def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> Non
     assert found.missing == ids(*projected(edited, new))
     assert found.extra == ids(*projected(SOURCES[0], SOURCES[1]))
     assert found.changed == ()
-    assert home.sync().scanned == [engine]
+    assert sinks_with(home.sync(), "scanned") == [engine]
     require_sound(home, tmp_path)
-    assert home.sync().scanned == []
+    assert sinks_with(home.sync(), "scanned") == []
 
 
 def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path: Path) -> None:

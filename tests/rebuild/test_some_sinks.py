@@ -108,20 +108,6 @@ def test_a_sink_without_vectors_has_no_model_to_mix(tmp_path: Path) -> None:
     assert home.contents() == {"fts": projected(CATS), "chroma": projected(CATS)}
 
 
-def test_a_generation_without_vectors_has_no_model(tmp_path: Path) -> None:
-    home = home_in(tmp_path, fts)
-    home.rebuild()
-    with State.existing(home.folder) as state:
-        assert (state.live().model, state.live().holds_vectors) == (NO_MODEL, False)
-        assert state.model_fingerprints() == set(), "vectors that are cached are kept by their texts alone"
-
-
-def test_the_first_rebuild_may_be_of_one_sink(tmp_path: Path) -> None:
-    home = home_in(tmp_path, fts)
-    home.rebuild(keep=ALL - {"meilisearch"})
-    assert list(home.live().builds) == ["fts"]
-
-
 def jsonl(home: Path) -> Sink:
     return JsonlSink(home / "jsonl")
 
@@ -181,8 +167,12 @@ def test_what_shares_a_build_of_a_sink_that_left_is_not_taken_over(
     assert list(home.live().builds) == ["jsonl"]
 
 
-def test_nothing_is_embedded_for_sinks_that_want_no_vectors(tmp_path: Path) -> None:
+def test_sinks_that_want_no_vectors_need_no_model(tmp_path: Path) -> None:
+    """Also where the first rebuild is of them alone."""
     home = home_in(tmp_path, fts)
-    home.rebuild()
-    assert home.encoder.asked == []
-    assert home.contents() == {"fts": projected(CATS)}
+    home.rebuild(keep=ALL - {"meilisearch"})
+    assert list(home.live().builds) == ["fts"]
+    assert (home.encoder.asked, home.contents()) == ([], {"fts": projected(CATS)})
+    with State.existing(home.folder) as state:
+        assert (state.live().model, state.live().holds_vectors) == (NO_MODEL, False)
+        assert state.model_fingerprints() == set(), "vectors that are cached are kept by their texts alone"

@@ -10,7 +10,6 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import OtherPlan, UnknownPlan
-from chunksink.rebuild.forecast import planned
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -23,8 +22,10 @@ from tests.rebuild.support import (
     Home,
     PoisonedEncoder,
     commit,
+    each,
     parent_of,
     projected,
+    sinks_with,
     source,
 )
 from tests.rebuild.tampering import require_sound
@@ -58,11 +59,11 @@ def test_what_it_did_is_counted_by_what_became_of_each_source(root: BusRoot, syn
     calls = Calls()
     outcome = synced.sync(wrap=calls)
     assert outcome.families == FamilyCounts(added=1, changed=2, removed=1, unchanged=1, metadata_only=1)
-    assert outcome.by_sink == {"fts": outcome.families, "memory": outcome.families}
-    assert (outcome.chunks_written, outcome.done.written) == (5, {"fts": 5, "memory": 5})
+    assert each(outcome, "families") == {"fts": outcome.families, "memory": outcome.families}
+    assert (outcome.chunks_written, each(outcome, "written")) == (5, {"fts": 5, "memory": 5})
     # c's two chunks go, and a's two are replaced; b's stays under the texts that it has.
-    assert (outcome.chunks_deleted, outcome.deleted_by_sink) == (4, {"fts": 4, "memory": 4})
-    assert outcome.scanned == []
+    assert (outcome.chunks_deleted, each(outcome, "deleted")) == (4, {"fts": 4, "memory": 4})
+    assert sinks_with(outcome, "scanned") == []
     for sink in ("fts", "memory"):
         assert calls.sent(sink) == sorted([A, B, E])
         assert [families for name, call, families in calls if (name, call) == (sink, "delete")] == [{C}]
@@ -77,7 +78,7 @@ def test_where_nothing_changed_nothing_is_written_read_or_computed(synced: Home,
         outcome = synced.sync(wrap=calls)
         assert calls == []
         assert outcome.families == FamilyCounts(unchanged=4)
-        assert (outcome.chunks_written, sum(outcome.done.written.values())) == (0, 0)
+        assert (outcome.chunks_written, sum(each(outcome, "written").values())) == (0, 0)
     assert (opened_files, synced.encoder.asked) == ([], [])
 
 
@@ -103,7 +104,7 @@ def test_no_model_is_loaded_where_all_vectors_are_cached(root: BusRoot, synced: 
 
     commit(root, "p2", source("docs/d.md", "a0", "c1", "b0", version="2"))
     synced.encoder = Unloadable(dimension=8)
-    assert synced.sync().done.written == {"fts": 3, "memory": 3}
+    assert each(synced.sync(), "written") == {"fts": 3, "memory": 3}
     assert (synced.embedded.encoded, synced.embedded.reused) == (0, 3)
     assert synced.verify(deep=True).ok
 
@@ -117,13 +118,13 @@ def test_a_sink_that_fails_does_not_hinder_the_other_and_is_caught_up_with(
         raise Unreachable("memory went away")
 
     outcome = synced.sync(wrap=watching("memory", Moment("flush", 1, fail)))
-    assert set(outcome.done.failed) == {"memory"}
-    assert outcome.done.written["fts"] == 5
+    assert set(outcome.failed) == {"memory"}
+    assert outcome.sinks["fts"].written == 5
     calls = Calls()
     outcome = synced.sync(wrap=calls)
     assert {name for name, _, _ in calls} == {"memory"}
-    assert outcome.by_sink["fts"] == FamilyCounts(unchanged=4)
-    assert outcome.done.failed == {}
+    assert outcome.sinks["fts"].families == FamilyCounts(unchanged=4)
+    assert outcome.failed == {}
     require_sound(synced, tmp_path)
 
 
@@ -178,12 +179,7 @@ def test_a_plan_that_was_looked_at_is_carried_out_or_nothing(root: BusRoot, sync
 
 def plan_of(home: Home) -> str:
     calls = Calls()
-    with (
-        home.session(calls) as session,
-        home.embedder() as embedder,
-        planned(session, session.state.live(), embedder) as plan,
-    ):
-        digest = plan.hash
+    digest = home.plan_sync(wrap=calls).hash
     assert calls == []
     assert digest is not None
     return digest
@@ -199,9 +195,8 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
     bad, alone = source("docs/d.md", "d0", "poison", version="2"), source("docs/e.md", "poison too")
     commit(root, "p2", [*bad, *alone])
     poisoned = sorted(document.id for document in projected(bad, alone) if "poison" in document.text)
-    outcome = synced.sync()
-    assert sorted(refused.id for refused in outcome.done.refused["memory"]) == poisoned
-    assert outcome.done.refused["fts"] == []
+    synced.sync()
+    assert synced.refused() == {"fts": [], "memory": poisoned}
     for options in ({}, {"scan": True}, {"scan": True}):
         calls = Calls()
         synced.sync(wrap=calls, **options)
@@ -212,6 +207,6 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
     synced.encoder = HashEncoder(dimension=8)
     with State.existing(synced.folder) as state:
         assert Receipts(state.db, synced.live().builds["memory"]).retry_dead_letters() == 2
-    assert synced.sync().done.refused["memory"] == []
+    synced.sync()
     assert synced.verify().sinks["memory"].refused == ()
     assert synced.contents()["memory"] == synced.contents()["fts"]

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.convergence import RunOutcome
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import WriterLock, held_locks, writing
+from chunksink.rebuild.outcome import RunOutcome
 from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder

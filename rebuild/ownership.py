@@ -1,0 +1,168 @@
+"""Which builds are this home's: by their markers, by our records, and where both were lost, by what they hold.
+
+What a sink shows other programs is replaced only if it is ours or may be adopted. Builds of ours that no record names
+are asked what readers had, before anything takes their place.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from itertools import islice
+
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.families import label_of
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.session import Session
+from chunksink.sinks.capabilities import SupportsPublicName, capability
+from chunksink.sinks.contract import Build, Sink, Stored
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
+
+_SAMPLE = 1000
+"""Documents, by which a build without its marker is known."""
+
+
+def require_ours(session: Session, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
+    """What these sinks show may be replaced by this home; OtherHome where it may not. With `sign` what has lost its
+    marker has it again afterwards."""
+    for name in sinks:
+        shown_build(session, session.sink(name), adopt=adopt, sign=sign)
+
+
+def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
+    """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
+    marker = build.marker()
+    if marker is not None and not session.owns(marker) and not adopt:
+        raise OtherHome(
+            f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
+            f"{session.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
+        )
+    require_ours(session, [sink.name], adopt=adopt)
+
+
+def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
+    """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
+    public = capability(sink, SupportsPublicName)
+    if public is None:
+        return True
+    try:
+        marker = public.shown()
+    except Refused:
+        return False
+    return marker is not None and (marker.build_id == build_id or not session.owns(marker))
+
+
+def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False) -> str | None:
+    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker; where it has
+    lost that, by what it holds."""
+    recorded = session.state.public_builds().get(sink.name)
+    public = capability(sink, SupportsPublicName)
+    marker = public.shown() if public is not None else None
+    if marker is None:
+        if public is not None and recorded is not None:
+            _look_at_unmarked(session, sink, recorded, adopt=adopt, sign=sign)
+        return recorded
+    if marker.build_id == recorded:
+        return recorded
+    if not session.owns(marker) and not adopt:
+        raise OtherHome(
+            f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {session.state.home}; "
+            "it is left alone. If this home shall replace it, say --adopt; else give the index another name"
+        )
+    return marker.build_id
+
+
+def _look_at_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
+    """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
+    it for the one that we showed; so do we where we know most of what it holds."""
+    if recorded in sink.builds():
+        return
+    try:
+        build = sink.open(recorded)
+    except (BuildMissing, BuildBroken):
+        return
+    with closing(build):
+        sample = list(islice(build.scan(), _SAMPLE))
+        if not sample:  # its making was broken off
+            return
+        if not adopt and not _are_known(session, sample, recorded):
+            raise OtherHome(
+                f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
+                f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
+                "index another name"
+            )
+        if sign:
+            build.sign(session.marker(recorded))
+
+
+def _are_known(session: Session, sample: Sequence[Stored], build_id: str) -> bool:
+    """Whether most are of families as this build has confirmed them, or as the chunks have them now."""
+    ours = (
+        "select 1 from receipt where build = ? and family = ? and family_hash = ? "
+        "union all select 1 from current where family = ? and family_hash = ?"
+    )
+    known = 0
+    for found in sample:
+        family = [found.parent_id, found.family_hash]
+        known += session.state.db.execute(ours, [build_id, *family, *family]).fetchone() is not None
+    return 2 * known > len(sample)
+
+
+def orphans(session: Session, sink: Sink) -> list[str]:
+    """Builds that are ours and that no record names any more: the records were lost."""
+    known = {build for generation in session.state.generations() for build in generation.builds.values()}
+    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(session, sink, build_id)]
+
+
+def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
+    try:
+        with closing(sink.open(build_id)) as build:
+            return session.owns(build.marker())
+    except (BuildMissing, BuildBroken, WrongShape):
+        return False
+
+
+def recall(session: Session, beside: Iterable[str] = ()) -> list[str]:
+    """The builds that readers may have had, one of each sink, with receipts that say which families they hold; also of
+    sinks `beside` those that the run writes, as far as they answer.
+
+    Where a sink does not say which one it shows, that is the one that holds the most.
+    """
+    recalled = []
+    for name in dict.fromkeys([*session.sinks, *beside]):
+        excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
+        with suppress(excused):
+            sink = session.sink(name)
+            build_id = _most_likely(session, sink)
+            if build_id is None:
+                continue
+            with (
+                closing(sink.open(build_id)) as build,
+                session.stage(f"scan {sink.name}", build.count(), "chunks") as bar,
+            ):
+                Receipts(session.state.db, build_id).recall(_found(build), bar.advance)
+            recalled.append(build_id)
+    return recalled
+
+
+def _most_likely(session: Session, sink: Sink) -> str | None:
+    counts = {build_id: _count(sink, build_id) for build_id in orphans(session, sink)}
+    public = capability(sink, SupportsPublicName)
+    marker = public.shown() if public is not None else None
+    if marker is not None and marker.build_id in counts:
+        return marker.build_id
+    return max(counts, key=lambda build_id: (counts[build_id], build_id), default=None)
+
+
+def _count(sink: Sink, build_id: str) -> int:
+    """-1 where that cannot be read: any other one tells more."""
+    try:
+        with closing(sink.open(build_id)) as build:
+            return build.count()
+    except BuildBroken:
+        return -1
+
+
+def _found(build: Build) -> Iterator[tuple[str, str]]:
+    """Family and label of each document that is ours."""
+    for stored in build.scan(content=True):
+        if stored.parent_id:
+            yield stored.parent_id, "" if stored.document is None else label_of(stored.document)
