@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared import Shared
-from chunksink.cli_errors import of_searches
+from chunksink.exits import of_searches
 from chunksink.search.query_vectors import Queries
 from chunksink.settings.config import Config
 from chunksink.views import View, open_view

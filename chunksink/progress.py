@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from chunksink.sinks.retry import Fault
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_WITHOUT_A_WORD = 1.0
@@ -92,3 +96,7 @@ def waiting(word: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def tell_fault(fault: "Fault") -> None:
+    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)

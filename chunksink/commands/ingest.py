@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
-from chunksink.ingest.formats.registry import NAMES
-from chunksink.options import config_from, home_option, json_option
+from chunksink.exits import Exit, Refusal
+from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
+from chunksink.ingest.discover import NO_SUFFIX, OTHERS
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.registry import NAMES, all_formats
+from chunksink.ingest.options import Options
+from chunksink.ingest.report import IngestReport
+from chunksink.options import home_option, json_option, open_index
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
-
-if TYPE_CHECKING:
-    from chunksink.ingest.report import IngestReport
+from chunksink.summary import exit_code, print_report
 
 _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
@@ -94,7 +96,6 @@ def command(
     chunks: str | None,
     sync: bool,
     jobs: int | None,
-    home: str | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -123,17 +124,13 @@ def command(
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
-    from chunksink.index import Index
-    from chunksink.summary import exit_code, print_report, tell_fault
-
     options["fields"] = _fields(options["fields"])
     _check(options)
-    config = config_from(chunks=chunks, home=home)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index(chunks=chunks) as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            _print(report, config.chunks_path)
+            _print(report, index.config.chunks_path)
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -143,7 +140,7 @@ def command(
     if as_json:
         print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:
-        print_report(synced, as_json=False, why_these_sinks=config.why_these_sinks)
+        print_report(synced, as_json=False, why_these_sinks=index.config.why_these_sinks)
     return exit_code(synced) or code
 
 
@@ -157,17 +154,13 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
 
 def _check(options: Mapping[str, Any]) -> None:
     """Mistakes in the command itself are usage errors."""
-    from chunksink.ingest.errors import IngestRefused
-    from chunksink.ingest.formats.registry import all_formats
-    from chunksink.ingest.options import Options
-
     try:
         Options(**options).check(all_formats())
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
 
 
-def _print(report: "IngestReport", root: Path) -> None:
+def _print(report: IngestReport, root: Path) -> None:
     click.echo(_headline(report, root))
     for database in report.set_aside:
         click.echo(f"a database of an earlier version was renamed to {database}; every file was read again", err=True)
@@ -195,7 +188,7 @@ def _print(report: "IngestReport", root: Path) -> None:
         )
 
 
-def _headline(report: "IngestReport", root: Path) -> str:
+def _headline(report: IngestReport, root: Path) -> str:
     holds = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
     if not report.written:
@@ -211,10 +204,8 @@ def _headline(report: "IngestReport", root: Path) -> str:
     )
 
 
-def _print_left_out(report: "IngestReport") -> None:
+def _print_left_out(report: IngestReport) -> None:
     """Codes that are not printed as failures one by one."""
-    from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
-
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number <= printed[code]:
@@ -226,7 +217,7 @@ def _print_left_out(report: "IngestReport") -> None:
         click.echo(f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
 
 
-def _missing(report: "IngestReport") -> str:
+def _missing(report: IngestReport) -> str:
     named = ", ".join(map(printable, islice(report.missing_from, _SHOWN_NAMES)))
     more = ", ..." if report.missing > _SHOWN_NAMES else ""
     is_one = report.missing == 1
@@ -238,9 +229,6 @@ def _missing(report: "IngestReport") -> str:
 
 def _skipped(kinds: Mapping[str, int]) -> str:
     """`skipped 14 files of other kinds (.log 9, .csv 3, no suffix 2); ...`, and how to read them."""
-    from chunksink.ingest.discover import NO_SUFFIX, OTHERS
-    from chunksink.ingest.formats.registry import all_formats
-
     shown = {suffix: number for suffix, number in islice(kinds.items(), _SHOWN_SUFFIXES) if suffix != OTHERS}
     rest = sum(kinds.values()) - sum(shown.values())
     listed = [f"{suffix} {number:,}" for suffix, number in shown.items()] + ([f"{OTHERS} {rest:,}"] if rest else [])

@@ -1,17 +1,12 @@
 """`chunksink plan`: what a sync would do."""
 
 import math
-from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.options import adopt_option, chunks_option, config_from, home_option, json_option
+from chunksink.options import adopt_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import counted, print_json, printable
-from chunksink.progress import progress
-from chunksink.summary import tell_fault
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.forecast import Forecast
+from chunksink.rebuild.forecast import Forecast
 
 _SHOWN = 10
 
@@ -21,7 +16,7 @@ _SHOWN = 10
 @home_option
 @adopt_option
 @json_option
-def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) -> None:
+def command(adopt: bool, as_json: bool) -> None:
     """Show what a sync would do, and what it would cost. The engines are only looked at.
 
     `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
@@ -36,9 +31,8 @@ def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) ->
       chunksink plan
       chunksink plan --json | jq .families
     """
-    from chunksink.index import Index
 
-    with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         found = index.plan(adopt=adopt)
     if as_json:
         print_json(found.as_json())
@@ -52,7 +46,7 @@ def _money(cost: float) -> str:
     return f"{cost:,.{digits}f}"
 
 
-def _print(found: "Forecast") -> None:
+def _print(found: Forecast) -> None:
     families = found.families
     in_metadata = f", {families.metadata_only:,} of them in metadata alone" if families.metadata_only else ""
     for number, what, names in (

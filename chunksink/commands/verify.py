@@ -1,18 +1,15 @@
 """`chunksink verify`: what the engines really hold, compared with the chunks."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
+from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import counted, print_json, printable
-from chunksink.progress import progress
-from chunksink.summary import exit_code, print_report, tell_fault, unbuilt_lines, unconfigured_lines
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.verify import SinkVerified, Verified
+from chunksink.rebuild.removals import LEAST_REMOVALS
+from chunksink.rebuild.verify import SinkVerified, Verified
+from chunksink.summary import exit_code, print_report, unbuilt_lines, unconfigured_lines
 
 _SHOWN = 5
 
@@ -25,9 +22,7 @@ _SHOWN = 5
 @allow_deletions_option
 @adopt_option
 @json_option
-def command(
-    chunks: str | None, home: str | None, deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool
-) -> int:
+def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
     """Compare what the engines hold with what the chunks say, document by document, and repair it.
 
     Every document is read through the engine's own interface; our records are not asked. Named are ids that are
@@ -42,15 +37,13 @@ def command(
       chunksink verify --deep --repair
       chunksink verify --json | jq '.sinks[].digest'
     """
-    from chunksink.index import Index
 
-    config = config_from(chunks=chunks, home=home)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         found = index.verify(deep=deep)
         repaired = None
         if repair and not found.ok:
             if not as_json:
-                _print(found, config.why_these_sinks)
+                _print(found, index.config.why_these_sinks)
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
             found = index.verify(deep=deep)
     if as_json:
@@ -58,7 +51,7 @@ def command(
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
-        _print(found, config.why_these_sinks)
+        _print(found, index.config.why_these_sinks)
         if not repair and any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
         if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
@@ -72,10 +65,8 @@ def command(
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _remedy(found: "Verified") -> str:
+def _remedy(found: Verified) -> str:
     """A source that goes has at least one document that is extra."""
-    from chunksink.rebuild.removals import LEAST_REMOVALS
-
     remedy = "`chunksink verify --repair` puts it right"
     if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
         return remedy
@@ -85,7 +76,7 @@ def _remedy(found: "Verified") -> str:
     )
 
 
-def _print(found: "Verified", why_these_sinks: str | None) -> None:
+def _print(found: Verified, why_these_sinks: str | None) -> None:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         click.echo(
@@ -108,14 +99,14 @@ def _print(found: "Verified", why_these_sinks: str | None) -> None:
         click.echo(why_these_sinks, err=True)
 
 
-def _state(sink: "SinkVerified") -> str:
+def _state(sink: SinkVerified) -> str:
     if sink.ok:
         return "as it should be"
     is_only_unproved = replace(sink, unjudged=0).ok
     return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
 
 
-def _held_lines(found: "Verified") -> list[str]:
+def _held_lines(found: Verified) -> list[str]:
     lines = [f"partition {printable(key)} is missing or invalid" for key in found.unread[:_SHOWN]]
     if len(found.unread) > _SHOWN:
         lines.append(f"... and {len(found.unread) - _SHOWN:,} more")
@@ -128,13 +119,13 @@ def _held_lines(found: "Verified") -> list[str]:
     return lines
 
 
-def _can_be_repaired(sink: "SinkVerified") -> bool:
+def _can_be_repaired(sink: SinkVerified) -> bool:
     """Whether a repair would change anything: what is held stays."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 
 
-def _print_drift(sink: "SinkVerified") -> None:
+def _print_drift(sink: SinkVerified) -> None:
     for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
         for id in ids[:_SHOWN]:
             click.echo(f"  {kind} {printable(id)}", err=True)

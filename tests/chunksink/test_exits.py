@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from chunksink.cli_errors import Refusal, explained
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal, explained
 
 
 @pytest.mark.parametrize(
