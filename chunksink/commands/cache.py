@@ -270,10 +270,10 @@ def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:
 
 @command.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @home_option
 @json_option
-def export_command(file: Path, replace: bool, as_json: bool) -> None:
+def export_command(file: Path, force: bool, as_json: bool) -> None:
     """Write all sound vectors of the cache to FILE, with a checksum, for another machine to import.
 
     \b
@@ -281,7 +281,7 @@ def export_command(file: Path, replace: bool, as_json: bool) -> None:
       chunksink cache export vectors.bin
     """
     with existing_cache(config_from(), read_only=True) as cache:
-        report = export_cache(cache, file, replace=replace)
+        report = export_cache(cache, file, replace=force)
     name = click.format_filename(file)
     lines = [f"{name}: {counted(report.rows, 'vector')}, {sized(report.file_bytes)}", f"sha256 {report.sha256}"]
     if report.skipped:

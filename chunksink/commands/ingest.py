@@ -16,7 +16,7 @@ from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
-from chunksink.options import home_option, json_option, open_index
+from chunksink.options import chunks_option, home_option, json_option, open_index
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
@@ -47,7 +47,7 @@ class _SourcePath(click.Path):
     metavar="FORMAT",
     help=f"The format of the sources: auto, {', '.join(NAMES)}, or one of an installed package.",
 )
-@click.option("--to", "chunks", metavar="BUS_ROOT", help="The bus root to write to.  [default: chunks]")
+@chunks_option
 @click.option(
     "--partition",
     default="documents",
@@ -93,7 +93,6 @@ class _SourcePath(click.Path):
 @json_option
 def command(
     sources: tuple[Path, ...],
-    chunks: str | None,
     sync: bool,
     jobs: int | None,
     as_json: bool,
@@ -116,7 +115,7 @@ def command(
     \b
     Examples:
       chunksink ingest ~/notes
-      chunksink ingest docs README.md --to /data/chunks --partition docs --sync
+      chunksink ingest docs README.md --chunks /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest articles.jsonl products.csv
@@ -126,7 +125,7 @@ def command(
     """
     options["fields"] = _fields(options["fields"])
     _check(options)
-    with open_index(chunks=chunks) as index:
+    with open_index() as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:

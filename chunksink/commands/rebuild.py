@@ -17,7 +17,6 @@ from chunksink.summary import BUILT, exit_code, print_report
 )
 @click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
 @click.option(
-    "--only",
     "--sink",
     "sinks",
     multiple=True,
@@ -49,12 +48,12 @@ def command(
     Examples:
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
-      chunksink rebuild --only meilisearch
+      chunksink rebuild --sink meilisearch
     """
 
     with open_index(model=model, precision=precision) as index:
         report = index.rebuild(
-            only=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
+            sinks=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
         )
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

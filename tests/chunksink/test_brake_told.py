@@ -114,7 +114,7 @@ def test_what_sinks_beside_those_of_a_rebuild_had_counts(shell: Shell, monkeypat
     for file in shell.home.glob("state.db*"):
         file.unlink()
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    refused = shell("rebuild", "--only", "jsonl")
+    refused = shell("rebuild", "--sink", "jsonl")
     assert refused.code == Exit.BRAKE
     assert "--allow-deletions 30" in refused.err
     assert shell("rebuild", "--allow-deletions", "30").code == Exit.OK

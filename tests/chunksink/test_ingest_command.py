@@ -211,7 +211,7 @@ def test_records_of_other_programs_are_told_by_their_first_line(shell: Shell) ->
     assert (again["written"], again["unchanged"]) == (False, 3)
     for kind in ("parsed", "ir", "chunks"):
         file = {"parsed": "in/parsed.json", "ir": "in/ir.jsonl", "chunks": "in/chunks.jsonl"}[kind]
-        assert shell("ingest", file, "--as", kind, "--to", f"only-{kind}", "--json").json["documents"] == 1
+        assert shell("ingest", file, "--as", kind, "--chunks", f"only-{kind}", "--json").json["documents"] == 1
 
 
 def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: Shell) -> None:

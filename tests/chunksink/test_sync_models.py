@@ -82,7 +82,7 @@ def test_a_rebuild_of_one_sink_without_vectors_keeps_the_model_of_the_others(
     before = shell.live()
     models.loaded.clear()
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    assert shell("rebuild", "--only", "fts").code == Exit.OK
+    assert shell("rebuild", "--sink", "fts").code == Exit.OK
     assert (shell.live().model, shell.live().builds["chroma"]) == (before.model, before.builds["chroma"])
     assert models.loaded == []
     assert "a rebuild is due" in shell("sync").err

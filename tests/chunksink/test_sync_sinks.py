@@ -247,7 +247,7 @@ def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
     assert shell("status", "--json").json["current"]
 
 
-@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--only", "fts"], ["rebuild-index"]])
+@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--sink", "fts"], ["rebuild-index"]])
 def test_a_rebuild_leaves_out_what_is_not_configured(
     arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,11 +261,11 @@ def test_a_rebuild_leaves_out_what_is_not_configured(
 
 def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
-    ended = quick_shell("rebuild", "--only", "fts", "--only", "jsonl")
+    ended = quick_shell("rebuild", "--sink", "fts", "--sink", "jsonl")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert 'jsonl is not configured; nothing was built. Configure it first, with `sinks = ["fts", "js' in ended.err
     assert not quick_shell.home.exists()
-    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--only", "jsnol").err
+    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
 
 
 def test_an_engine_that_left_and_is_gone_stops_nothing(
