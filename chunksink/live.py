@@ -41,7 +41,7 @@ class LiveSearch:
         self._following = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False
-        self._watch: _Watch | None = None
+        self._watch: _HomeWatch | None = None
         self._looked = 0.0
         self._opened = 0.0
         self._opening_took = 0.0
@@ -156,7 +156,7 @@ class LiveSearch:
         """The caller follows alone."""
         if self._closed:
             raise _closed()
-        watch = _Watch(self.config)
+        watch = _HomeWatch(self.config)
         began = monotonic()
         try:
             view = open_view(self.config, self._queries)
@@ -189,7 +189,7 @@ def _closed() -> RuntimeError:
     return RuntimeError("this search was closed: open another one")
 
 
-class _Watch:
+class _HomeWatch:
     """Whether another process has written to the home's records since it was asked last. Costs microseconds."""
 
     def __init__(self, config: Config) -> None:

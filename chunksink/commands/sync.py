@@ -11,7 +11,7 @@ from chunksink.index import Index
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
 from chunksink.session import require_chunks
 from chunksink.summary import exit_code, print_report
-from chunksink.watch import Watch
+from chunksink.watch import BusWatch
 
 _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 
@@ -54,7 +54,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
     root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
     click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
-    watch = Watch(root, partial(click.echo, err=True))
+    watch = BusWatch(root, partial(click.echo, err=True))
     for _ in watch:
         try:
             with explained():

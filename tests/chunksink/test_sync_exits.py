@@ -180,7 +180,7 @@ def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
     shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(20)))
     assert shell("sync").code == Exit.OK
     shell.commit("p1", D, at=FEBRUARY)
-    monkeypatch.setattr("chunksink.commands.sync.Watch", _Once)
+    monkeypatch.setattr("chunksink.commands.sync.BusWatch", _Once)
     ended = shell("sync", "--watch", "--json")
     assert (ended.code, ended.json["error"]["exit_code"]) == (Exit.INTERRUPTED, Exit.BRAKE)
     assert ended.json["brake"]["removed"] == 20
