@@ -1,7 +1,5 @@
 """What the system says, with what to do about it."""
 
-from __future__ import annotations
-
 import errno
 import os
 

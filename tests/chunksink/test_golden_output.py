@@ -3,8 +3,6 @@
 The help of every command is in docs/cli.md, which `make lint` compares. CHUNKSINK_GOLDEN=1 writes the files anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

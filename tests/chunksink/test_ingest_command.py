@@ -1,7 +1,5 @@
 """`chunksink ingest` as somebody calls it."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 

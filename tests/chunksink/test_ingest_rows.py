@@ -1,7 +1,5 @@
 """`chunksink ingest` of rows: JSON and CSV, fields of the user's own, and what stays as it was read before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

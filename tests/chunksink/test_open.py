@@ -1,7 +1,5 @@
 """`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event

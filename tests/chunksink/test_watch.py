@@ -1,7 +1,5 @@
 """When `chunksink sync --watch` syncs. The whole of it runs in `tests/journey/test_watch.py`."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
