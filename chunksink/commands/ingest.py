@@ -1,7 +1,7 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
 from chunksink.options import chunks_option, home_option, json_option, open_index
-from chunksink.output import counted, print_json, printable
+from chunksink.output import Note, counted, echo, more, print_json, printable
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
 
@@ -129,7 +129,7 @@ def command(
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            _print(report, index.config.chunks_path)
+            echo(_lines(report, index.config.chunks_path))
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -159,32 +159,31 @@ def _check(options: Mapping[str, Any]) -> None:
         raise Refusal(str(refused), Exit.USAGE) from refused
 
 
-def _print(report: IngestReport, root: Path) -> None:
-    click.echo(_headline(report, root))
+def _lines(report: IngestReport, root: Path) -> Iterator[str]:
+    yield _headline(report, root)
+    yield from map(Note, _notes(report))
+
+
+def _notes(report: IngestReport) -> Iterator[str]:
     for database in report.set_aside:
-        click.echo(f"a database of an earlier version was renamed to {database}; every file was read again", err=True)
+        yield f"a database of an earlier version was renamed to {database}; every file was read again"
     if report.sources == 0:
-        click.echo("found nothing to read there", err=True)
+        yield "found nothing to read there"
     if len(report.kinds) > 1:
-        click.echo("read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items()), err=True)
+        yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:
-        click.echo(_skipped(report.other_kinds), err=True)
+        yield _skipped(report.other_kinds)
     if report.missing:
-        click.echo(_missing(report), err=True)
+        yield _missing(report)
     for folder, number in report.gone.items():
-        click.echo(
-            f"{printable(folder)} does not exist any more; its sources keep their chunks. To remove {number:,}: ingest "
-            f"it with --prune --allow-deletions {number}",
-            err=True,
-        )
-    _print_left_out(report)
+        remedy = f"To remove {number:,}: ingest it with --prune --allow-deletions {number}"
+        yield f"{printable(folder)} does not exist any more; its sources keep their chunks. {remedy}"
+    yield from _left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
         line = "" if failure.line is None else f":{failure.line}"
-        click.echo(f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}", err=True)
-    if report.failed > _SHOWN_FAILURES:
-        click.echo(
-            f"and {report.failed - _SHOWN_FAILURES:,} more: chunksink ledger --status failed, chunksink runs", err=True
-        )
+        yield f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}"
+    for rest in more(report.failed, _SHOWN_FAILURES):
+        yield f"and {rest}: chunksink ledger --status failed, chunksink runs"
 
 
 def _headline(report: IngestReport, root: Path) -> str:
@@ -203,27 +202,23 @@ def _headline(report: IngestReport, root: Path) -> str:
     )
 
 
-def _print_left_out(report: IngestReport) -> None:
+def _left_out(report: IngestReport) -> Iterator[str]:
     """Codes that are not printed as failures one by one."""
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
-        if number <= printed[code]:
-            continue
-        how = "note" if code in ODD else "left out"
-        names = [printable(one.source_uri) for one in report.left_out_from if one.code == code]
-        more = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
-        remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
-        click.echo(f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
+        if number > printed[code]:
+            how = "note" if code in ODD else "left out"
+            names = [printable(one.source_uri) for one in report.left_out_from if one.code == code]
+            rest = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
+            remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
+            yield f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 
 
 def _missing(report: IngestReport) -> str:
     named = ", ".join(map(printable, islice(report.missing_from, _SHOWN_NAMES)))
-    more = ", ..." if report.missing > _SHOWN_NAMES else ""
-    is_one = report.missing == 1
-    return (
-        f"{counted(report.missing, 'source')} {'was' if is_one else 'were'} not found any more and "
-        f"{'keeps its' if is_one else 'keep their'} chunks; --prune removes {'it' if is_one else 'them'}: {named}{more}"
-    )
+    rest = ", ..." if report.missing > _SHOWN_NAMES else ""
+    missing = f"{counted(report.missing, 'source')} not found any more, whose chunks are kept"
+    return f"{missing}; --prune removes what is gone: {named}{rest}"
 
 
 def _skipped(kinds: Mapping[str, int]) -> str:

@@ -81,7 +81,7 @@ def test_prune_removes_and_refuses_an_empty_folder(shell: Shell) -> None:
     assert (ended.code, ", 1 source removed; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
     (shell.folder / "docs" / "a.md").unlink()
     reported = shell("ingest", "docs")
-    assert (reported.code, "--prune removes it" in reported.err) == (Exit.OK, True)
+    assert (reported.code, "--prune removes what is gone" in reported.err) == (Exit.OK, True)
     for allowed in ([], ["--allow-deletions", "0"]):
         refused = shell("ingest", "docs", "--prune", *allowed)
         assert (refused.code, "--allow-deletions 1" in refused.err) == (Exit.INVALID_INPUT, True)
