@@ -11,6 +11,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.exits import Exit
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.ir.reindex import Current, Outdated, newest, outdated
+from chunksink.ingest.json_records import read_records
 from chunksink.ingest.model import Notice
 from chunksink.options import json_option
 from chunksink.output import Note, counted, printable, show
