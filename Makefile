@@ -27,7 +27,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## chunk the handbook in examples/, index it, and search it
-	$(CHUNKSINK) ingest examples/handbook --to demo/chunks --home demo/home
+	$(CHUNKSINK) ingest examples/handbook --chunks demo/chunks --home demo/home
 	$(CHUNKSINK) rebuild --chunks demo/chunks --home demo/home
 	$(CHUNKSINK) search "may I bring my puppy to the office" --limit 3 --home demo/home
 	@echo; echo 'Ask it something else: $(CHUNKSINK) search "my laptop was stolen on the train" --home demo/home'

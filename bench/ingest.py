@@ -62,7 +62,7 @@ def _write_files(docs: Path, files: int) -> None:
 
 def _ingest(folder: Path, *arguments: str) -> Ran:
     bus, home = folder / "bus", folder / "home"
-    return python("chunksink", "ingest", folder / "docs", "--to", bus, "--home", home, *arguments)
+    return python("chunksink", "ingest", folder / "docs", "--chunks", bus, "--home", home, *arguments)
 
 
 CASES = (

@@ -30,7 +30,7 @@ def measure(case: Measurement) -> None:
         return
     bus = case.scratch / "bus"
     write_cranfield(collection, case.scratch)
-    python("chunksink", "ingest", case.scratch / "corpus.jsonl", "--to", bus, "--home", case.scratch / "ingest")
+    python("chunksink", "ingest", case.scratch / "corpus.jsonl", "--chunks", bus, "--home", case.scratch / "ingest")
     means = {name: _evaluate(case, bus, name, settings) for name, settings in VARIANTS.items()}
     for mode in ("keyword", "semantic", "hybrid"):
         case.found(f"{mode} search", means["bfloat16"][mode])

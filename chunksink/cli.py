@@ -13,8 +13,7 @@ from types import FrameType
 import click
 
 from chunksink import __version__
-from chunksink.cli_errors import Refusal, explained, print_failure
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal, explained, print_failure
 
 # Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
 COMMANDS = {

@@ -1,6 +1,19 @@
-"""Exit codes. Each has one meaning, so that a script can act on it; `docs/cli.md` lists them."""
+"""Exit codes, and the errors that lead to them. Each code has one meaning, so that a script can act on it;
+`docs/cli.md` lists them. An error that is not named here is a bug."""
 
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chunksink.output import print_json
 
 
 class Exit(IntEnum):
@@ -33,3 +46,122 @@ MEANINGS = {
     Exit.INTERRUPTED: "stopped by Ctrl-C, the state is clean: run it again; SIGTERM stops it too, shells show 143",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }
+
+# Module, class, exit code; the first that fits counts. By name, since an error of a package that was never imported
+# cannot have been raised, and importing them all would make every command slow.
+_KNOWN = (
+    ("chunksink.settings.config", "ConfigError", Exit.USAGE),
+    ("chunksink.chunkbus.errors", "NotABusRoot", Exit.USAGE),
+    ("chunksink.chunkbus.errors", "InvalidPartitionKey", Exit.USAGE),
+    ("chunksink.chunkbus.errors", "PartitionLocked", Exit.LOCKED),
+    ("chunksink.chunkbus.errors", "StoreUnreadable", Exit.DRIFT),
+    ("chunksink.chunkbus.errors", "NewerStore", Exit.USAGE),
+    ("chunksink.chunkbus.errors", "PartitionChanged", Exit.LOCKED),
+    ("chunksink.chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
+    ("chunksink.ingest.errors", "IngestBusy", Exit.LOCKED),
+    ("chunksink.ingest.errors", "IngestError", Exit.INVALID_INPUT),
+    ("chunksink.rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),
+    ("chunksink.rebuild.errors", "HomeLocked", Exit.LOCKED),
+    ("chunksink.rebuild.errors", "NotVerified", Exit.DRIFT),
+    ("chunksink.rebuild.errors", "Brake", Exit.BRAKE),
+    ("chunksink.rebuild.errors", "OtherPlan", Exit.OTHER_PLAN),
+    ("chunksink.rebuild.errors", "RebuildError", Exit.USAGE),
+    ("chunksink.embeddings.errors", "CacheBusy", Exit.LOCKED),
+    ("chunksink.embeddings.errors", "CacheDamaged", Exit.DRIFT),
+    ("chunksink.embeddings.errors", "CacheForeign", Exit.DRIFT),
+    ("chunksink.embeddings.errors", "CacheFull", Exit.ENGINE),
+    ("chunksink.embeddings.errors", "EndpointMisnamed", Exit.USAGE),
+    ("chunksink.embeddings.errors", "EndpointError", Exit.ENGINE),
+    ("chunksink.embeddings.errors", "EmbeddingsError", Exit.USAGE),
+    ("chunksink.search.errors", "SearchError", Exit.USAGE),
+    ("chunksink.sinks.errors", "InvalidFilter", Exit.USAGE),
+    ("chunksink.sinks.errors", "SinkError", Exit.ENGINE),
+)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = (*_NO_ROOM, errno.EIO)
+
+
+def of_searches() -> tuple[type[Exception], ...]:
+    """Errors of a search that the operator of the index can fix. Any other one is a bug, or an error in the query."""
+    from chunksink.chunkbus.errors import ChunkBusError
+    from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.rebuild.errors import RebuildError
+    from chunksink.settings.config import ConfigError
+    from chunksink.sinks.errors import SinkError
+
+    return (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)
+
+
+class Refusal(click.ClickException):
+    """`Error: <what, where, what to do>` on standard error, and an exit code."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def print_failure(error: click.ClickException, code: int) -> None:
+    """The error as a JSON document, for `--json`."""
+    message = error.format_message().encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
+    if (removal := getattr(error.__cause__, "removal", None)) is not None:
+        document["brake"] = asdict(removal)
+    with suppress(OSError):  # the output may be what failed
+        print_json(document)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turns known errors into refusals; an unknown one passes with its traceback."""
+    try:
+        yield
+    except (Refusal, BrokenPipeError):
+        raise
+    except PermissionError as error:
+        raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
+    except OSError as error:
+        is_full = error.errno in _FULL
+        if error.filename is None and not is_full and error.errno != errno.EROFS:
+            raise
+        message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
+        otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
+        raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        raise Refusal(_message(error), code) from error
+
+
+def _message(error: Exception) -> str:
+    """Its text. The command has released its own locks, so a lock on the home is that of another run."""
+    from chunksink.rebuild.errors import NothingBuilt
+
+    if isinstance(error, NothingBuilt):
+        from chunksink.rebuild.locks import held_locks
+
+        if held_locks(error.home):
+            return f"no index in {error.home} yet; the run that builds one is under way"
+    return str(error)
+
+
+def _remedy(error: OSError) -> str:
+    """A remedy for an error of the operating system. One that we raised with our own text contains its remedy."""
+    if error.errno is None or error.strerror != os.strerror(error.errno):
+        return ""
+    if error.errno == errno.EROFS:
+        return "; make that disk writable, or name another folder"
+    if error.errno == errno.ENOTDIR:
+        return "; a file is where a folder must be: move it away, or name another folder"
+    name = error.filename if isinstance(error.filename, str) else ""
+    if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
+        return "; make its folder first, or name another one"
+    return "; make room on that disk, then run it again" if error.errno in _NO_ROOM else ""
+
+
+def _exit_code(error: Exception) -> Exit | None:
+    for module, name, code in _KNOWN:
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(error, getattr(loaded, name)):
+            return code
+    return None

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from chunksink.rebuild.state import cache_file
+from chunksink.home_cache import cached_vector
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
@@ -61,19 +61,12 @@ def _spans(document: "Document") -> str:
 
 
 def _cached(config: Config, generation: "Generation", text_hash: str) -> str:
-    from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import EmbeddingsError
-    from chunksink.embeddings.references import EmbeddingRef
-    from chunksink.embeddings.stats import show
 
     if not generation.holds_vectors:
         return "none, as no sink of the live index holds vectors"
-    file = cache_file(config.home_path)
-    ref = EmbeddingRef(generation.model_fingerprint, text_hash.removeprefix("sha256:"))
     try:
-        if not file.exists():
-            return "not cached"
-        with VectorCache.open(file, read_only=True) as cache:
-            return f"cached as {ref}" if show(cache, ref) is not None else "not cached"
+        vector = cached_vector(config, generation.model_fingerprint, text_hash)
     except EmbeddingsError as error:
         return f"unknown ({error})"
+    return "not cached" if vector is None else f"cached as {vector.ref}"

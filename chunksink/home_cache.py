@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.encoder import Encoder, ModelInfo
     from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.embeddings.stats import CachedVector
 
 
 @contextmanager
@@ -25,6 +26,17 @@ def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) ->
         raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
     with VectorCache.open(path, read_only=read_only, salvage=salvage) as cache:
         yield cache
+
+
+def cached_vector(config: Config, fingerprint: str, text_hash: str) -> "CachedVector | None":
+    """The vector of a text by a model; None if it, or the whole cache, is missing."""
+    from chunksink.embeddings.references import EmbeddingRef
+    from chunksink.embeddings.stats import show
+
+    if not cache_file(config.home_path).exists():
+        return None
+    with existing_cache(config, read_only=True) as cache:
+        return show(cache, EmbeddingRef(fingerprint, text_hash.removeprefix("sha256:")))
 
 
 def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":

@@ -179,17 +179,17 @@ class Index:
     def rebuild(
         self,
         *,
-        only: "str | Sequence[str]" = (),
+        sinks: "str | Sequence[str]" = (),
         deep: bool = False,
         adopt: bool = False,
         allow_deletions: int = 0,
         fresh_cache: bool = False,
     ) -> "RunReport":
-        """A new build in every sink, or in those of `only`, verified and then shown to readers in one step."""
+        """A new build in every sink, or in these `sinks`, verified and then shown to readers in one step."""
         from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 
         _require_deletions(allow_deletions)
-        only = (only,) if isinstance(only, str) else tuple(only)
+        only = (sinks,) if isinstance(sinks, str) else tuple(sinks)
         options = RebuildOptions(
             deep=deep,
             keep=frozenset(self.config.sinks if only else ()),

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared import Shared
-from chunksink.cli_errors import of_searches
+from chunksink.exits import of_searches
 from chunksink.search.query_vectors import Queries
 from chunksink.settings.config import Config
 from chunksink.views import View, open_view
@@ -40,7 +40,7 @@ class LiveSearch:
         self._following = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False
-        self._watch: _Watch | None = None
+        self._watch: _HomeWatch | None = None
         self._looked = 0.0
         self._opened = 0.0
         self._opening_took = 0.0
@@ -155,7 +155,7 @@ class LiveSearch:
         """The caller follows alone."""
         if self._closed:
             raise _closed()
-        watch = _Watch(self.config)
+        watch = _HomeWatch(self.config)
         began = monotonic()
         try:
             view = open_view(self.config, self._queries)
@@ -188,7 +188,7 @@ def _closed() -> RuntimeError:
     return RuntimeError("this search was closed: open another one")
 
 
-class _Watch:
+class _HomeWatch:
     """Whether another process has written to the home's records since it was asked last. Costs microseconds."""
 
     def __init__(self, config: Config) -> None:

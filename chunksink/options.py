@@ -1,48 +1,48 @@
-"""Options that several commands share, named the same everywhere, and the configuration they lead to."""
+"""Options that several commands share, named the same everywhere, and the index they lead to.
+
+--chunks, --home, --index and --config are no arguments of a command: `config_from` knows them.
+"""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from chunksink.exits import Exit, Refusal
+from chunksink.progress import progress, tell_fault
 from chunksink.settings.config import Config, load_config, nearest_variable, unknown_variables
+
+if TYPE_CHECKING:
+    from chunksink.index import Index
+    from chunksink.search.access import Access
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_INDEX, _FILE = "chunksink.index", "chunksink.config"
-"""What --index and --config said, in the context of the command that runs; subcommands share it."""
+_KEY = "chunksink.{}"
+"""Where a shared option is kept in the context of the command that runs; subcommands share it."""
 
 
 def chunks_option(command: Command) -> Command:
-    return click.option(
-        "--chunks", metavar="DIR", help="The bus root: a folder with canonical/ and manifest/. [default: chunks]"
-    )(command)
+    return _shared("chunks", "DIR", "The bus root: a folder with canonical/ and manifest/. [default: chunks]")(command)
 
 
 def home_option(command: Command) -> Command:
-    """--home, and with it --index and --config: those are no arguments of the command, `config_from` knows them."""
-    home = click.option("--home", metavar="DIR", help="Where chunksink keeps its own records. [default: .chunksink]")
-    index = click.option(
-        "--index",
-        metavar="NAME",
-        expose_value=False,
-        callback=partial(_note, _INDEX),
-        help="One of several indexes: a table [index.NAME] of chunksink.toml; or CHUNKSINK_INDEX.",
+    """--home, and with it --index and --config."""
+    home = _shared("home", "DIR", "Where chunksink keeps its own records. [default: .chunksink]")
+    index = _shared(
+        "index", "NAME", "One of several indexes: a table [index.NAME] of chunksink.toml; or CHUNKSINK_INDEX."
     )
-    config = click.option(
-        "--config",
-        metavar="FILE",
-        expose_value=False,
-        callback=partial(_note, _FILE),
-        help="The file of settings; or CHUNKSINK_CONFIG. [default: chunksink.toml]",
-    )
+    config = _shared("config", "FILE", "The file of settings; or CHUNKSINK_CONFIG. [default: chunksink.toml]")
     return home(index(config(command)))
 
 
-def _note(key: str, context: click.Context, _option: click.Parameter, said: str | None) -> None:
-    if said is not None:
-        context.meta[key] = said
+def _shared(name: str, metavar: str, help: str) -> Callable[[Command], Command]:
+    return click.option(f"--{name}", metavar=metavar, expose_value=False, callback=_keep, help=help)
+
+
+def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.meta[_KEY.format(option.name)] = value
 
 
 def json_option(command: Command) -> Command:
@@ -68,14 +68,36 @@ def adopt_option(command: Command) -> Command:
 
 
 def config_from(**flags: Any) -> Config:
-    """The configuration of the command that runs, with what its flags say. What looks like a slip is told."""
+    """The configuration of the command that runs, with its shared options and these. Warns of likely misspellings."""
     for name in unknown_variables():
-        if meant := nearest_variable(name):
-            click.echo(f"warning: no setting is called {name}, and it is ignored; {meant} is one", err=True)
-    return load_config({**flags, "index": click.get_current_context().meta.get(_INDEX)}, place=named_file())
+        if near := nearest_variable(name):
+            click.echo(f"warning: no setting is called {name}, and it is ignored; {near} is one", err=True)
+    shared = {name: _value(name) for name in ("chunks", "home", "index")}
+    return load_config(shared | flags, place=named_file())
 
 
 def named_file() -> str | None:
-    """What --config said."""
-    said: str | None = click.get_current_context().meta.get(_FILE)
-    return said
+    """The file that --config names."""
+    return _value("config")
+
+
+def _value(name: str) -> str | None:
+    value: str | None = click.get_current_context().meta.get(_KEY.format(name))
+    return value
+
+
+def open_index(**flags: Any) -> "Index":
+    """The index that the options name; it reports progress and faults of engines on standard error."""
+    from chunksink.index import Index
+
+    return Index(config_from(**flags), stage=progress, on_fault=tell_fault)
+
+
+def access_of(config: Config, tenant: str | None) -> "Access":
+    """What a search may see. Refused where the index requires a tenant and none is named."""
+    from chunksink.search.access import Access
+
+    access = Access(tenant, required=config.tenants == "required")
+    if access.denied:
+        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
+    return access

@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from chunksink.sinks.retry import Fault
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_WITHOUT_A_WORD = 1.0
 
 
-class Progress:
+class ProgressLines:
     """What a log file can hold: nothing for short work, a line now and then for long work."""
 
     def __init__(self, label: str, total: int | None, unit: str) -> None:
@@ -39,7 +43,7 @@ class Progress:
         click.echo(line)
 
 
-class _Bar(Progress):
+class _ProgressBar(ProgressLines):
     def __init__(self, label: str, total: int | None, unit: str) -> None:
         from tqdm import tqdm
 
@@ -59,12 +63,12 @@ class _Bar(Progress):
 
 
 @contextmanager
-def progress(label: str, total: int | None, unit: str) -> Iterator[Progress]:
+def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines]:
     """`unit` is `B` for bytes, else a word: `chunks`; a `total` of None is not known beforehand."""
     if not sys.stderr.isatty():
-        yield Progress(label, total, unit)
+        yield ProgressLines(label, total, unit)
         return
-    bar = _Bar(label, total, unit)
+    bar = _ProgressBar(label, total, unit)
     try:
         yield bar
     finally:
@@ -92,3 +96,7 @@ def waiting(word: str) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def tell_fault(fault: "Fault") -> None:
+    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)

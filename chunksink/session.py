@@ -105,7 +105,7 @@ def open_intake(config: Config, state: "State", log: RunLog) -> "Intake":
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
     """Where there were some, all partitions are missing: InvalidBus; else a folder is named that has none."""
-    from chunksink.rebuild.catalog import known_partitions
+    from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.errors import InvalidBus, RebuildError
     from chunksink.rebuild.state import State
 
@@ -114,7 +114,7 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
     except NotABusRoot as error:
         known: list[str] = []
         with suppress(RebuildError), State.existing(home) as state:
-            known = known_partitions(state.db)
+            known = Catalog(state).known_partitions()
         if known:
             raise InvalidBus(
                 f"no chunks at {root.path}, where {counted(len(known), 'partition')} stood; the index stays as it is. "

@@ -4,15 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from chunksink.exits import Exit
 from chunksink.output import Note, counted, counts, first, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
     from chunksink.rebuild.report import RunReport, SinkReport
-    from chunksink.sinks.retry import Fault
 
 BUILT = "built"
 _SHOWN = 5
@@ -32,10 +29,6 @@ def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
 
 def unbuilt_lines(sinks: Iterable[str]) -> list[str]:
     return [f"{name} has no build yet: `chunksink sync` makes it" for name in sinks]
-
-
-def tell_fault(fault: "Fault") -> None:
-    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
 
 
 def print_report(

@@ -21,7 +21,7 @@ _LEAST_REST = 20
 _Files = frozenset[tuple[object, ...]]
 
 
-class Watch:
+class BusWatch:
     """Each step of an iteration over it is a sync that is due; the caller reports how it ended. Ctrl-C ends it."""
 
     def __init__(

@@ -26,7 +26,7 @@ from chunksink.embeddings.cachefile import CacheFile, inode
 from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, CacheUnavailable, VectorRefused
 from chunksink.embeddings.references import raw_fingerprint
-from chunksink.embeddings.rows import CODES, Row, flaw, seal
+from chunksink.embeddings.rows import CODES, VectorRow, flaw, seal
 from chunksink.embeddings.salvage import SalvageReport, holds_rows, put_aside, sound_rows
 from chunksink.embeddings.schema import REMEDY, damaged, locked
 
@@ -158,7 +158,7 @@ class VectorCache(CacheFile):
         self.put_rows(rows, info, corrupt=[(key, text_hash) for text_hash in corrupt])
 
     def put_rows(
-        self, rows: Sequence[Row], info: ModelInfo | None, *, corrupt: Sequence[tuple[bytes, bytes]] = ()
+        self, rows: Sequence[VectorRow], info: ModelInfo | None, *, corrupt: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
         """Commits sealed rows in one transaction; `info` describes their model, where it is known."""
         with self.transaction() as connection:
@@ -223,7 +223,7 @@ class VectorCache(CacheFile):
         _remove_with_log(fresh_path)
         fresh = VectorCache(fresh_path, read_only=False, busy_seconds=self._busy_seconds)
         try:
-            batch: list[Row] = []
+            batch: list[VectorRow] = []
             for row in sound_rows(self.path):
                 batch.append(row)
                 if len(batch) == 2000:

@@ -18,7 +18,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import ExchangeError
 from chunksink.embeddings.export_file import MOST_MODELS, OpenExport, checked, head_of, packed
 from chunksink.embeddings.proof import EncoderFor, Kind, Proof, Texts, prove
-from chunksink.embeddings.rows import KEY_BYTES, Row, flaw
+from chunksink.embeddings.rows import KEY_BYTES, VectorRow, flaw
 from chunksink.embeddings.stats import details_of
 
 _BATCH = 1000
@@ -130,7 +130,7 @@ def _described(cache: VectorCache, key: bytes) -> dict[str, Any]:
     }
 
 
-def _rows(cache: VectorCache) -> Iterator[Row | None]:
+def _rows(cache: VectorCache) -> Iterator[VectorRow | None]:
     """All rows that are there now; None for one that fails its check."""
     (newest,) = cache.read("SELECT coalesce(max(id), 0) FROM vector")[0]
     for page in cache.scan(
@@ -138,7 +138,7 @@ def _rows(cache: VectorCache) -> Iterator[Row | None]:
         (newest,),
     ):
         for _, *values in page:
-            yield Row(*values) if flaw(tuple(values)) is None else None
+            yield VectorRow(*values) if flaw(tuple(values)) is None else None
 
 
 # -- import ------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def import_cache(cache: VectorCache, file: Path | str, *, texts: Texts, encoder_
 
 def _take_over(cache: VectorCache, export: OpenExport, proved: set[Kind]) -> tuple[int, int]:
     served = unproved = 0
-    batches: dict[Kind, dict[bytes, Row]] = {kind: {} for kind in proved}
+    batches: dict[Kind, dict[bytes, VectorRow]] = {kind: {} for kind in proved}
     for row in export.rows():
         batch = batches.get((row.fingerprint, row.precision))
         if batch is None:
@@ -180,7 +180,7 @@ def _take_over(cache: VectorCache, export: OpenExport, proved: set[Kind]) -> tup
     return served + sum(_put(cache, export, batch) for batch in batches.values() if batch), unproved
 
 
-def _put(cache: VectorCache, export: OpenExport, batch: Mapping[bytes, Row]) -> int:
+def _put(cache: VectorCache, export: OpenExport, batch: Mapping[bytes, VectorRow]) -> int:
     """How many of these rows are served afterwards: a corrupt one that stood in their place is not left there."""
     info = export.info(next(iter(batch.values())))
 

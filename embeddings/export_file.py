@@ -19,7 +19,7 @@ import orjson
 
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.errors import BadExport, ExchangeError
-from chunksink.embeddings.rows import KEY_BYTES, PRECISIONS, Row, flaw
+from chunksink.embeddings.rows import KEY_BYTES, PRECISIONS, VectorRow, flaw
 
 MAGIC = b"chunksink vectors 1\n"
 MOST_MODELS = 1 << 16
@@ -35,7 +35,7 @@ def head_of(models: Sequence[dict[str, Any]]) -> bytes:
     return MAGIC + orjson.dumps({"models": models}) + b"\n"
 
 
-def packed(row: Row, model: int) -> bytes:
+def packed(row: VectorRow, model: int) -> bytes:
     """One row of the model with this number."""
     head = _HEAD.pack(model, row.precision, row.tokens, len(row.vector), row.text_hash, row.checksum)
     return head + row.vector
@@ -53,7 +53,7 @@ class OpenExport:
     """Offset of the first row."""
     end: int
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[VectorRow]:
         """All rows, from the first; each has proved itself. Only one run through the file at a time."""
         _seek(self.file, self.start, self.path)
         left = self.end - self.start
@@ -65,13 +65,13 @@ class OpenExport:
             left -= _HEAD.size + size
             if number >= len(self.keys) or size > _MAX_VECTOR or left < 0:
                 raise BadExport(f"{self.path} holds a row that cannot be read")
-            row = Row(self.keys[number], text_hash, precision, tokens, digest, _read(self.file, size, self.path))
+            row = VectorRow(self.keys[number], text_hash, precision, tokens, digest, _read(self.file, size, self.path))
             reason = flaw(row)
             if reason is not None:
                 raise BadExport(f"{self.path} holds a bad row: {reason}")
             yield row
 
-    def info(self, row: Row) -> ModelInfo:
+    def info(self, row: VectorRow) -> ModelInfo:
         """What the file says of a row's model; only the fingerprint and the row itself are more than hearsay."""
         model = self.models[self.keys.index(row.fingerprint)]
         details = model["details"]

@@ -18,7 +18,7 @@ from chunksink.embeddings.encoder import Encoder, ModelInfo, Precision
 from chunksink.embeddings.errors import ImportRefused
 from chunksink.embeddings.export_file import OpenExport
 from chunksink.embeddings.references import TextHash, raw_hash
-from chunksink.embeddings.rows import Row, unpack
+from chunksink.embeddings.rows import VectorRow, unpack
 
 SAMPLES = 16
 LEAST_COSINE = 0.999
@@ -67,7 +67,7 @@ class _Sample:
         self.rows = 0
         """In the file, offered or not."""
         self.dimensions: set[int] = set()
-        self._kept: dict[bytes, Row] = {}
+        self._kept: dict[bytes, VectorRow] = {}
         self._offered = 0
         self._step = 1
 
@@ -75,7 +75,7 @@ class _Sample:
     def needed(self) -> int:
         return min(SAMPLES, self.rows)
 
-    def offer(self, row: Row) -> None:
+    def offer(self, row: VectorRow) -> None:
         if row.text_hash in self._kept:  # a file that repeats a row gets no more samples by it
             return
         if self._offered % self._step == 0:
@@ -86,7 +86,7 @@ class _Sample:
         self._offered += 1
 
     @property
-    def chosen(self) -> list[Row]:
+    def chosen(self) -> list[VectorRow]:
         kept = list(self._kept.values())
         return kept[:: max(1, len(kept) // SAMPLES)][:SAMPLES]
 

@@ -29,7 +29,7 @@ _MAX_TOKENS = 2**32 - 1
 _NUMBER = np.dtype("<f4")
 
 
-class Row(NamedTuple):
+class VectorRow(NamedTuple):
     """One cached vector."""
 
     fingerprint: bytes
@@ -46,11 +46,11 @@ def checksum(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, 
     return hashlib.sha256(b"".join((fingerprint, text_hash, stated, vector))).digest()[:16]
 
 
-def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> Row:
+def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> VectorRow:
     """A row with its checksum."""
     tokens = min(max(tokens, 0), _MAX_TOKENS)
     digest = checksum(fingerprint, text_hash, precision, tokens, vector)
-    return Row(fingerprint, text_hash, precision, tokens, digest, vector)
+    return VectorRow(fingerprint, text_hash, precision, tokens, digest, vector)
 
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from chunksink.embeddings.rows import Row, flaw
+from chunksink.embeddings.rows import VectorRow, flaw
 from chunksink.embeddings.schema import PAGE_SIZE
 
 _LEAF = 0x0D
@@ -48,7 +48,7 @@ def holds_rows(path: Path) -> bool:
     return next(sound_rows(path, _PROBED_PAGES), None) is not None
 
 
-def sound_rows(path: Path, pages: int | None = None) -> Iterator[Row]:
+def sound_rows(path: Path, pages: int | None = None) -> Iterator[VectorRow]:
     """Every row in the file or its write-ahead log whose checksum matches; the same row may come twice."""
     with ExitStack() as opened:
         file, log = (_opened(part, opened) for part in (path, Path(f"{path}-wal")))
@@ -65,7 +65,9 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO | None:
         return None
 
 
-def _rows_of(file: BinaryIO, start: int, frame_header: int, overflow: _Overflow, pages: int | None) -> Iterator[Row]:
+def _rows_of(
+    file: BinaryIO, start: int, frame_header: int, overflow: _Overflow, pages: int | None
+) -> Iterator[VectorRow]:
     offset = start
     for _ in itertools.count() if pages is None else range(pages):
         file.seek(offset + frame_header)
@@ -76,7 +78,7 @@ def _rows_of(file: BinaryIO, start: int, frame_header: int, overflow: _Overflow,
         offset += frame_header + PAGE_SIZE
 
 
-def _rows_of_page(page: bytes, overflow: _Overflow) -> Iterator[Row]:
+def _rows_of_page(page: bytes, overflow: _Overflow) -> Iterator[VectorRow]:
     if page[0] != _LEAF:
         return
     for cell in range(int.from_bytes(page[3:5], "big")):
@@ -90,13 +92,13 @@ def _rows_of_page(page: bytes, overflow: _Overflow) -> Iterator[Row]:
                 break
 
 
-def _row(record: bytes) -> Row | None:
+def _row(record: bytes) -> VectorRow | None:
     values = _values(record)
     if values is None:
         return None
     _, fingerprint, text_hash, precision, tokens, _, digest, vector = values
     candidate = (fingerprint, text_hash, precision, tokens, digest, vector)
-    return Row(*candidate) if flaw(candidate) is None else None  # type: ignore[arg-type]  # flaw() checks types
+    return VectorRow(*candidate) if flaw(candidate) is None else None  # type: ignore[arg-type]  # flaw() checks types
 
 
 class _Overflow:

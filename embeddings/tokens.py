@@ -37,7 +37,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TokenWindow:
     """What goes through the model at once: a text, or a window of a long one."""
 
     position: int
@@ -66,9 +66,9 @@ def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
         yield length * number // count, length * (number + 1) // count
 
 
-def batches(pieces: Iterable[Piece], budget: int) -> Iterator[list[Piece]]:
+def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWindow]]:
     """Pieces of similar length together, the longest first, at most `budget` tokens of input in each batch."""
-    batch: list[Piece] = []
+    batch: list[TokenWindow] = []
     for piece in sorted(pieces, key=lambda piece: -len(piece.ids)):
         if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
             yield batch
@@ -78,7 +78,7 @@ def batches(pieces: Iterable[Piece], budget: int) -> Iterator[list[Piece]]:
         yield batch
 
 
-def padded(batch: Sequence[Piece], layout: Layout) -> dict[str, npt.NDArray[np.int64]]:
+def padded(batch: Sequence[TokenWindow], layout: Layout) -> dict[str, npt.NDArray[np.int64]]:
     """The model's input arrays for a batch."""
     width = max(len(piece.ids) for piece in batch)
     ids = np.full((len(batch), width), layout.pad_id, dtype=np.int64)

@@ -20,7 +20,7 @@ import numpy as np
 from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
 from chunksink.embeddings.precision import computing_in
-from chunksink.embeddings.tokens import Layout, Piece, Windows, batches, cut, padded
+from chunksink.embeddings.tokens import Layout, TokenWindow, Windows, batches, cut, padded
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -82,7 +82,7 @@ class TransformerEncoder(InfoEncoder):
 
     def _run_ahead(self, texts: Sequence[str], prompt: str, spans: Sequence[slice]) -> Iterator[EncodedBatch]:
         pool = self._threads()
-        running: dict[Future[Vectors], tuple[_Assembly, list[Piece]]] = {}
+        running: dict[Future[Vectors], tuple[_Assembly, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
             coming = tokenizing.submit(self._tokenize, texts[spans[0]], prompt)
             try:
@@ -104,12 +104,12 @@ class TransformerEncoder(InfoEncoder):
     def _tokenize(self, texts: Sequence[str], prompt: str) -> _Block:
         bodies = self._ids([prompt + _encodable(text) for text in texts])
         prompt_ids = self._ids([prompt])[0] if prompt else []
-        pieces: list[Piece] = []
+        pieces: list[TokenWindow] = []
         windows: list[int] = []
         for position, body in enumerate(bodies):
             inputs = cut(body, _common(prompt_ids, body), self._layout, self.info.long_texts)
             windows.append(len(inputs))
-            pieces += [Piece(position, ids) for ids in inputs]
+            pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room
         tokens = [len(body) + special for body in bodies]
         return _Block(pieces, windows, tokens, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
@@ -128,7 +128,7 @@ class TransformerEncoder(InfoEncoder):
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 
-    def _compute(self, batch: list[Piece], prompt_length: int) -> Vectors:
+    def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         """The vectors of a batch; of its halves where it does not fit into memory."""
         try:
             return self._forward(batch, prompt_length)
@@ -144,10 +144,10 @@ class TransformerEncoder(InfoEncoder):
         self._budget = min(self._budget, middle * len(batch[0].ids))
         return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])
 
-    def _compute_on_one_core(self, batch: list[Piece], prompt_length: int) -> Vectors:
+    def _compute_on_one_core(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         return self._threads().submit(self._compute, batch, prompt_length).result()
 
-    def _forward(self, batch: list[Piece], prompt_length: int) -> Vectors:
+    def _forward(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         import torch
 
         arrays = padded(batch, self._layout)
@@ -190,7 +190,7 @@ class TransformerEncoder(InfoEncoder):
 class _Block:
     """Some consecutive texts, tokenized and cut."""
 
-    pieces: list[Piece]
+    pieces: list[TokenWindow]
     windows: list[int]
     """Pieces of each text."""
     tokens: list[int]
@@ -206,7 +206,7 @@ class _Assembly:
         self._offset = offset
         self._windows = Windows(block.windows)
 
-    def with_batch(self, batch: Sequence[Piece], vectors: Vectors) -> EncodedBatch:
+    def with_batch(self, batch: Sequence[TokenWindow], vectors: Vectors) -> EncodedBatch:
         complete = list(self._windows.add([piece.position for piece in batch], vectors))
         rows = np.array([vector for _, vector in complete], dtype=np.float32).reshape(-1, vectors.shape[1])
         tokens = [self._block.tokens[position] for position, _ in complete]
@@ -221,7 +221,7 @@ def _take_cores(share: int) -> None:
     torch.set_num_threads(share)
 
 
-def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[Piece]]]) -> Iterator[EncodedBatch]:
+def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
         together, batch = running.pop(future)

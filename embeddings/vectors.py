@@ -109,7 +109,7 @@ class _Window:
     texts: dict[bytes, str]
     rows: Vectors
     known: dict[bytes, int] = field(default_factory=dict)
-    """Row of each text that has its vector."""
+    """VectorRow of each text that has its vector."""
     fresh: set[bytes] = field(default_factory=set)
     long: set[bytes] = field(default_factory=set)
 

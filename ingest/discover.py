@@ -24,7 +24,7 @@ _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.inf
 
 
 @dataclass
-class Found:
+class Discovery:
     """What was found beside the files, which are in the table `found`."""
 
     scopes: list[Scope] = field(default_factory=list)
@@ -54,7 +54,7 @@ def discover(
     options: Options,
     suffixes: Sequence[str],
     outputs: Sequence[Path],
-) -> Found:
+) -> Discovery:
     """Fills the table `found`. Raises IngestRefused for a path that does not exist.
 
     A file that is named is taken whatever its suffix. `outputs` are the folders where this run writes.
@@ -101,7 +101,7 @@ class _Walk:
         outputs: Sequence[Path],
         paths: Sequence[Path],
     ) -> None:
-        self.found = Found()
+        self.found = Discovery()
         self._roots, self._db, self._options = roots, db, options
         self._suffixes, self._takes_bare = tuple(filter(None, suffixes)), "" in suffixes
         self._excluded = patterns(options.exclude, "--exclude")

@@ -11,7 +11,7 @@ import orjson
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest.classify import UNKNOWN, Classified
 from chunksink.ingest.codes import SCAN_WITHOUT_TEXT, SOURCE_EMPTY
-from chunksink.ingest.discover import Found
+from chunksink.ingest.discover import Discovery
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.read import Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
@@ -33,7 +33,7 @@ class Outcomes:
         self._not_named = 0  # failures beside these
         self._same = 0  # files that were read and whose families are as they were
 
-    def add_found(self, found: Found, classified: Classified) -> None:
+    def add_found(self, found: Discovery, classified: Classified) -> None:
         """What could not even be looked at, and what is no source. Files that vanished have nothing to report."""
         self._failures += (*found.failures, *classified.unknown)
         for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
@@ -102,7 +102,7 @@ class Outcomes:
 
     def report(
         self,
-        found: Found,
+        found: Discovery,
         classified: Classified,
         vanished: Vanished,
         written: Written,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
-from chunksink.ingest.discover import Found
+from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots, Scope
@@ -29,7 +29,7 @@ class Vanished:
     names: tuple[str, ...]
 
 
-def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found: Found, roots: Roots) -> Vanished:
+def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found: Discovery, roots: Roots) -> Vanished:
     """Fills `arrival` and `departure`, and returns what is missing and was not pruned.
 
     `only` is the one partition in reach; None: all. Raises IngestRefused where pruning would be unsafe.
@@ -135,7 +135,7 @@ def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
 
 
-def _missing(db: sqlite3.Connection, options: Options, found: Found) -> Vanished:
+def _missing(db: sqlite3.Connection, options: Options, found: Discovery) -> Vanished:
     if found.unlisted is not None:
         return Vanished(0, ())
     query, values = _gone(found.scopes, options.tenant)
@@ -147,7 +147,7 @@ def _missing(db: sqlite3.Connection, options: Options, found: Found) -> Vanished
     return Vanished(number, tuple(sorted(names)))
 
 
-def _prune(db: sqlite3.Connection, options: Options, found: Found) -> None:
+def _prune(db: sqlite3.Connection, options: Options, found: Discovery) -> None:
     if found.unlisted is not None:
         raise IngestRefused(
             f"{found.unlisted} cannot be listed, so nobody knows what vanished from it; nothing was written. Correct "

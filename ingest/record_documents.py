@@ -12,7 +12,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import derive_document_id, family_key, resolve_parent_id
 from chunksink.ingest import codes, record_fields
 from chunksink.ingest.errors import NotRead, RecordRefused
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.records import Shown, chunk_path, fields_of
 from chunksink.ingest.formats.registry import Format
@@ -75,8 +75,8 @@ def make_family(
     format_: Format,
     source: Source,
     origin: Origin,
-    document: Document,
-    passages: Sequence[Passage],
+    document: Structure,
+    passages: list[Passage],
     own: Sequence[Own],
     left_out: Mapping[str, str],
     line: int,
@@ -95,7 +95,7 @@ def make_family(
 
 
 def _build_chunks(
-    format_: Format, source: Source, origin: Origin, document: Document, passages: Sequence[Passage], own: Sequence[Own]
+    format_: Format, source: Source, origin: Origin, document: Structure, passages: list[Passage], own: Sequence[Own]
 ) -> list[Record]:
     if len(orjson.dumps(origin.metadata)) > MAX_CARRIED_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))

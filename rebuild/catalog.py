@@ -16,6 +16,7 @@ from chunksink.rebuild.catalog_rows import drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
+from chunksink.rebuild.schema import exists, marks, number
 from chunksink.rebuild.state import State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -116,12 +117,12 @@ class Catalog:
     def counts(self) -> CatalogCounts:
         families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()
         select = "select coalesce(sum(versions), 0) from standing where family in (select family from current)"
-        versions = self._db.execute(select).fetchone()[0]
+        versions = number(self._db, select)
         return CatalogCounts(families, chunks, versions - families)
 
     def is_whole(self) -> bool:
         """Whether every partition that was ever taken in is there and valid. If not, nothing is known to be gone."""
-        return self._db.execute("select 1 from partition where state <> ? limit 1", [VALID]).fetchone() is None
+        return not exists(self._db, "partition where state <> ?", [VALID])
 
     def require_valid(self) -> None:
         """Raises InvalidBus, with the first reasons, unless every partition is there and valid and nothing is held."""
@@ -141,10 +142,11 @@ class Catalog:
 
     def is_undecided(self) -> bool:
         """Whether chunks were taken in, and what counts of them is not worked out yet."""
-        return self._db.execute("select 1 from undecided limit 1").fetchone() is not None
+        return exists(self._db, "undecided")
 
     def known_partitions(self) -> list[str]:
-        return known_partitions(self._db)
+        """Those that were ever taken in, and not retired since."""
+        return _keys(self._db, "checksum is not null")
 
     def missing_partitions(self) -> list[str]:
         return _keys(self._db, "state = ?", MISSING)
@@ -173,7 +175,7 @@ class Catalog:
                 f"partition {key} is still in {root.path}: to empty it, write it anew without chunks; "
                 "to retire it, remove its chunks file and its manifest first"
             )
-        if self._db.execute("select 1 from partition where key = ?", [key]).fetchone() is None:
+        if not exists(self._db, "partition where key = ?", [key]):
             known = ", ".join(self.missing_partitions()) or "none"
             raise NotMissing(f"no partition {key} is known, or it was retired already; missing are: {known}")
         with write_transaction(self._db):
@@ -196,7 +198,7 @@ class Catalog:
         """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""
         rows_of, values = "current_chunk", []
         if keys is not None:
-            rows_of, values = f"family_chunk where family in ({', '.join('?' * len(keys))})", list(keys)
+            rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
             f"select family, partition, offset, length, text_hash, line, taken from {rows_of} "
             f"order by partition, first_offset, family, offset",
@@ -233,7 +235,7 @@ class Catalog:
         """For each of these texts a chunk that has it and can be read: partition, place, text hash; as on disk."""
         rows = self._db.execute(
             "select partition, offset, length, text_hash from current_chunk "
-            f"where text_hash in ({', '.join('?' * len(text_hashes))}) "
+            f"where text_hash in ({marks(text_hashes)}) "
             "and partition in (select key from partition where state = ?) group by text_hash order by 1, 2",
             [*text_hashes, VALID],
         )
@@ -267,11 +269,6 @@ class Catalog:
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
             self._db.execute("update current set family_hash = null, digest = null, texts = null")
-
-
-def known_partitions(db: Any) -> list[str]:
-    """Those that were ever taken in, and not retired since."""
-    return _keys(db, "checksum is not null")
 
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:

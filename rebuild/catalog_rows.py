@@ -18,6 +18,7 @@ from chunksink.chunkbus.chunk import Provenance
 from chunksink.chunkbus.diagnose import parse_time
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.reader import Place, read_lines
+from chunksink.rebuild.schema import exists
 
 Line = tuple[Place, bytes]
 Row = tuple[Any, ...]
@@ -159,7 +160,7 @@ def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     for statement in _TABLES:
         db.execute(statement)
     lines: Iterable[Line] = read_lines(file)
-    if db.execute("select 1 from chunk where partition = ? limit 1", [key]).fetchone() is not None:
+    if exists(db, "chunk where partition = ?", [key]):
         _compare(db, key, lines)
         lines = _new_lines(db, file)
     db.execute(f"insert into gone select family, parent_id, document_id, text_hash from chunk where {_GOES}", [key])

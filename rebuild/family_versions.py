@@ -6,6 +6,8 @@ what a run costs follows the change.
 
 from sqlite_utils import Database
 
+from chunksink.rebuild.schema import exists
+
 # In the partitions that changed; how a family stood in others is known. The index is named, or SQLite goes through the
 # whole partition for each family: a partition has many chunks, a family few.
 _CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
@@ -120,7 +122,7 @@ from pair where partitions is not null
 def decide(db: Database) -> None:
     """Within a transaction: settles what is `undecided`, in `edition`, `standing`, `current` and `held`."""
     db.execute("insert or ignore into undecided select family, '' from held")
-    if db.execute("select 1 from undecided limit 1").fetchone() is None:
+    if not exists(db, "undecided"):
         return
     db.execute("drop table if exists temp.decided")
     for table, how in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):

@@ -13,6 +13,7 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.run_records import blank, is_named
+from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
@@ -167,8 +168,7 @@ def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> s
     wanted = list(texts)
     for start in range(0, len(wanted), _PAGE):
         some = wanted[start : start + _PAGE]
-        marks = ", ".join("?" * len(some))
-        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks})", some)
+        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks(some)})", some)
         others |= {text_hash for text_hash, family in rows if family not in families}
     return others
 

@@ -17,6 +17,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.receipts import STRANGERS
 from chunksink.rebuild.removals import GONE
+from chunksink.rebuild.schema import exists, marks, number
 
 _PAGE = 500
 _UNHASHED = 100
@@ -106,10 +107,10 @@ class Plan:
         self._compare(removals=removals, empty=empty)
 
     def is_empty(self) -> bool:
-        return self._db.execute("select 1 from planned limit 1").fetchone() is None
+        return not exists(self._db, "planned")
 
     def touches(self, build: str) -> bool:
-        return self._db.execute("select 1 from planned where build = ? limit 1", [build]).fetchone() is not None
+        return exists(self._db, "planned where build = ?", [build])
 
     def families_to_write(self) -> Iterator[list[str]]:
         """In pages, in the order in which they lie on disk."""
@@ -122,14 +123,14 @@ class Plan:
     def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
         """For each build those of these families that it must be sent."""
         wanted: dict[str, set[str]] = {build: set() for build in self._builds}
-        select = f"select build, family from planned where action = 'write' and family in ({_marks(families)})"
+        select = f"select build, family from planned where action = 'write' and family in ({marks(families)})"
         for build, family in self._db.execute(select, list(families)):
             wanted[build].add(family)
         return wanted
 
     def to_purge(self, build: str, families: Sequence[str]) -> list[str]:
         """Those of these families of which all must go before they are written."""
-        select = f"select family from planned where purge and build = ? and family in ({_marks(families)})"
+        select = f"select family from planned where purge and build = ? and family in ({marks(families)})"
         return [family for (family,) in self._db.execute(select, [build, *families])]
 
     def removals(self, build: str) -> list[str]:
@@ -138,21 +139,21 @@ class Plan:
 
     def removed(self) -> int:
         """How many families at least one build loses."""
-        return self._number("select count(distinct family) from planned where action = 'remove'")
+        return number(self._db, "select count(distinct family) from planned where action = 'remove'")
 
     def chunks_to_write(self, build: str | None = None) -> int:
         """For one build, or for all together: a chunk that several need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
         if build is None:
-            return self._number(total)
-        return self._number(f"{total} join planned using (family) where action = 'write' and build = ?", build)
+            return number(self._db, total)
+        return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
         """The distinct text hashes of what these are sent, in pages: each with the bytes of a chunk that has it, and
         how many have it."""
         rows = self._db.execute(
             "select text_hash, max(length), count(*) from family_chunk where family in ("
-            f"select family from planned where action = 'write' and build in ({_marks(builds)})) group by text_hash",
+            f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",
             list(builds),
         )
         while page := rows.fetchmany(size):
@@ -161,7 +162,7 @@ class Plan:
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it that it is written to."""
         found = self._count("planned", build)
-        total = self._number("select count(*) from current where family not in (select family from held)")
+        total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(found, unchanged=total - found.added - found.changed)
 
     def confirmed(self, build: str | None = None) -> FamilyCounts:
@@ -183,7 +184,7 @@ class Plan:
     def chunks_written(self) -> int:
         """Of what was carried out, without those that were refused; a chunk that several builds took counts once."""
         written = f"select max(documents) as documents from ({_CONFIRMED}) where action = 'write' group by family"
-        return self._number(f"select coalesce(sum(documents), 0) from ({written})")
+        return number(self._db, f"select coalesce(sum(documents), 0) from ({written})")
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
@@ -198,10 +199,7 @@ class Plan:
     def leaving(self, build: str, *, confirmed: bool = False) -> int:
         """Chunks of former versions that go when this plan is done, or that went."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
-        return self._number(f"select coalesce(sum(leaves), 0) from {planned} where build = ?", build)
-
-    def _number(self, select: str, *values: str) -> int:
-        return int(self._db.execute(select, values).fetchone()[0])
+        return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and
@@ -214,7 +212,7 @@ class Plan:
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
-            f"left join partition t on t.key = c.partition where p.build in ({_marks(wanted)}) "
+            f"left join partition t on t.key = c.partition where p.build in ({marks(wanted)}) "
             "order by p.build, p.family",
             wanted,
         )
@@ -234,7 +232,7 @@ class Plan:
             )
 
     def _compare_build(self, build: str, *, removals: bool, is_empty: bool) -> None:
-        compared = self._db.execute("select 1 from compared where build = ?", [build]).fetchone() is not None
+        compared = exists(self._db, "compared where build = ?", [build])
         moved = _AND_MOVED if compared and not is_empty else ""
         named = {"build": build, "records": None if is_empty else build, "strangers": STRANGERS}
         self._db.execute(_PLAN_WRITES.format(and_moved=moved.format("c.family")), named)
@@ -246,18 +244,13 @@ class Plan:
                 self._db.execute(note, named)
 
 
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
-
-
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
     """Families that can only be compared once they are projected, in the order on disk, in pages.
 
     Of those that the builds have confirmed, else of all.
     """
-    marks = _marks(builds or ())
     # A lookup for each of the few that are unhashed, not a list of all that is confirmed.
-    receipt = f"select 1 from receipt where build in ({marks}) and family = current.family"
+    receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     known = "" if builds is None else f"and exists ({receipt})"
     select = (
         "select partition, first_offset, family from current where family_hash is null "

@@ -14,7 +14,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.errors import UnknownSink
-from chunksink.rebuild.schema import RECORDS_OF_BUILD
+from chunksink.rebuild.schema import RECORDS_OF_BUILD, exists, number
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import RefusedDocument
 
@@ -100,7 +100,11 @@ class Receipts:
 
     def held_and_lost(self) -> int:
         """Sources that it had and has not any more, and that no run writes again since they are held."""
-        return self._number("count(*) from receipt join held using (family) where build = ? and documents = 0")
+        return number(
+            self._db,
+            "select count(*) from receipt join held using (family) where build = ? and documents = 0",
+            [self.build_id],
+        )
 
     def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
         """Nothing was known of the build: now, which families it holds. `found` names one and its label a document."""
@@ -117,23 +121,25 @@ class Receipts:
 
     def is_empty(self) -> bool:
         """Whether the build has confirmed no document."""
-        return not self._any("receipt where build = ? and documents > 0")
+        return not exists(self._db, "receipt where build = ? and documents > 0", [self.build_id])
 
     def documents(self) -> int:
         """How many documents the build confirmed to hold."""
-        return self._number("coalesce(sum(documents), 0) from receipt where build = ?")
+        return number(self._db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
 
     def has_intents(self) -> bool:
-        return self._any("intent where build = ?")
+        return exists(self._db, "intent where build = ?", [self.build_id])
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
         """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
         gone = "" if removals else "or family not in (select family from current)"
-        return self._any(f"intent where build = ? and (family in (select family from held) {gone})")
+        return exists(
+            self._db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
+        )
 
     def refused(self) -> int:
         """How many documents the engine refused."""
-        return self._number("count(*) from dead_letter where build = ?")
+        return number(self._db, "select count(*) from dead_letter where build = ?", [self.build_id])
 
     def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
         rows = self._db.execute(
@@ -169,12 +175,6 @@ class Receipts:
     def _forget_all(self) -> None:
         for table in RECORDS_OF_BUILD:
             self._db.execute(f"delete from {table} where build = ?", [self.build_id])
-
-    def _any(self, rows: str) -> bool:
-        return self._db.execute(f"select 1 from {rows} limit 1", [self.build_id]).fetchone() is not None
-
-    def _number(self, of: str) -> int:
-        return int(self._db.execute(f"select {of}", [self.build_id]).fetchone()[0])
 
     def _close(self, families: Sequence[str]) -> None:
         self._drop("intent", families)

@@ -7,6 +7,7 @@ from sqlite_utils import Database
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.schema import marks, number
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2
@@ -39,7 +40,7 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
 def count_gone(db: Database, builds: Sequence[str]) -> int:
     """How many families these builds hold that no chunks have, and that are not held."""
     count = f"select count(distinct family) from {_of(_RECORDED, builds)} and {GONE}"
-    return int(db.execute(count, list(builds)).fetchone()[0])
+    return number(db, count, list(builds))
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
@@ -98,4 +99,4 @@ def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
 
 
 def _of(select: str, builds: Sequence[str]) -> str:
-    return select.format(builds=", ".join("?" * len(builds)))
+    return select.format(builds=marks(builds))

@@ -23,6 +23,7 @@ from chunksink.rebuild.families import (
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
 from chunksink.rebuild.removals import GONE
+from chunksink.rebuild.schema import exists, marks, number
 from chunksink.sinks.contract import Build, Stored
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fields import sink_id
@@ -167,8 +168,7 @@ class Scan:
 
     def held_drift(self) -> int:
         """Documents that are wrong and of sources that are held: no run puts them right for now."""
-        of_held = "select count(*) from drift where family in (select family from held)"
-        return int(self._db.execute(of_held).fetchone()[0])
+        return number(self._db, "select count(*) from drift where family in (select family from held)")
 
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
@@ -177,7 +177,7 @@ class Scan:
         return f"{named} ({self.damage})" if self.damage else named
 
     def is_clean(self) -> bool:
-        return not self.damage and self._db.execute("select 1 from drift limit 1").fetchone() is None
+        return not (self.damage or exists(self._db, "drift"))
 
     def make_receipts(self, receipts: Receipts) -> None:
         """Receipts of what was found. A family in drift has one that fits no version, so that it is put right."""
@@ -211,14 +211,14 @@ class Scan:
 
     def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Document by document: the kind of drift, id, family."""
-        marks = ", ".join("?" * len(families))
+        these = f"family in ({marks(families)})"
         found: dict[str, dict[str, str]] = {family: {} for family in families}
-        rows = self._db.execute(f"select family, id, digest from found where family in ({marks})", list(families))
+        rows = self._db.execute(f"select family, id, digest from found where {these}", list(families))
         for family, id, digest in rows:
             if id in found[family]:
                 yield EXTRA, id, family  # read twice: an engine that shows it twice, or loses its place
             found[family][id] = digest
-        rows = self._db.execute(f"{_EXCUSED} and d.family in ({marks})", [self._build_id, *families])
+        rows = self._db.execute(f"{_EXCUSED} and d.{these}", [self._build_id, *families])
         refused = {id for (id,) in rows}
         for wanted in self._records.project(families):
             yield from _drift(wanted, found[wanted.family], refused)

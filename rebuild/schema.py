@@ -5,6 +5,7 @@ All of it but the id can be lost: a rebuild makes it again from the chunks.
 
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -136,6 +137,19 @@ def create_tables(db: Database) -> None:
     for table, name, event, condition, row in _MOVES:
         builds = f"build = {row}.build" if table in RECORDS_OF_BUILD else "true"
         db.execute(_NOTE_MOVED.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
+
+
+def marks(values: Sequence[object]) -> str:
+    """Placeholders for these in a statement."""
+    return ", ".join("?" * len(values))
+
+
+def number(db: Database, select: str, values: Sequence[object] | Mapping[str, object] = ()) -> int:
+    return int(db.execute(select, values).fetchone()[0])
+
+
+def exists(db: Database, rows: str, values: Sequence[object] = ()) -> bool:
+    return db.execute(f"select 1 from {rows} limit 1", values).fetchone() is not None
 
 
 def home_id(home: Path) -> str:

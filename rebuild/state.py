@@ -16,7 +16,7 @@ from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.catalog_rows import ContentOf
 from chunksink.rebuild.errors import NoGeneration, NothingBuilt
-from chunksink.rebuild.schema import RECORDS_OF_BUILD, home_id, migrations
+from chunksink.rebuild.schema import RECORDS_OF_BUILD, exists, home_id, migrations
 
 NO_MODEL = ModelInfo(
     name="no model",
@@ -129,7 +129,7 @@ class State(Store):
             self.db.execute("insert into model_files values (?, ?)", [signature, digest])
 
     def has_generation(self, generation_id: str) -> bool:
-        return self.db.execute("select 1 from generation where id = ?", [generation_id]).fetchone() is not None
+        return exists(self.db, "generation where id = ?", [generation_id])
 
     def public_builds(self) -> dict[str, str]:
         """What each sink shows under its public name, as far as it was ever flipped."""
@@ -172,8 +172,7 @@ class State(Store):
 
     def is_shared(self, build_id: str, generation: Generation) -> bool:
         """Whether another generation has this build too."""
-        others = "select 1 from build where id = ? and generation <> ?"
-        return self.db.execute(others, [build_id, generation.id]).fetchone() is not None
+        return exists(self.db, "build where id = ? and generation <> ?", [build_id, generation.id])
 
     def forget_build(self, generation: Generation, sink: str) -> None:
         """The generation has no build in this sink any more; with its last build it is gone itself."""

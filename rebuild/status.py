@@ -3,7 +3,7 @@
 Everything here comes from `state.db`, the run records and the names and times of the bus's files.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -16,6 +16,7 @@ from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
 from chunksink.rebuild.run_records import RunRecord, past_runs
+from chunksink.rebuild.schema import number
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -170,12 +171,12 @@ def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
     receipts = Receipts(db, build_id)
     return BuildStatus(
         build=build_id,
-        families=_number(db, "select count(*) from receipt where build = :build and documents > 0", named),
+        families=number(db, "select count(*) from receipt where build = :build and documents > 0", named),
         chunks=receipts.documents(),
         refused=receipts.refused(),
-        open_intents=_number(db, "select count(*) from intent where build = :build", named),
-        to_write=_number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
-        to_remove=_number(db, _TO_REMOVE, named) if removals else 0,
+        open_intents=number(db, "select count(*) from intent where build = :build", named),
+        to_write=number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
+        to_remove=number(db, _TO_REMOVE, named) if removals else 0,
     )
 
 
@@ -207,10 +208,6 @@ def _broken(db: Any, catalog: Catalog) -> tuple[BrokenPartition, ...]:
     first = {key: next(several) for key, several in groupby(errors, key=lambda finding: finding.partition)}
     holding = "select count(distinct family) from chunk where partition = :key"
     return tuple(
-        BrokenPartition(key, state, str(first.get(key, "")), _number(db, holding, {"key": key}))
+        BrokenPartition(key, state, str(first.get(key, "")), number(db, holding, {"key": key}))
         for key, state in db.execute("select key, state from partition where state <> ? order by key", [VALID])
     )
-
-
-def _number(db: Any, select: str, values: Mapping[str, str | int] | None = None) -> int:
-    return int(db.execute(select, values or {}).fetchone()[0])

@@ -1,1 +1,1 @@
-"""One file a command; each has `command`, and imports what is heavy when it runs."""
+"""One file a command; each has `command`, loaded when it is called."""

@@ -7,29 +7,34 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import orjson
 
+from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition, read_lines
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
+from chunksink.chunkbus.store import write_transaction
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.exchange import ImportReport, export_cache, import_cache
+from chunksink.embeddings.maintenance import Surplus, VerifyReport, drop, find_surplus, verify
+from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, stats
+from chunksink.embeddings.stats import show as cached_vector
+from chunksink.exits import Exit, Refusal
 from chunksink.home_cache import existing_cache, find_encoder
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, counted, labelled, more, printable, show, sized, some
 from chunksink.progress import progress
-from chunksink.rebuild.state import cache_file
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.catalog_rows import drop_former_texts
+from chunksink.rebuild.locks import writing
+from chunksink.rebuild.state import State, cache_file
 from chunksink.session import open_intake
 from chunksink.settings.config import Config
-
-if TYPE_CHECKING:
-    from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.exchange import ImportReport
-    from chunksink.embeddings.maintenance import Surplus, VerifyReport
-    from chunksink.embeddings.stats import CachedVector, CacheStats
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.state import State
 
 _PAGE = 1000
 _NUMBERS = 8
@@ -48,7 +53,7 @@ def command() -> None:
 @command.command("stats")
 @home_option
 @json_option
-def stats_command(home: str | None, as_json: bool) -> None:
+def stats_command(as_json: bool) -> None:
     """Count what the cache holds, by model.
 
     \b
@@ -56,14 +61,12 @@ def stats_command(home: str | None, as_json: bool) -> None:
       chunksink cache stats
       chunksink cache stats --json | jq '.models[].fingerprint'
     """
-    from chunksink.embeddings.stats import stats
-
-    with existing_cache(config_from(home=home), read_only=True) as cache:
+    with existing_cache(config_from(), read_only=True) as cache:
         found = stats(cache)
     show(as_json, asdict(found), _stats_lines(found))
 
 
-def _stats_lines(found: "CacheStats") -> Iterator[str]:
+def _stats_lines(found: CacheStats) -> Iterator[str]:
     yield f"{found.path}: {counted(found.rows, 'vector')}, {sized(found.file_bytes)}"
     for model in found.models:
         precisions = ", ".join(f"{rows:,} in {precision}" for precision, rows in model.rows_by_precision.items())
@@ -84,7 +87,7 @@ def _stats_lines(found: "CacheStats") -> Iterator[str]:
 @command.command("long-texts")
 @home_option
 @json_option
-def long_texts_command(home: str | None, as_json: bool) -> None:
+def long_texts_command(as_json: bool) -> None:
     """List the chunks of the live index that are longer than its model takes at once.
 
     Nothing is cut silently: by default such a text is embedded in windows over all of it, and the mean of them is its
@@ -95,11 +98,7 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
       chunksink cache long-texts
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
-    from chunksink.embeddings.stats import model_limits
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.state import State
-
-    config = config_from(home=home)
+    config = config_from()
     with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
         catalog = Catalog(state)
         catalog.decide()
@@ -114,10 +113,7 @@ def long_texts_command(home: str | None, as_json: bool) -> None:
     show(as_json, {"max_length": most, "length_unit": unit, "chunks": found}, lines)
 
 
-def _long_chunks(catalog: "Catalog", cache: "VectorCache", fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
-    from chunksink.embeddings.references import raw_hash
-    from chunksink.embeddings.stats import lengths
-
+def _long_chunks(catalog: Catalog, cache: VectorCache, fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
     chunks = catalog.chunks()
     while page := list(islice(chunks, _PAGE)):
         known = lengths(cache, fingerprint, list({raw_hash(chunk.text_hash) for chunk in page}))
@@ -131,7 +127,7 @@ def _long_chunks(catalog: "Catalog", cache: "VectorCache", fingerprint: str, mos
 @click.argument("ref")
 @home_option
 @json_option
-def show_command(ref: str, home: str | None, as_json: bool) -> None:
+def show_command(ref: str, as_json: bool) -> None:
     """Show the vector that REF points to: the form of `embedding_ref` in a chunk.
 
     REF is cache:FINGERPRINT/TEXT_HASH, both of 64 hex digits: the model's fingerprint as `chunksink cache stats` shows
@@ -142,17 +138,15 @@ def show_command(ref: str, home: str | None, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab...
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
-    from chunksink.embeddings import stats
-
-    with existing_cache(config_from(home=home), read_only=True) as cache:
-        found = stats.show(cache, ref)
+    with existing_cache(config_from(), read_only=True) as cache:
+        found = cached_vector(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
     document = asdict(found) | {"ref": str(found.ref), "vector": found.vector.tolist()}
     show(as_json, document, _vector_lines(found))
 
 
-def _vector_lines(found: "CachedVector") -> Iterator[str]:
+def _vector_lines(found: CachedVector) -> Iterator[str]:
     length = f", text of length {found.tokens:,}" if found.tokens else ""
     yield str(found.ref)
     yield labelled("model", printable(found.model) or "(not recorded)")
@@ -164,7 +158,7 @@ def _vector_lines(found: "CachedVector") -> Iterator[str]:
 @click.option("--repair", is_flag=True, help="Drop bad rows, and salvage the sound ones out of a damaged file.")
 @home_option
 @json_option
-def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
+def verify_command(repair: bool, as_json: bool) -> int:
     """Check every vector in the cache against its checksum, and the file itself.
 
     A bad row does no harm: it is never served, and computed again when its text is needed. Exits with 4 when
@@ -175,10 +169,7 @@ def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
       chunksink cache verify
       chunksink cache verify --repair
     """
-    from chunksink.embeddings.maintenance import verify
-    from chunksink.rebuild.locks import writing
-
-    config = config_from(home=home)
+    config = config_from()
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config, read_only=not repair, salvage=repair))
         if repair:  # it drops rows
@@ -192,7 +183,7 @@ def verify_command(repair: bool, home: str | None, as_json: bool) -> int:
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 
 
-def _verify_lines(report: "VerifyReport", repair: bool) -> Iterator[str]:
+def _verify_lines(report: VerifyReport, repair: bool) -> Iterator[str]:
     if report.is_sound:
         yield f"sound: {counted(report.rows, 'vector')}"
         return
@@ -210,7 +201,7 @@ def _verify_lines(report: "VerifyReport", repair: bool) -> Iterator[str]:
 @home_option
 @click.option("--dry-run", is_flag=True, help="Only report how much would be dropped.")
 @json_option
-def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: bool) -> None:
+def gc_command(dry_run: bool, as_json: bool) -> None:
     """Drop the vectors that no current chunk refers to, after reporting how many there are.
 
     Kept are the texts of all current chunks, under the models of the live, the previous and any unfinished build.
@@ -221,14 +212,7 @@ def gc_command(chunks: str | None, home: str | None, dry_run: bool, as_json: boo
       chunksink cache gc --dry-run
       chunksink cache gc
     """
-    from chunksink.chunkbus.store import write_transaction
-    from chunksink.embeddings.maintenance import drop, find_surplus
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.catalog_rows import drop_former_texts
-    from chunksink.rebuild.locks import writing
-    from chunksink.rebuild.state import State
-
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     root = BusRoot(config.chunks_path).require()
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config, read_only=False))
@@ -277,7 +261,7 @@ def _refuse_missing(missing: set[str], root: BusRoot) -> None:
         )
 
 
-def _surplus_lines(surplus: "Surplus", dry_run: bool) -> Iterator[str]:
+def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:
     of_all = f"{counted(surplus.rows, 'vector')} of {surplus.rows + surplus.kept_rows:,}"
     yield f"{'would drop' if dry_run else 'dropping'} {of_all}, {sized(surplus.vector_bytes)}"
     for fingerprint, rows in surplus.rows_by_model.items():
@@ -286,20 +270,18 @@ def _surplus_lines(surplus: "Surplus", dry_run: bool) -> Iterator[str]:
 
 @command.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @home_option
 @json_option
-def export_command(file: Path, replace: bool, home: str | None, as_json: bool) -> None:
+def export_command(file: Path, force: bool, as_json: bool) -> None:
     """Write all sound vectors of the cache to FILE, with a checksum, for another machine to import.
 
     \b
     Example:
       chunksink cache export vectors.bin
     """
-    from chunksink.embeddings.exchange import export_cache
-
-    with existing_cache(config_from(home=home), read_only=True) as cache:
-        report = export_cache(cache, file, replace=replace)
+    with existing_cache(config_from(), read_only=True) as cache:
+        report = export_cache(cache, file, replace=force)
     name = click.format_filename(file)
     lines = [f"{name}: {counted(report.rows, 'vector')}, {sized(report.file_bytes)}", f"sha256 {report.sha256}"]
     if report.skipped:
@@ -312,7 +294,7 @@ def export_command(file: Path, replace: bool, home: str | None, as_json: bool) -
 @chunks_option
 @home_option
 @json_option
-def import_command(file: Path, chunks: str | None, home: str | None, as_json: bool) -> int:
+def import_command(file: Path, as_json: bool) -> int:
     """Add the vectors of an exported FILE, after proving them.
 
     Of each model and precision 16 texts that your chunks have (all, where there are fewer) are embedded again here; a
@@ -323,12 +305,7 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     Example:
       chunksink cache import vectors.bin --chunks /data/chunks
     """
-    from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.exchange import import_cache
-    from chunksink.embeddings.settings import EncoderSettings
-    from chunksink.rebuild.locks import writing
-
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     root = BusRoot(config.chunks_path).require()
     with ExitStack() as stack:
         stack.enter_context(writing(config.home_path))
@@ -339,7 +316,7 @@ def import_command(file: Path, chunks: str | None, home: str | None, as_json: bo
     return Exit.REFUSED if report.unproved else Exit.OK
 
 
-def _import_lines(report: "ImportReport") -> Iterator[str]:
+def _import_lines(report: ImportReport) -> Iterator[str]:
     yield f"{counted(report.rows, 'vector')} added"
     for proof in report.proofs:
         name = f"{printable(proof.model) or proof.fingerprint} in {proof.precision}"
@@ -352,10 +329,8 @@ def _import_lines(report: "ImportReport") -> Iterator[str]:
         yield Note(f"{counted(report.unproved, 'vector')} left out")
 
 
-def _read_chunks(config: Config, state: "State", run_log: RunLog) -> "Catalog":
+def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
     """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
-    from chunksink.rebuild.catalog import Catalog
-
     catalog, intake = Catalog(state), open_intake(config, state, run_log)
     with progress("validate", intake.pending_bytes(), "B") as bar:
         catalog.refresh(intake, bar.advance)
@@ -365,11 +340,6 @@ def _read_chunks(config: Config, state: "State", run_log: RunLog) -> "Catalog":
 
 def _texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
     """Text hash and text of every chunk. Lines that hold none are skipped: this is not a validation."""
-    import orjson
-
-    from chunksink.chunkbus.canonical import text_hash
-    from chunksink.chunkbus.reader import open_partition, read_lines
-
     for key in root.partition_keys():
         file, _ = open_partition(root, key)
         with file:

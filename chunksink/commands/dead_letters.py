@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import Note, counted, echo, printable, show
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.receipts import DeadLetter
+from chunksink.rebuild.locks import writing
+from chunksink.rebuild.receipts import DeadLetter, receipts_of_live
+from chunksink.rebuild.state import State
 
 _sink_option = click.option("--sink", metavar="NAME", help="Only those of this sink.")
 
@@ -22,7 +21,7 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only those of this s
 @home_option
 @json_option
 @click.pass_context
-def command(context: click.Context, sink: str | None, limit: int, home: str | None, as_json: bool) -> int:
+def command(context: click.Context, sink: str | None, limit: int, as_json: bool) -> int:
     """List the documents of the live index that an engine refused, each with its source and the reason.
 
     A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. After
@@ -35,13 +34,10 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
       chunksink dead-letters --json | jq -r '.[].source' | sort -u
       chunksink dead-letters retry && chunksink sync
     """
-    context.obj = (home, sink)
+    context.obj = sink  # `dead-letters --sink X retry` means the same
     if context.invoked_subcommand is not None:
         return Exit.OK
-    from chunksink.rebuild.receipts import receipts_of_live
-    from chunksink.rebuild.state import State
-
-    with State.existing(config_from(home=home).home_path) as state:
+    with State.existing(config_from().home_path) as state:
         builds = receipts_of_live(state, sink)
         found = [(name, letter) for name, receipts in builds.items() for letter in receipts.dead_letters(limit)]
         total = sum(receipts.refused() for receipts in builds.values())
@@ -55,7 +51,7 @@ def command(context: click.Context, sink: str | None, limit: int, home: str | No
 @_sink_option
 @home_option
 @click.pass_context
-def retry_command(context: click.Context, sink: str | None, home: str | None) -> None:
+def retry_command(context: click.Context, sink: str | None) -> None:
     """Mark refused documents, so that the next sync sends their sources again.
 
     Remove the reason first; a document that is refused again is listed again.
@@ -65,20 +61,15 @@ def retry_command(context: click.Context, sink: str | None, home: str | None) ->
       chunksink dead-letters retry && chunksink sync
       chunksink dead-letters retry --sink meilisearch
     """
-    from chunksink.rebuild.locks import writing
-    from chunksink.rebuild.receipts import receipts_of_live
-    from chunksink.rebuild.state import State
-
-    group_home, group_sink = context.obj or (None, None)  # `dead-letters --home X retry` means the same
-    config = config_from(home=home or group_home)
+    config = config_from()
     with State.existing(config.home_path) as state, writing(config.home_path):
-        builds = receipts_of_live(state, sink or group_sink)
+        builds = receipts_of_live(state, sink or context.obj)
         marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}
     echo(f"{name}: {counted(number, 'document')} will be sent again" for name, number in marked.items())
     echo(["the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing will be sent again"])
 
 
-def _lines(letters: "list[tuple[str, DeadLetter]]") -> Iterator[str]:
+def _lines(letters: list[tuple[str, DeadLetter]]) -> Iterator[str]:
     for name, letter in letters:
         source = printable(letter.source or letter.family)
         yield f"{name}  {printable(letter.id)}  ({source}, {letter.at[:19]})"

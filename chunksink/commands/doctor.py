@@ -1,10 +1,10 @@
 """`chunksink doctor`: whether everything that a run needs is there."""
 
 from dataclasses import asdict
-from functools import partial
 
 import click
 
+from chunksink.doctor import examine
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option, named_file
 from chunksink.output import print_json, printable
@@ -16,7 +16,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @chunks_option
 @home_option
 @json_option
-def command(chunks: str | None, home: str | None, as_json: bool) -> int:
+def command(as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, our own files, every engine, the model and the cache.
 
     One line each: ok, warn or fail, and below a problem its remedy. Nothing is changed, no model is loaded and no key
@@ -27,10 +27,8 @@ def command(chunks: str | None, home: str | None, as_json: bool) -> int:
       chunksink doctor
       chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
     """
-    from chunksink.doctor import examine
-
     checks = []
-    for check in examine(partial(config_from, chunks=chunks, home=home), named_file()):
+    for check in examine(config_from, named_file()):
         checks.append(check)
         if as_json:
             continue

@@ -1,22 +1,21 @@
 """`chunksink endpoints`: where the live index is, for programs that ask the engines themselves."""
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import labelled, printable, show
+from chunksink.rebuild.state import State
 from chunksink.session import open_one_sink
-
-if TYPE_CHECKING:
-    from chunksink.sinks.contract import Sink
+from chunksink.sinks.capabilities import SupportsAddress, capability
+from chunksink.sinks.contract import Sink
 
 
 @click.command()
 @home_option
 @json_option
-def command(home: str | None, as_json: bool) -> None:
+def command(as_json: bool) -> None:
     """Name the live index, collection or file of each engine, and the model that its vectors are made with.
 
     For programs that ask the engines themselves. A rebuild makes new builds: ask again after each, or use
@@ -29,9 +28,7 @@ def command(home: str | None, as_json: bool) -> None:
       chunksink endpoints --json | jq -r .sinks.chroma.path
       chunksink endpoints --json | jq -r .sinks.meilisearch.index
     """
-    from chunksink.rebuild.state import State
-
-    config = config_from(home=home)
+    config = config_from()
     with State.existing(config.home_path) as state:
         live = state.live()
     with ExitStack() as stack:
@@ -49,9 +46,7 @@ def command(home: str | None, as_json: bool) -> None:
     show(as_json, {"generation": live.id, "model": model, "sinks": sinks}, lines)
 
 
-def _address(sink: "Sink", build_id: str) -> dict[str, str]:
+def _address(sink: Sink, build_id: str) -> dict[str, str]:
     """Optional for sinks of other packages."""
-    from chunksink.sinks.capabilities import SupportsAddress, capability
-
     addressed = capability(sink, SupportsAddress)
     return dict(addressed.address(build_id)) if addressed is not None else {}

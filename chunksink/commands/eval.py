@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, show, some
 from chunksink.settings.config import Config
@@ -59,8 +58,6 @@ def command(
     field: str,
     tenant: str | None,
     limit_queries: int | None,
-    chunks: str | None,
-    home: str | None,
     as_json: bool,
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
@@ -82,7 +79,7 @@ def command(
     from chunksink.search.evaluation.naming import find_naming
     from chunksink.search.evaluation.reading import read_judgements, read_queries
 
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     asked = choose(read_queries(queries), read_judgements(qrels), limit_queries)
     access = Access(tenant, required=config.tenants == "required")
     if access.denied:

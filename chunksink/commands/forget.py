@@ -3,17 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.options import chunks_option, home_option, json_option, open_index
 from chunksink.output import Note, counted, echo, printable, show
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.forget import ForgetReport
+from chunksink.rebuild.forget import ForgetReport
 
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
@@ -33,7 +30,7 @@ _OUT_OF_REACH = (
 @chunks_option
 @home_option
 @json_option
-def command(source: str, tenant: str | None, every: bool, chunks: str | None, home: str | None, as_json: bool) -> int:
+def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
     SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. Where that means
@@ -49,20 +46,18 @@ def command(source: str, tenant: str | None, every: bool, chunks: str | None, ho
     Example:
       chunksink forget docs/contract-2019.pdf
     """
-    from chunksink.index import Index
 
-    config = config_from(chunks=chunks, home=home)
-    with Index(config) as index:
+    with open_index() as index:
         found = index.forget(source, tenant=tenant, every=every)
     show(as_json, asdict(found) | {"out_of_reach": _OUT_OF_REACH}, _erased(found))
-    is_bus_there = BusRoot(config.chunks_path).is_there
-    echo(map(Note, _left(found, None if is_bus_there else config.chunks_path)))
+    is_bus_there = BusRoot(index.config.chunks_path).is_there
+    echo(map(Note, _left(found, None if is_bus_there else index.config.chunks_path)))
     if found.still_in or not is_bus_there:
         return Exit.INVALID_INPUT
     return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK
 
 
-def _erased(found: "ForgetReport") -> Iterator[str]:
+def _erased(found: ForgetReport) -> Iterator[str]:
     for build, documents in found.documents.items():
         yield f"{build}: {counted(documents, 'document')} erased"
     yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
@@ -71,7 +66,7 @@ def _erased(found: "ForgetReport") -> Iterator[str]:
     yield _OUT_OF_REACH
 
 
-def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
+def _left(found: ForgetReport, missing_bus: Path | None) -> Iterator[str]:
     for sink, folder in found.left_behind.items():
         builds = f"{printable(folder)}, where builds of {sink} are left from before its folder was configured"
         yield f"not erased from {builds}: remove that folder if it is not needed"

@@ -1,23 +1,25 @@
 """`chunksink ingest`: documents become canonical chunks."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
-from chunksink.ingest.formats.registry import NAMES
-from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.exits import Exit, Refusal
+from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
+from chunksink.ingest.discover import NO_SUFFIX, OTHERS
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.registry import NAMES, all_formats
+from chunksink.ingest.options import Options
+from chunksink.ingest.report import IngestReport
+from chunksink.options import chunks_option, home_option, json_option, open_index
+from chunksink.output import Note, counted, echo, more, print_json, printable
 from chunksink.progress import progress
-
-if TYPE_CHECKING:
-    from chunksink.ingest.report import IngestReport
+from chunksink.summary import exit_code, print_report
 
 _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
@@ -45,7 +47,7 @@ class _SourcePath(click.Path):
     metavar="FORMAT",
     help=f"The format of the sources: auto, {', '.join(NAMES)}, or one of an installed package.",
 )
-@click.option("--to", "chunks", metavar="BUS_ROOT", help="The bus root to write to.  [default: chunks]")
+@chunks_option
 @click.option(
     "--partition",
     default="documents",
@@ -91,10 +93,8 @@ class _SourcePath(click.Path):
 @json_option
 def command(
     sources: tuple[Path, ...],
-    chunks: str | None,
     sync: bool,
     jobs: int | None,
-    home: str | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -115,7 +115,7 @@ def command(
     \b
     Examples:
       chunksink ingest ~/notes
-      chunksink ingest docs README.md --to /data/chunks --partition docs --sync
+      chunksink ingest docs README.md --chunks /data/chunks --partition docs --sync
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest articles.jsonl products.csv
@@ -123,17 +123,13 @@ def command(
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
-    from chunksink.index import Index
-    from chunksink.summary import exit_code, print_report, tell_fault
-
     options["fields"] = _fields(options["fields"])
     _check(options)
-    config = config_from(chunks=chunks, home=home)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            _print(report, config.chunks_path)
+            echo(_lines(report, index.config.chunks_path))
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -143,7 +139,7 @@ def command(
     if as_json:
         print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:
-        print_report(synced, as_json=False, why_these_sinks=config.why_these_sinks)
+        print_report(synced, as_json=False, why_these_sinks=index.config.why_these_sinks)
     return exit_code(synced) or code
 
 
@@ -157,45 +153,40 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
 
 def _check(options: Mapping[str, Any]) -> None:
     """Mistakes in the command itself are usage errors."""
-    from chunksink.ingest.errors import IngestRefused
-    from chunksink.ingest.formats.registry import all_formats
-    from chunksink.ingest.options import Options
-
     try:
         Options(**options).check(all_formats())
     except IngestRefused as refused:
         raise Refusal(str(refused), Exit.USAGE) from refused
 
 
-def _print(report: "IngestReport", root: Path) -> None:
-    click.echo(_headline(report, root))
+def _lines(report: IngestReport, root: Path) -> Iterator[str]:
+    yield _headline(report, root)
+    yield from map(Note, _notes(report))
+
+
+def _notes(report: IngestReport) -> Iterator[str]:
     for database in report.set_aside:
-        click.echo(f"a database of an earlier version was renamed to {database}; every file was read again", err=True)
+        yield f"a database of an earlier version was renamed to {database}; every file was read again"
     if report.sources == 0:
-        click.echo("found nothing to read there", err=True)
+        yield "found nothing to read there"
     if len(report.kinds) > 1:
-        click.echo("read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items()), err=True)
+        yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:
-        click.echo(_skipped(report.other_kinds), err=True)
+        yield _skipped(report.other_kinds)
     if report.missing:
-        click.echo(_missing(report), err=True)
+        yield _missing(report)
     for folder, number in report.gone.items():
-        click.echo(
-            f"{printable(folder)} does not exist any more; its sources keep their chunks. To remove {number:,}: ingest "
-            f"it with --prune --allow-deletions {number}",
-            err=True,
-        )
-    _print_left_out(report)
+        remedy = f"To remove {number:,}: ingest it with --prune --allow-deletions {number}"
+        yield f"{printable(folder)} does not exist any more; its sources keep their chunks. {remedy}"
+    yield from _left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
         line = "" if failure.line is None else f":{failure.line}"
-        click.echo(f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}", err=True)
-    if report.failed > _SHOWN_FAILURES:
-        click.echo(
-            f"and {report.failed - _SHOWN_FAILURES:,} more: chunksink ledger --status failed, chunksink runs", err=True
-        )
+        yield f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}"
+    for rest in more(report.failed, _SHOWN_FAILURES):
+        yield f"and {rest}: chunksink ledger --status failed, chunksink runs"
 
 
-def _headline(report: "IngestReport", root: Path) -> str:
+def _headline(report: IngestReport, root: Path) -> str:
     holds = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
     if not report.written:
@@ -211,36 +202,27 @@ def _headline(report: "IngestReport", root: Path) -> str:
     )
 
 
-def _print_left_out(report: "IngestReport") -> None:
+def _left_out(report: IngestReport) -> Iterator[str]:
     """Codes that are not printed as failures one by one."""
-    from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
-
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
-        if number <= printed[code]:
-            continue
-        how = "note" if code in ODD else "left out"
-        names = list(map(printable, report.left_out_from[code]))
-        more = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
-        remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
-        click.echo(f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + more)}){remedy}", err=True)
+        if number > printed[code]:
+            how = "note" if code in ODD else "left out"
+            names = list(map(printable, report.left_out_from[code]))
+            rest = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
+            remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
+            yield f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 
 
-def _missing(report: "IngestReport") -> str:
+def _missing(report: IngestReport) -> str:
     named = ", ".join(map(printable, islice(report.missing_from, _SHOWN_NAMES)))
-    more = ", ..." if report.missing > _SHOWN_NAMES else ""
-    is_one = report.missing == 1
-    return (
-        f"{counted(report.missing, 'source')} {'was' if is_one else 'were'} not found any more and "
-        f"{'keeps its' if is_one else 'keep their'} chunks; --prune removes {'it' if is_one else 'them'}: {named}{more}"
-    )
+    rest = ", ..." if report.missing > _SHOWN_NAMES else ""
+    missing = f"{counted(report.missing, 'source')} not found any more, whose chunks are kept"
+    return f"{missing}; --prune removes what is gone: {named}{rest}"
 
 
 def _skipped(kinds: Mapping[str, int]) -> str:
     """`skipped 14 files of other kinds (.log 9, .csv 3, no suffix 2); ...`, and how to read them."""
-    from chunksink.ingest.discover import NO_SUFFIX, OTHERS
-    from chunksink.ingest.formats.registry import all_formats
-
     shown = {suffix: number for suffix, number in islice(kinds.items(), _SHOWN_SUFFIXES) if suffix != OTHERS}
     rest = sum(kinds.values()) - sum(shown.values())
     listed = [f"{suffix} {number:,}" for suffix, number in shown.items()] + ([f"{OTHERS} {rest:,}"] if rest else [])

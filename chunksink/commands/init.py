@@ -1,13 +1,15 @@
 """`chunksink init`: a configuration file in which everything that can be set is explained, and nothing is set."""
 
+import json
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal
+from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config, variable
 
 _WIDTH = 100
 _HEAD = """\
@@ -82,8 +84,6 @@ def command(force: bool) -> None:
       chunksink init
       chunksink init --force
     """
-    from chunksink.settings.config import CONFIG_FILE, load_config
-
     file = Path(CONFIG_FILE)
     try:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
@@ -96,10 +96,6 @@ def command(force: bool) -> None:
 
 def content() -> str:
     """The file: commented settings, then commented tables."""
-    from msgspec import structs
-
-    from chunksink.settings.config import MEANINGS, Config, variable
-
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
@@ -113,6 +109,4 @@ def content() -> str:
 
 
 def _toml(value: Any) -> str:
-    import json
-
     return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -24,7 +24,6 @@ def command(
     run_id: str | None,
     partition: str | None,
     limit: int,
-    home: str | None,
     as_json: bool,
 ) -> None:
     """Show which sources were read, by what, and how it ended, newest first.
@@ -38,7 +37,7 @@ def command(
     """
     from chunksink.ingest.store import FILE_NAME, IngestStore
 
-    config = config_from(home=home)
+    config = config_from()
     path = config.home_path / FILE_NAME
     if not path.exists():
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])

@@ -5,16 +5,15 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
-from chunksink.cli_errors import Refusal, of_searches
-from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option
+from chunksink.exits import Exit, Refusal, of_searches
+from chunksink.options import access_of, chunks_option, config_from, home_option
 
 
 @click.command()
 @click.option("--tenant", metavar="NAME", help="Serve only what belongs to this tenant.")
 @chunks_option
 @home_option
-def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
+def command(tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 
     It offers two tools: `search`, and `get_chunk` for a passage with its neighbours. It sees only what --tenant may
@@ -33,14 +32,11 @@ def command(tenant: str | None, chunks: str | None, home: str | None) -> int:
             raise
         raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
     from chunksink.live import LiveSearch
-    from chunksink.search.access import Access
     from chunksink.search.errors import SearchError
     from chunksink.session import usual_mode
 
-    config = config_from(chunks=chunks, home=home)
-    access = Access(tenant, required=config.tenants == "required")
-    if access.denied:
-        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
+    config = config_from()
+    access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
         mcp_server(live, access, (SearchError, *of_searches()), __version__, usual_mode(config)).run("stdio")
     return Exit.OK

@@ -1,17 +1,13 @@
 """`chunksink plan`: what a sync would do."""
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 
-from chunksink.options import adopt_option, chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
-from chunksink.progress import progress
-from chunksink.summary import tell_fault
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.forecast import Forecast
+from chunksink.options import adopt_option, chunks_option, home_option, json_option, open_index
+from chunksink.output import counted, more, printable, show
+from chunksink.rebuild.forecast import Forecast
 
 _SHOWN = 10
 
@@ -21,7 +17,7 @@ _SHOWN = 10
 @home_option
 @adopt_option
 @json_option
-def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) -> None:
+def command(adopt: bool, as_json: bool) -> None:
     """Show what a sync would do, and what it would cost. The engines are only looked at.
 
     `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
@@ -36,14 +32,10 @@ def command(chunks: str | None, home: str | None, adopt: bool, as_json: bool) ->
       chunksink plan
       chunksink plan --json | jq .families
     """
-    from chunksink.index import Index
 
-    with Index(config_from(chunks=chunks, home=home), stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         found = index.plan(adopt=adopt)
-    if as_json:
-        print_json(found.as_json())
-    else:
-        _print(found)
+    show(as_json, found.as_json(), _lines(found))
 
 
 def _money(cost: float) -> str:
@@ -52,7 +44,7 @@ def _money(cost: float) -> str:
     return f"{cost:,.{digits}f}"
 
 
-def _print(found: "Forecast") -> None:
+def _lines(found: Forecast) -> Iterator[str]:
     families = found.families
     in_metadata = f", {families.metadata_only:,} of them in metadata alone" if families.metadata_only else ""
     for number, what, names in (
@@ -61,39 +53,31 @@ def _print(found: "Forecast") -> None:
         (families.removed, "to remove", found.removed),
     ):
         if number:
-            click.echo(f"{counted(number, 'source')} {what}")
-            for name in names[:_SHOWN]:
-                click.echo(f"  {printable(name) or '(documents that name no source)'}")
-            if number > _SHOWN:
-                click.echo(f"  ... and {number - _SHOWN:,} more")
-    click.echo(f"{counted(families.unchanged, 'source')} unchanged")
+            yield f"{counted(number, 'source')} {what}"
+            yield from (f"  {printable(name) or '(documents that name no source)'}" for name in names[:_SHOWN])
+            yield from (f"  ... and {rest}" for rest in more(number, _SHOWN))
+    yield f"{counted(families.unchanged, 'source')} unchanged"
     if found.superseded:
-        click.echo(f"{counted(found.superseded, 'older version')} left out")
+        yield f"{counted(found.superseded, 'older version')} left out"
     if found.held:
-        click.echo(f"{counted(found.held, 'source')} held as they are; `chunksink status` says why")
+        yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
     if found.chunks:
-        click.echo(
-            f"{counted(found.chunks, 'chunk')} to write: {found.cached:,} vectors cached, {found.missing:,} to compute"
-        )
+        vectors = f"{found.cached:,} vectors cached, {found.missing:,} to compute"
+        yield f"{counted(found.chunks, 'chunk')} to write: {vectors}"
     if found.missing:
         cost = "" if found.cost is None else f", which costs {_money(found.cost)}"
-        click.echo(f"about {counted(found.tokens, 'token')} to embed{cost}")
+        yield f"about {counted(found.tokens, 'token')} to embed{cost}"
     if found.seconds:
-        click.echo(f"about {found.seconds:,.0f} s at the pace of the last run")
+        yield f"about {found.seconds:,.0f} s at the pace of the last run"
     for name, changed in found.settings.items():
-        click.echo(f"{name}: index settings to change: {', '.join(changed)}")
+        yield f"{name}: index settings to change: {', '.join(changed)}"
     if found.rebuild_due:
-        click.echo(f"a rebuild is due: {found.rebuild_due}")
+        yield f"a rebuild is due: {found.rebuild_due}"
     for name, sink in found.sinks.items():
         if sink.filled:
-            click.echo(f"{name}: {counted(sink.families.added, 'source')} to write, {printable(sink.filled)}")
-    if found.brake:
-        click.echo(
-            f"a sync would stop at the brake: {found.brake.removed:,} of the {found.brake.total:,} sources in the "
-            f"index would be removed; if they are meant to go, `chunksink sync {found.brake.flag}` goes on, also with "
-            "--plan"
-        )
-    if found.hash:
-        click.echo(f"plan {found.hash}")
-    else:
-        click.echo("there is no index yet; `chunksink sync` makes it")
+            yield f"{name}: {counted(sink.families.added, 'source')} to write, {printable(sink.filled)}"
+    if brake := found.brake:
+        removed = f"{brake.removed:,} of the {brake.total:,} sources in the index would be removed"
+        remedy = f"if they are meant to go, `chunksink sync {brake.flag}` goes on, also with --plan"
+        yield f"a sync would stop at the brake: {removed}; {remedy}"
+    yield f"plan {found.hash}" if found.hash else "there is no index yet; `chunksink sync` makes it"

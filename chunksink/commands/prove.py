@@ -2,21 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import orjson
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option
+from chunksink.chunkbus.canonical import bare_hex, json_hash
+from chunksink.exits import Exit, Refusal
+from chunksink.options import chunks_option, home_option, open_index
 from chunksink.output import Note, echo
-from chunksink.progress import progress
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.errors import InvalidBus
+from chunksink.rebuild.state import State
+from chunksink.rebuild.verify import VerifyReport
 from chunksink.settings.config import Config
-from chunksink.summary import tell_fault
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.verify import VerifyReport
+from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.sinks.projection import PROJECTION_VERSION
 
 _VERSION = "chunksink.proof.v1"
 
@@ -27,7 +28,7 @@ _VERSION = "chunksink.proof.v1"
 @home_option
 @click.option("--check", is_flag=True, help="Compare with the report in FILE instead of writing it.")
 @click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
-def command(file: Path, chunks: str | None, home: str | None, check: bool, deep: bool) -> int:
+def command(file: Path, check: bool, deep: bool) -> int:
     """Write to FILE what the index was made from and what the engines hold.
 
     Checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a digest
@@ -39,11 +40,9 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
       chunksink prove index.json
       chunksink prove index.json --check
     """
-    from chunksink.index import Index
 
-    config = config_from(chunks=chunks, home=home)
     known = _read(file) if check else None
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         found = index.verify(deep=deep)
         if found.unknown:
             errors = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
@@ -51,7 +50,7 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
         if not found.ok:
             differ = "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`"
             raise Refusal(differ, Exit.DRIFT)
-        proof = _proof(config, found)
+        proof = _proof(index.config, found)
     if known is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         file.write_bytes(orjson.dumps(proof, option=options))
@@ -62,15 +61,9 @@ def command(file: Path, chunks: str | None, home: str | None, check: bool, deep:
     return Exit.DRIFT if wrong else Exit.OK
 
 
-def _proof(config: Config, found: "VerifyReport") -> dict[str, Any]:
+def _proof(config: Config, found: VerifyReport) -> dict[str, Any]:
     """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
     InvalidBus while chunks are missing: nobody could reproduce it."""
-    from chunksink.chunkbus.canonical import bare_hex
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.errors import InvalidBus
-    from chunksink.rebuild.state import State
-    from chunksink.sinks.projection import PROJECTION_VERSION
-
     with State.existing(config.home_path) as state:
         Catalog(state).require_valid()
     if found.unread or found.held:
@@ -97,9 +90,6 @@ def _proof(config: Config, found: "VerifyReport") -> dict[str, Any]:
 
 
 def _settings_hash(config: Config) -> str:
-    from chunksink.chunkbus.canonical import json_hash
-    from chunksink.settings.index_settings import find_settings_file, load_index_settings
-
     file = config.sink.get("meilisearch", {}).get("settings_file")
     return json_hash(load_index_settings(find_settings_file(file)))
 

@@ -2,9 +2,8 @@
 
 import click
 
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
-from chunksink.progress import progress
-from chunksink.summary import BUILT, exit_code, print_report, tell_fault
+from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.summary import BUILT, exit_code, print_report
 
 
 @click.command()
@@ -18,7 +17,6 @@ from chunksink.summary import BUILT, exit_code, print_report, tell_fault
 )
 @click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
 @click.option(
-    "--only",
     "--sink",
     "sinks",
     multiple=True,
@@ -30,8 +28,6 @@ from chunksink.summary import BUILT, exit_code, print_report, tell_fault
 @adopt_option
 @json_option
 def command(
-    chunks: str | None,
-    home: str | None,
     model: str | None,
     precision: str | None,
     deep: bool,
@@ -52,14 +48,12 @@ def command(
     Examples:
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
-      chunksink rebuild --only meilisearch
+      chunksink rebuild --sink meilisearch
     """
-    from chunksink.index import Index
 
-    config = config_from(chunks=chunks, home=home, model=model, precision=precision)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index(model=model, precision=precision) as index:
         report = index.rebuild(
-            only=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
+            sinks=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
         )
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

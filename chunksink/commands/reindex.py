@@ -3,17 +3,18 @@
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from chunksink.chunkbus.chunk import Record
 from chunksink.exits import Exit
+from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.ir.reindex import Current, Outdated, newest, outdated
+from chunksink.ingest.json_records import read_records
+from chunksink.ingest.model import Notice
 from chunksink.options import json_option
 from chunksink.output import Note, counted, printable, show
-
-if TYPE_CHECKING:
-    from chunksink.chunkbus.chunk import Record
-    from chunksink.ingest.formats.ir.reindex import Current, Outdated
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -56,8 +57,6 @@ def command(
       chunksink reindex records/ --extractor pdftext=2.1 --paths | xargs -d '\\n' my-extractor --to records/new.jsonl
       chunksink ingest records/ --as ir --sync
     """
-    from chunksink.ingest.formats.ir.reindex import newest, outdated
-
     failures: list[str] = []
     newest_of_all = newest(_records(files, failures.append))
     current = replace(
@@ -73,11 +72,7 @@ def command(
     return Exit.INVALID_INPUT if failures else Exit.OK
 
 
-def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator["Record"]:
-    from chunksink.ingest.errors import SourceFailed
-    from chunksink.ingest.json_records import read_records
-    from chunksink.ingest.model import Notice
-
+def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator[Record]:
     for path in _files(files):
         try:
             for read in read_records(path, lambda _: True):  # whatever its schema version
@@ -98,7 +93,7 @@ def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
             yield path
 
 
-def _by_source(outdated: Iterator["Outdated"]) -> dict[str, dict[str, Any]]:
+def _by_source(outdated: Iterator[Outdated]) -> dict[str, dict[str, Any]]:
     """Records of one source are extracted together."""
     found: dict[str, dict[str, Any]] = {}
     for one in outdated:
@@ -111,7 +106,7 @@ def _by_source(outdated: Iterator["Outdated"]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _lines(found: dict[str, dict[str, Any]], current: "Current") -> Iterator[str]:
+def _lines(found: dict[str, dict[str, Any]], current: Current) -> Iterator[str]:
     for path, entry in found.items():
         differences = "; ".join(f"{one['what']} {one['has']}, now {one['current']}" for one in entry["differences"])
         yield f"{printable(path)}: {counted(entry['records'], 'record')}: {printable(differences)}"

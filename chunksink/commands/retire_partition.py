@@ -2,7 +2,7 @@
 
 import click
 
-from chunksink.options import chunks_option, config_from, home_option
+from chunksink.options import chunks_option, home_option, open_index
 from chunksink.output import counted
 
 
@@ -10,7 +10,7 @@ from chunksink.output import counted
 @click.argument("key")
 @chunks_option
 @home_option
-def command(key: str, chunks: str | None, home: str | None) -> None:
+def command(key: str) -> None:
     """Give up the partition KEY, whose chunks file and manifest are gone for good.
 
     The sources of a missing partition stay in the index until it is given up here. The next sync (with --watch, the one
@@ -21,9 +21,8 @@ def command(key: str, chunks: str | None, home: str | None) -> None:
     Example:
       chunksink retire-partition 2024-01
     """
-    from chunksink.index import Index
 
-    with Index(config_from(chunks=chunks, home=home)) as index:
+    with open_index() as index:
         retired = index.retire_partition(key)
     gone = counted(retired.removed, "source")
     click.echo(f"partition {key} is given up; the next sync removes {gone} that only it held")

@@ -2,13 +2,12 @@
 
 import click
 
-from chunksink.options import config_from, home_option
-from chunksink.summary import tell_fault
+from chunksink.options import home_option, open_index
 
 
 @click.command()
 @home_option
-def command(home: str | None) -> None:
+def command() -> None:
     """Switch back to the previous generation, in every engine, in one step.
 
     The last rebuild keeps the generation that it replaced. It comes back as it was then, with its own model; the next
@@ -18,9 +17,8 @@ def command(home: str | None) -> None:
     Example:
       chunksink rollback
     """
-    from chunksink.index import Index
 
-    with Index(config_from(home=home), on_fault=tell_fault) as index:
+    with open_index() as index:
         generation = index.rollback()
     click.echo(
         f"live again: the generation of {generation.created_at} with {generation.model.name}; `chunksink sync` brings "

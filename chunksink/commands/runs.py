@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import orjson
 
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import Note, counts, printable, show
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.run_records import RunRecord
+from chunksink.rebuild.run_records import UNFINISHED, RunRecord, count_runs, find_run, past_runs, read_events
 
 _LENGTH = 300
 
@@ -22,7 +21,7 @@ _LENGTH = 300
 )
 @home_option
 @json_option
-def command(run_id: str | None, limit: int, home: str | None, as_json: bool) -> None:
+def command(run_id: str | None, limit: int, as_json: bool) -> None:
     """List past runs, newest first; with the ID of a run, or its beginning, show its whole record.
 
     A run writes its record as it goes. One without an end was killed or is still running (`chunksink status` says
@@ -34,9 +33,7 @@ def command(run_id: str | None, limit: int, home: str | None, as_json: bool) -> 
       chunksink runs 20260131T1200
       chunksink runs --json | jq '.[] | select(.status == "failed") | .id'
     """
-    from chunksink.rebuild.run_records import count_runs, find_run, past_runs, read_events
-
-    folder = config_from(home=home).home_path
+    folder = config_from().home_path
     if run_id is not None:
         events = list(read_events(find_run(folder, run_id)))
         show(as_json, events, _event_lines(events))
@@ -50,7 +47,7 @@ def command(run_id: str | None, limit: int, home: str | None, as_json: bool) -> 
     show(as_json, [asdict(run) for run in found], lines)
 
 
-def _line(run: "RunRecord") -> str:
+def _line(run: RunRecord) -> str:
     seconds = f"{run.seconds:>8.1f} s" if run.seconds is not None else f"{'':>10}"
     result = printable(run.error) if run.error else _changes(run.facts)
     command, status = printable(run.command), printable(run.status)
@@ -75,8 +72,6 @@ def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _event_lines(events: list[dict[str, Any]]) -> Iterator[str]:
-    from chunksink.rebuild.run_records import UNFINISHED
-
     for event in events:
         yield f"{event.get('at', '?')}  {event.get('event', '?')}"
         for fact, value in event.items():
@@ -87,7 +82,5 @@ def _event_lines(events: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _value(value: Any) -> str:
-    import orjson
-
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return printable(text if len(text) <= _LENGTH else f"{text[:_LENGTH]} ...")

@@ -3,20 +3,23 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import click
 
-from chunksink.cli_errors import Refusal
 from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.explain import explained_lines
+from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import waiting
-
-if TYPE_CHECKING:
-    from chunksink.search.answer import Answer, SearchHit
-    from chunksink.sinks.document import Document
-    from chunksink.sinks.reader import Piece
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.excerpt import beginning, ending, excerpt
+from chunksink.search.filters import parse_filters
+from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
+from chunksink.session import usual_mode
+from chunksink.sinks.document import Document
+from chunksink.sinks.reader import Piece
+from chunksink.views import search_once
 
 _MODES = ("hybrid", "keyword", "semantic", "engine")
 _FUSIONS = ("scores", "ranks")
@@ -90,8 +93,6 @@ def command(
     context: int,
     fusion: str,
     explain: bool,
-    chunks: str | None,
-    home: str | None,
     as_json: bool,
 ) -> int:
     """Search the live index, as `chunksink sync` or `chunksink rebuild` left it, best sources first.
@@ -112,17 +113,8 @@ def command(
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
       chunksink search --limit 3 -- -zebra
     """
-    from chunksink.explain import explained_lines
-    from chunksink.search.access import Access
-    from chunksink.search.filters import parse_filters
-    from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
-    from chunksink.session import usual_mode
-    from chunksink.views import search_once
-
-    config = config_from(chunks=chunks, home=home)
-    access = Access(tenant, required=config.tenants == "required")
-    if access.denied:
-        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
+    config = config_from()
+    access = access_of(config, tenant)
     question = Question(
         " ".join(query),
         mode=next(known for known in MODES if known == mode) if mode else usual_mode(config),
@@ -149,7 +141,7 @@ def command(
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
-def _print(answer: "Answer", why: list[list[str]], offset: int, *, names_tenants: bool) -> None:
+def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: bool) -> None:
     how = "without {} search" if answer.answered else "no answer of {} search"
     for leg, reason in answer.unavailable.items():
         click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
@@ -166,7 +158,7 @@ def _print(answer: "Answer", why: list[list[str]], offset: int, *, names_tenants
         click.echo(f"{field}: {counted or 'none'}")
 
 
-def _print_hit(number: int, hit: "SearchHit", *, names_tenant: bool) -> None:
+def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
     if names_tenant and hit.document.tenant_id:
         ranks += f"; tenant {_line(hit.document.tenant_id, _TITLE_CHARACTERS)}"
@@ -184,17 +176,15 @@ def _print_hit(number: int, hit: "SearchHit", *, names_tenant: bool) -> None:
         click.secho(f"   {_elsewhere(hit.same_text)}", dim=True)
 
 
-def _elsewhere(documents: "Sequence[Document]") -> str:
+def _elsewhere(documents: Sequence[Document]) -> str:
     names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in documents[:_MOST_NAMED]]
     more = ["…"] if len(documents) > _MOST_NAMED else []
     return f"also in {counted(len(documents), 'other source')}: {', '.join([*names, *more])}"
 
 
-def _address(hit: "SearchHit") -> str:
+def _address(hit: SearchHit) -> str:
     """Where it leads; a file as it is called, so that it can be opened from here. A fragment that is too long to be
     read is left out: the rest still opens the source."""
-    from urllib.parse import unquote, urlsplit
-
     if hit.link is None:
         return printable(hit.source_uri or "")
     source, mark, fragment = hit.link.partition("#")
@@ -202,10 +192,7 @@ def _address(hit: "SearchHit") -> str:
     return printable(f"{named}#…" if len(fragment) > _FRAGMENT_CHARACTERS else f"{named}{mark}{fragment}")
 
 
-def _excerpt(hit: "SearchHit") -> str:
-    from chunksink.search.excerpt import excerpt
-    from chunksink.sinks.reader import Piece
-
+def _excerpt(hit: SearchHit) -> str:
     shown = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
     if not hit.snippet:
         return _line("".join(piece.text for piece in shown))
@@ -213,10 +200,8 @@ def _excerpt(hit: "SearchHit") -> str:
     return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
 
 
-def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
+def _near(snippet: Sequence[Piece]) -> Iterator[tuple[str, bool]]:
     """From a little before the first word that was found, or it might not be seen; and not without an end."""
-    from chunksink.search.excerpt import beginning, ending
-
     left = _SNIPPET_CHARACTERS
     first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
     for number, piece in enumerate(snippet):
@@ -230,6 +215,4 @@ def _near(snippet: "Sequence[Piece]") -> Iterator[tuple[str, bool]]:
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
-    from chunksink.search.excerpt import beginning
-
     return printable(beginning(_SPACE.sub(" ", text).strip(), most))

@@ -11,21 +11,23 @@ from functools import partial
 from ipaddress import ip_address
 from threading import Thread
 from types import FrameType
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+import uvicorn
+from starlette.types import ASGIApp
 
 from chunksink import __version__
-from chunksink.cli_errors import Refusal, of_searches
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal, of_searches
+from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
-    from chunksink.live import LiveSearch
-    from chunksink.settings.config import Config
+from chunksink.search.page.app import make_app
+from chunksink.search.page.callers import Tokens
+from chunksink.search.page.security import Hosts
+from chunksink.search.page.site import Site
+from chunksink.session import usual_mode
+from chunksink.settings.config import Config
+from chunksink.status_report import page_report
 
 _LOOK_SECONDS = 0.5
 """What other processes write is looked for so often."""
@@ -47,9 +49,7 @@ give the first to whoever may ask, and write the second into chunksink.toml, wit
 @click.option("--source-url", metavar="PREFIX", help="Put before relative sources, so that they become links.")
 @chunks_option
 @home_option
-def command(
-    host: str, port: int, names: tuple[str, ...], source_url: str | None, chunks: str | None, home: str | None
-) -> int:
+def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
     It follows what other processes sync, rebuild and roll back. On this machine alone it is open to whoever uses it;
@@ -64,9 +64,7 @@ def command(
       chunksink serve --host 0.0.0.0 --name search.example.org
       curl 'http://127.0.0.1:8765/api/search?q=battery+safety&filter=language%3Den'
     """
-    from chunksink.live import LiveSearch
-
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     _require_web(source_url)
     with (
         _listening(host, port, open_to_all=not config.tokens) as listener,
@@ -83,14 +81,7 @@ def command(
     return Exit.OK
 
 
-def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...], source_url: str | None) -> "ASGIApp":
-    from chunksink.search.page.app import make_app
-    from chunksink.search.page.callers import Tokens
-    from chunksink.search.page.security import Hosts
-    from chunksink.search.page.site import Site
-    from chunksink.session import usual_mode
-    from chunksink.status_report import page_report
-
+def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], source_url: str | None) -> ASGIApp:
     site = Site(
         answers=live,
         report=partial(page_report, config),
@@ -105,10 +96,8 @@ def _app(config: "Config", live: "LiveSearch", host: str, names: tuple[str, ...]
     return make_app(site)
 
 
-def _serve(app: "ASGIApp", listener: socket.socket, warm: Callable[[], object], says: str) -> None:
+def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], says: str) -> None:
     """Until the process is told to end, by the terminal or by whoever started it."""
-    import uvicorn
-
     settings = uvicorn.Config(
         app,
         http="h11",

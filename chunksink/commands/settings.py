@@ -5,20 +5,22 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import orjson
 
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import counted, echo, print_json, show
+from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.locks import writing
+from chunksink.rebuild.schema import existing_home_id
+from chunksink.session import live_dimensions
+from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.index_settings import Difference, as_file, differences, patch_of
-
-if TYPE_CHECKING:
-    from chunksink.settings.config import Config
-    from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch import MeilisearchSink, open_sink
 
 _SINK = "meilisearch"
 
@@ -42,7 +44,7 @@ def command() -> None:
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @home_option
-def show_command(output: Path | None, force: bool, home: str | None) -> None:
+def show_command(output: Path | None, force: bool) -> None:
     """Print the settings of the live index, in the form of the file.
 
     Write a file with --output, not with `>`: a shell empties that file first, and it stays empty if the server does
@@ -55,7 +57,7 @@ def show_command(output: Path | None, force: bool, home: str | None) -> None:
     """
     if output is not None and output.exists() and not force:
         raise Refusal(f"{output} is there already: name another file, or write over it with --force", Exit.USAGE)
-    with _sink(home, settings_file=str(shipped_settings_file())) as (_, sink):
+    with _sink(settings_file=str(shipped_settings_file())) as (_, sink):
         shown = as_file(sink.live_settings())
     if output is None:
         print_json(shown)
@@ -67,14 +69,14 @@ def show_command(output: Path | None, force: bool, home: str | None) -> None:
 @command.command("diff")
 @home_option
 @json_option
-def diff_command(home: str | None, as_json: bool) -> int:
+def diff_command(as_json: bool) -> int:
     """Show where the live index differs from the file. Exits with 4 when it does.
 
     \b
     Example:
       chunksink settings diff
     """
-    with _live(home) as (sink, wanted):
+    with _live() as (sink, wanted):
         found = differences(wanted, sink.live_settings())
     show(as_json, _document(found), _lines(found))
     return Exit.DRIFT if found else Exit.OK
@@ -83,7 +85,7 @@ def diff_command(home: str | None, as_json: bool) -> int:
 @command.command("apply")
 @home_option
 @json_option
-def apply_command(home: str | None, as_json: bool) -> None:
+def apply_command(as_json: bool) -> None:
     """Change the live index to the settings of the file; only what differs is sent.
 
     Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is left alone.
@@ -92,10 +94,8 @@ def apply_command(home: str | None, as_json: bool) -> None:
     Example:
       chunksink settings apply
     """
-    from chunksink.rebuild.locks import writing
-
-    folder = config_from(home=home).home_path
-    with writing(folder), _live(home) as (sink, wanted):
+    folder = config_from().home_path
+    with writing(folder), _live() as (sink, wanted):
         _require_ours(folder, sink)
         found = differences(wanted, sink.live_settings())
         sink.change_live_settings(patch_of(found))
@@ -103,10 +103,7 @@ def apply_command(home: str | None, as_json: bool) -> None:
     show(as_json, _document(found), [*_lines(found), summary])
 
 
-def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
-    from chunksink.rebuild.errors import OtherHome
-    from chunksink.rebuild.schema import existing_home_id
-
+def _require_ours(home: Path, sink: MeilisearchSink) -> None:
     marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(home):
         raise OtherHome(
@@ -116,28 +113,22 @@ def _require_ours(home: Path, sink: "MeilisearchSink") -> None:
 
 
 @contextmanager
-def _live(home: str | None) -> Iterator["tuple[MeilisearchSink, dict[str, Any]]"]:
+def _live() -> Iterator[tuple[MeilisearchSink, dict[str, Any]]]:
     """The sink, and the settings that the live index should have."""
-    from chunksink.session import live_dimensions
-
-    with _sink(home) as (config, sink):
+    with _sink() as (config, sink):
         yield sink, sink.wanted_settings(live_dimensions(config, _SINK))
 
 
 @contextmanager
-def _sink(home: str | None, **instead: Any) -> Iterator["tuple[Config, MeilisearchSink]"]:
+def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The sink as it is configured, with some options `instead` of the configured ones."""
-    from chunksink.sinks.meilisearch import open_sink
-
-    config = config_from(home=home)
+    config = config_from()
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
         yield config, sink
 
 
 def _write(file: Path, settings: dict[str, Any]) -> None:
     """It is the old file or the whole new one, at any moment."""
-    import orjson
-
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
     try:
         unfinished.write_bytes(orjson.dumps(settings, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

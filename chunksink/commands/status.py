@@ -15,7 +15,7 @@ from chunksink.status_report import SHOWN, status_lines
 @home_option
 @click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
 @json_option
-def command(chunks: str | None, home: str | None, everything: bool, as_json: bool) -> None:
+def command(everything: bool, as_json: bool) -> None:
     """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
 
     All of it comes from chunksink's own records; no engine is asked. `chunksink verify` asks them, `chunksink plan`
@@ -27,7 +27,7 @@ def command(chunks: str | None, home: str | None, everything: bool, as_json: boo
       chunksink status --json | jq '.sinks.fts.to_write'
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     found = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(found, None if everything else SHOWN)
     show(as_json, {"current": found.is_current, **asdict(found)}, lines)

@@ -1,20 +1,17 @@
 """`chunksink sync`: the engines are brought to what the chunks say now."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.cli_errors import Refusal, explained, print_failure
-from chunksink.exits import Exit
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
-from chunksink.progress import progress
-from chunksink.summary import exit_code, print_report, tell_fault
-from chunksink.watch import Watch
-
-if TYPE_CHECKING:
-    from chunksink.index import Index
+from chunksink.exits import Exit, Refusal, explained, print_failure
+from chunksink.index import Index
+from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.session import require_chunks
+from chunksink.summary import exit_code, print_report
+from chunksink.watch import BusWatch
 
 _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 
@@ -29,7 +26,7 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @allow_deletions_option
 @adopt_option
 @json_option
-def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **options: Any) -> int:
+def command(watch: bool, as_json: bool, **options: Any) -> int:
     """Bring the engines to what the chunks say now, with the least that must be written.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
@@ -42,26 +39,22 @@ def command(chunks: str | None, home: str | None, watch: bool, as_json: bool, **
       chunksink sync --watch
       chunksink plan --json | jq -r .hash | xargs chunksink sync --plan
     """
-    from chunksink.index import Index
 
     if options["plan"] is not None and (watch or options["rebuild"]):
         raise click.UsageError("--plan carries out one plan of a sync: it goes neither with --watch nor with --rebuild")
-    config = config_from(chunks=chunks, home=home)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         if watch:
             _watch(index, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
-    print_report(report, as_json=as_json, why_these_sinks=config.why_these_sinks)
+    print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
     return exit_code(report)
 
 
-def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
+def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
-    from chunksink.session import require_chunks
-
     root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
     click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
-    watch = Watch(root, partial(click.echo, err=True))
+    watch = BusWatch(root, partial(click.echo, err=True))
     for _ in watch:
         try:
             with explained():

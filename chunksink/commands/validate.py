@@ -11,8 +11,7 @@ import click
 from chunksink.chunkbus.findings import MEANINGS, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.cli_errors import Refusal
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, counted, printable, show, some
 from chunksink.progress import progress
@@ -45,13 +44,11 @@ _SHOWN_PATHS = 40
 @home_option
 @json_option
 def command(
-    chunks: str | None,
     partitions: tuple[str, ...],
     require_source_checksum: bool | None,
     chunking: bool,
     fields: bool,
     jobs: int | None,
-    home: str | None,
     as_json: bool,
 ) -> int:
     """Check chunks and manifests against the contract, without any engine.
@@ -69,7 +66,7 @@ def command(
     """
     from chunksink.chunkbus.validate import Validation  # brings numpy
 
-    config = config_from(chunks=chunks, home=home, require_source_checksum=require_source_checksum)
+    config = config_from(require_source_checksum=require_source_checksum)
     root = BusRoot(config.chunks_path).require()
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)

@@ -1,18 +1,16 @@
 """`chunksink verify`: what the engines really hold, compared with the chunks."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
-from chunksink.progress import progress
-from chunksink.summary import exit_code, print_report, tell_fault, unbuilt_lines, unconfigured_lines
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.verify import SinkCheck, VerifyReport
+from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.output import Note, counted, echo, first, more, print_json, printable
+from chunksink.rebuild.removals import LEAST_REMOVALS
+from chunksink.rebuild.verify import SinkCheck, VerifyReport
+from chunksink.summary import exit_code, print_report, unbuilt_lines, unconfigured_lines
 
 _SHOWN = 5
 
@@ -25,9 +23,7 @@ _SHOWN = 5
 @allow_deletions_option
 @adopt_option
 @json_option
-def command(
-    chunks: str | None, home: str | None, deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool
-) -> int:
+def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
     """Compare what the engines hold with what the chunks say, document by document, and repair it.
 
     Every document is read through the engine's own interface; our records are not asked. Named are ids that are
@@ -42,15 +38,13 @@ def command(
       chunksink verify --deep --repair
       chunksink verify --json | jq '.sinks[].digest'
     """
-    from chunksink.index import Index
 
-    config = config_from(chunks=chunks, home=home)
-    with Index(config, stage=progress, on_fault=tell_fault) as index:
+    with open_index() as index:
         found = index.verify(deep=deep)
         repaired = None
         if repair and not found.ok:
             if not as_json:
-                _print(found, config.why_these_sinks)
+                echo(_lines(found, index.config.why_these_sinks))
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
             found = index.verify(deep=deep)
     if as_json:
@@ -58,7 +52,7 @@ def command(
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
-        _print(found, config.why_these_sinks)
+        echo(_lines(found, index.config.why_these_sinks))
         if not repair and any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
         if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
@@ -72,10 +66,8 @@ def command(
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _remedy(found: "VerifyReport") -> str:
+def _remedy(found: VerifyReport) -> str:
     """A source that goes has at least one document that is extra."""
-    from chunksink.rebuild.removals import LEAST_REMOVALS
-
     remedy = "`chunksink verify --repair` puts it right"
     if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
         return remedy
@@ -85,58 +77,49 @@ def _remedy(found: "VerifyReport") -> str:
     )
 
 
-def _print(found: "VerifyReport", why_these_sinks: str | None) -> None:
+def _lines(found: VerifyReport, why_these_sinks: str | None) -> Iterator[str]:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
-        click.echo(
-            f"{name}: {counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}, {_state(sink)}{refused}"
-        )
-        _print_drift(sink)
+        holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
+        yield f"{name}: {holds}, {_state(sink)}{refused}"
+        yield from map(Note, _drift(sink))
         if not sink.shown and name not in found.failed:
-            click.echo("  other programs do not find it: its public name shows nothing, or another build", err=True)
+            yield Note("  other programs do not find it: its public name shows nothing, or another build")
         if sink.unjudged:
-            lost = counted(sink.unjudged, "vector")
-            click.echo(f"  {lost} could not be compared: the cache has none of their texts", err=True)
+            yield Note(f"  {counted(sink.unjudged, 'vector')} could not be compared: the cache has none of their texts")
         if sink.settings:
-            click.echo(f"  its settings are not as configured: {', '.join(sink.settings)}", err=True)
-        click.echo(f"  digest {sink.digest}")
-    for name, error in found.failed.items():
-        click.echo(f"{name}: {error}", err=True)
-    for line in (*_held_lines(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)):
-        click.echo(line, err=True)
+            yield Note(f"  its settings are not as configured: {', '.join(sink.settings)}")
+        yield f"  digest {sink.digest}"
+    yield from (Note(f"{name}: {error}") for name, error in found.failed.items())
+    yield from map(Note, (*_held(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)))
     if found.unconfigured and why_these_sinks:
-        click.echo(why_these_sinks, err=True)
+        yield Note(why_these_sinks)
 
 
-def _state(sink: "SinkCheck") -> str:
+def _state(sink: SinkCheck) -> str:
     if sink.ok:
         return "as it should be"
     is_only_unproved = replace(sink, unjudged=0).ok
     return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
 
 
-def _held_lines(found: "VerifyReport") -> list[str]:
-    lines = [f"partition {printable(key)} is missing or invalid" for key in found.unread[:_SHOWN]]
-    if len(found.unread) > _SHOWN:
-        lines.append(f"... and {len(found.unread) - _SHOWN:,} more")
+def _held(found: VerifyReport) -> Iterator[str]:
+    yield from first([f"partition {printable(key)} is missing or invalid" for key in found.unread], _SHOWN)
     if found.held:
-        lines.append(f"{counted(found.held, 'source')} held as they are; `chunksink status` says why")
+        yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
     if wrong := max((sink.held for sink in found.sinks.values()), default=0):
-        lines.append(
+        yield (
             f"{counted(wrong, 'document')} of those named above cannot be put right now, for they are of held sources"
         )
-    return lines
 
 
-def _can_be_repaired(sink: "SinkCheck") -> bool:
+def _can_be_repaired(sink: SinkCheck) -> bool:
     """Whether a repair would change anything: what is held stays."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 
 
-def _print_drift(sink: "SinkCheck") -> None:
+def _drift(sink: SinkCheck) -> Iterator[str]:
     for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
-        for id in ids[:_SHOWN]:
-            click.echo(f"  {kind} {printable(id)}", err=True)
-        if len(ids) > _SHOWN:
-            click.echo(f"  ... and {len(ids) - _SHOWN:,} more {kind}", err=True)
+        yield from (f"  {kind} {printable(id)}" for id in ids[:_SHOWN])
+        yield from (f"  ... and {rest} {kind}" for rest in more(len(ids), _SHOWN))

@@ -4,21 +4,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from chunksink.home_cache import existing_cache
+from chunksink.home_cache import cached_vector
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import labelled, printable, show
-from chunksink.rebuild.state import cache_file
+from chunksink.rebuild.explain import Explanation, Occurrence, SinkCopy, why
+from chunksink.rebuild.locks import reading_live
+from chunksink.rebuild.state import NO_MODEL, State
 from chunksink.session import open_one_sink
 from chunksink.settings.config import Config
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.explain import Explanation, Occurrence, SinkCopy
 
 
 @click.command()
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 @chunks_option
 @home_option
 @json_option
-def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) -> int:
+def command(chunk_id: str, as_json: bool) -> int:
     """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it of at least four
     characters, or the id of its document in the engines.
 
@@ -40,11 +39,7 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
       chunksink why 9c1f... --json | jq '.sinks[].copy'
       chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
     """
-    from chunksink.rebuild.explain import why
-    from chunksink.rebuild.locks import reading_live
-    from chunksink.rebuild.state import State
-
-    config = config_from(chunks=chunks, home=home)
+    config = config_from()
     with ExitStack() as stack:
         state = stack.enter_context(State.existing(config.home_path))
         live = stack.enter_context(reading_live(state))
@@ -54,23 +49,20 @@ def command(chunk_id: str, chunks: str | None, home: str | None, as_json: bool) 
     return Exit.ENGINE if any(sink.error for sink in found.sinks.values()) else Exit.OK
 
 
-def _cached(config: Config, found: "Explanation") -> dict[str, Any] | None:
+def _cached(config: Config, found: Explanation) -> dict[str, Any] | None:
     """The vector that the cache has of its text under the live model."""
-    from chunksink.embeddings.references import EmbeddingRef
-    from chunksink.embeddings.stats import show
-
-    standing = found.current or found.standings[-1]
-    ref = EmbeddingRef(found.model_fingerprint, standing.text_hash.removeprefix("sha256:"))
-    if not cache_file(config.home_path).exists():
-        return None
-    with existing_cache(config, read_only=True) as cache:
-        vector = show(cache, ref)
+    vector = cached_vector(config, found.model_fingerprint, (found.current or found.standings[-1]).text_hash)
     if vector is None:
         return None
-    return {"ref": str(ref), "dimension": vector.dimension, "precision": vector.precision, "tokens": vector.tokens}
+    return {
+        "ref": str(vector.ref),
+        "dimension": vector.dimension,
+        "precision": vector.precision,
+        "tokens": vector.tokens,
+    }
 
 
-def _lines(found: "Explanation", cached: dict[str, Any] | None) -> Iterator[str]:
+def _lines(found: Explanation, cached: dict[str, Any] | None) -> Iterator[str]:
     standing = found.current or found.standings[-1]
     yield labelled("chunk", printable(found.chunk_id))
     if found.document != found.chunk_id:
@@ -92,9 +84,7 @@ def _lines(found: "Explanation", cached: dict[str, Any] | None) -> Iterator[str]
             yield labelled("", f"not asked: {printable(sink.error)}")
 
 
-def _vector(found: "Explanation", cached: dict[str, Any] | None) -> str:
-    from chunksink.rebuild.state import NO_MODEL
-
+def _vector(found: Explanation, cached: dict[str, Any] | None) -> str:
     if cached:
         numbers = f"{cached['dimension']:,} dimensions, {cached['precision']}"
         return f"cached, {numbers}; `chunksink cache show {cached['ref']}`"
@@ -103,14 +93,14 @@ def _vector(found: "Explanation", cached: dict[str, Any] | None) -> str:
     return f"not cached for the live model ({found.model_fingerprint:.12})"
 
 
-def _place(standing: "Occurrence") -> str:
+def _place(standing: Occurrence) -> str:
     line = f"line {standing.line:,}" if standing.line else "a file that changed or is gone since it was taken in"
     state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
     source = f", source {printable(standing.source)}" if standing.source else ""
     return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
 
 
-def _copy(sink: "SinkCopy", found: "Explanation") -> str:
+def _copy(sink: SinkCopy, found: Explanation) -> str:
     counts = found.current is not None
     differs = f" (in {', '.join(sink.differs_in)})" if sink.differs_in else ""
     parts = [f"{sink.copy} in the engine{differs}"]

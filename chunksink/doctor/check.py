@@ -1,4 +1,4 @@
-"""How a check of `chunksink doctor` is declared: a function that returns what it found, or raises a `Problem`."""
+"""How a check of `chunksink doctor` is declared: a function that returns what it found, or raises a `CheckProblem`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class Check:
     remedy: str = ""
 
 
-class Problem(Exception):
+class CheckProblem(Exception):
     """Something that a run would fail over, or with `warn` should be known, and what to do about it."""
 
     def __init__(self, found: str, remedy: str, verdict: Verdict = "fail") -> None:
@@ -31,7 +31,7 @@ class Problem(Exception):
 def check(name: str, examine: Callable[[], str]) -> Check:
     try:
         return Check(name, "ok", examine())
-    except Problem as problem:
+    except CheckProblem as problem:
         return Check(name, problem.verdict, str(problem), problem.remedy)
 
 
@@ -43,5 +43,5 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
     except Exception as error:
         for errors, remedy in known:
             if isinstance(error, errors):
-                raise Problem(str(error), remedy) from error
+                raise CheckProblem(str(error), remedy) from error
         raise

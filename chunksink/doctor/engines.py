@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.errors import ChunkBusError
-from chunksink.doctor.check import Check, Problem, check, remedies
+from chunksink.doctor.check import Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.session import live_dimensions, open_one_sink
@@ -95,10 +95,12 @@ def _live(name: str, sink: Sink, live: Live) -> str:
             with closing(readable.reader(build_id) if readable is not None else sink.open(build_id)) as build:
                 marker = build.marker()
         except BuildMissing as error:
-            raise Problem(f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks") from error
+            raise CheckProblem(
+                f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks"
+            ) from error
     if marker is not None and marker.home_id != live.home_id:
         remedy = "put that id back into home.id; or, if this home shall have the build, `chunksink sync --adopt`"
-        raise Problem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
+        raise CheckProblem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
     return f"build {build_id} is there; `chunksink verify` compares all of it"
 
 
@@ -108,7 +110,7 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
         marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
         remedy = "give the index another name; or, if this home shall replace it, `chunksink sync --adopt`"
-        raise Problem(f"what it shows was made by another home, whose id is {marker.home_id}", remedy)
+        raise CheckProblem(f"what it shows was made by another home, whose id is {marker.home_id}", remedy)
     return "free, or this home's"
 
 
@@ -126,15 +128,15 @@ def _settings(config: Config, name: str, sink: SupportsSettings) -> str:
         dimensions = live_dimensions(config, name)
     except (ChunkBusError, OSError) as error:
         unknown = "not compared, for the records of the index cannot be read"
-        raise Problem(unknown, "see `index` above", "warn") from error
+        raise CheckProblem(unknown, "see `index` above", "warn") from error
     if found := differences(sink.wanted_settings(dimensions), live):
         names = ", ".join(each.name for each in found)
         remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
-        raise Problem(f"the live index differs from {file}: {names}", remedy, "warn")
+        raise CheckProblem(f"the live index differs from {file}: {names}", remedy, "warn")
     return f"as {file} has them"
 
 
 def _require_known(file: Path, wanted: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     if names := unknown(wanted, known):
         found = f"{file} sets {', '.join(names)}, which Meilisearch does not know: it would refuse the whole file"
-        raise Problem(found, "correct the name, or remove it from the file")
+        raise CheckProblem(found, "correct the name, or remove it from the file")

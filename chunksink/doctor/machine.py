@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from chunksink.doctor.check import Problem, remedies
+from chunksink.doctor.check import CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.resolve import resolve_model
@@ -32,7 +32,7 @@ def sqlite() -> str:
         db.execute("create virtual table t using fts5(text, tokenize = 'trigram')")
     except sqlite3.OperationalError as error:
         remedy = "use a Python whose SQLite is 3.34 or later and has FTS5, as those of python.org and distributions"
-        raise Problem(f"{sqlite3.sqlite_version}: {error}", remedy) from error
+        raise CheckProblem(f"{sqlite3.sqlite_version}: {error}", remedy) from error
     finally:
         db.close()
     return f"{sqlite3.sqlite_version} with FTS5"
@@ -44,7 +44,7 @@ def configuration(config: Config, file: Path) -> str:
     source = f"{file} can be read" if file.exists() else f"no {file}"
     if unknown := unknown_variables():
         remedy = "correct the name, or leave it if another program's settings begin like ours"
-        raise Problem(f"{source}; no setting is called {', '.join(unknown)}", remedy, "warn")
+        raise CheckProblem(f"{source}; no setting is called {', '.join(unknown)}", remedy, "warn")
     if variables:
         why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
         return f"{source}; the environment sets {', '.join(variables)}{why}"
@@ -54,7 +54,7 @@ def configuration(config: Config, file: Path) -> str:
 def home(home: Path) -> str:
     place = _existing(home)
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
-        raise Problem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
+        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
     return f"{home} can be written" if home.exists() else f"{home} will be made"
 
 
@@ -63,7 +63,7 @@ def disk(home: Path) -> str:
     free = shutil.disk_usage(place).free
     found = f"{free / 10**9:,.1f} GB free below {place}"
     if free < LEAST_FREE_BYTES:
-        raise Problem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
+        raise CheckProblem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
     return found
 
 
@@ -77,7 +77,7 @@ def _existing(folder: Path) -> Path:
 def locks(home: Path) -> str:
     held = held_locks(home)
     if held:
-        raise Problem(f"another run holds: {', '.join(held)}", "wait for it, or look for its process", "warn")
+        raise CheckProblem(f"another run holds: {', '.join(held)}", "wait for it, or look for its process", "warn")
     return "nobody is writing to this home"
 
 
@@ -86,7 +86,7 @@ def model(config: Config) -> str:
     with remedies((ModelError, "correct the setting `model`, or get that model: the next rebuild needs it")):
         found = resolve_model(config.model, network=False)
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
-        raise Problem(f"no weights in {found.folder}", "copy the model again")
+        raise CheckProblem(f"no weights in {found.folder}", "copy the model again")
     return f"{found.name} is here, as a {found.source}: {found.folder}"
 
 
@@ -105,8 +105,8 @@ def endpoint(config: Config, url: str) -> str:
             status = client.get(address).status_code
     except httpx.HTTPError as error:
         reason = f"{type(error).__name__}: {error or f'nothing in {ENDPOINT_SECONDS:g} s'}"
-        raise Problem(f"{address} does not answer: {reason}", start) from error
+        raise CheckProblem(f"{address} does not answer: {reason}", start) from error
     if status in _GATEWAY_ERRORS:
-        raise Problem(f"{address} answers {status}", start)
+        raise CheckProblem(f"{address} answers {status}", start)
     key = f"its key, which is in {variable}, was" if variable else "no key is sent; it was"
     return f"{address} answers; {key} not tried with {config.model}: that may cost money"

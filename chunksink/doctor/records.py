@@ -13,12 +13,12 @@ from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.doctor.check import Problem, remedies
+from chunksink.doctor.check import CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.output import some
-from chunksink.rebuild.catalog import known_partitions
+from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file
 from chunksink.settings.config import Config
@@ -42,11 +42,11 @@ def chunks(path: Path) -> str:
     keys = root.partition_keys()
     found = f"{root.path}: partitions {len(keys):,}"
     if not keys:
-        raise Problem(found, "`chunksink ingest` makes one", "warn")
+        raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
     flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     if flaws:
         found = f"{found}, {len(flaws):,} of them not whole: {some(flaws, _SHOWN)}"
-        raise Problem(found, f"write them again, or bring their files back; {_VALIDATE}")
+        raise CheckProblem(found, f"write them again, or bring their files back; {_VALIDATE}")
     return f"{found}, their files are there; that is a quick look, {_VALIDATE}"
 
 
@@ -88,12 +88,12 @@ def partitions(path: Path, home: Path) -> str:
     """Whether the partitions that the index was made from are still there."""
     try:
         with State.existing(home) as state:
-            gone = sorted(set(known_partitions(state.db)).difference(BusRoot(path).require().partition_keys()))
+            gone = sorted(set(Catalog(state).known_partitions()).difference(BusRoot(path).require().partition_keys()))
     except (ChunkBusError, NoGeneration, OSError):
         return "not compared: see `chunks` and `index`"
     if gone:
         remedy = "bring them back, or give each one up with `chunksink retire-partition KEY`"
-        raise Problem(f"missing: {some(gone, _SHOWN)}", remedy)
+        raise CheckProblem(f"missing: {some(gone, _SHOWN)}", remedy)
     return "all that the index was made from are there"
 
 
@@ -112,7 +112,7 @@ def ingest(home: Path) -> str:
     ):
         (found,) = store.db.execute("pragma quick_check(1)").fetchone()
     if found != "ok":
-        raise Problem(f"{path} is damaged ({found})", _MOVE_INGEST)
+        raise CheckProblem(f"{path} is damaged ({found})", _MOVE_INGEST)
     return f"{path} can be read"
 
 
@@ -130,15 +130,15 @@ def index(home: Path) -> str:
         return _NO_INDEX
     file = home / "home.id"
     if not file.exists():  # opening the records would make a new one
-        raise Problem(f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}")
+        raise CheckProblem(f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}")
     move = "move state.db away and run `chunksink rebuild`: nothing is lost"
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
         remedy = f"put back the id that its builds have, see below; or remove the file, {_ADOPT}"
-        raise Problem(f"{file} holds no id", remedy)
+        raise CheckProblem(f"{file} holds no id", remedy)
     if live is None and begun is not None:
-        raise Problem("a rebuild was begun and never ended", "run `chunksink rebuild`, which continues it", "warn")
+        raise CheckProblem("a rebuild was begun and never ended", "run `chunksink rebuild`, which continues it", "warn")
     return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}"
 
 
@@ -167,5 +167,5 @@ def cache(config: Config) -> str:
             with existing_cache(config, read_only=True) as cache:
                 cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
         except CacheBusy as error:
-            raise Problem(str(error), "wait for the process that holds it", "warn") from error
+            raise CheckProblem(str(error), "wait for the process that holds it", "warn") from error
     return f"{path} can be read; `chunksink cache verify` checks every vector"

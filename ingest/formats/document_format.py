@@ -21,7 +21,7 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest import codes
 from chunksink.ingest.checklist import find_problems
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind
+from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, clean, collapse_line, one_line
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, Policy
@@ -65,7 +65,7 @@ class DocumentFormat(Format):
         return (self.libraries[0] if self.libraries else self.name, "+".join((*versions, f"{self.name}-{self.rules}")))
 
     @abstractmethod
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         """The document of a file that is not empty; counts what has no text. An exception means a broken file."""
 
     def read(self, source: Source) -> Iterator[Item]:
@@ -82,7 +82,7 @@ class DocumentFormat(Format):
         if counts := [f"{what} ({count:,})" for what, count in sorted(left_out.items()) if count]:
             yield Notice(codes.PARTS_LEFT_OUT, f"left out: {', '.join(counts)}", is_failure=False)
 
-    def _convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def _convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         if len(data) > _MAX_FILE_BYTES:
             raise SourceFailed(codes.CHUNKING_FAILED, f"it is larger than {_MAX_FILE_BYTES >> 20} MiB; split it")
         try:
@@ -105,7 +105,7 @@ class DocumentFormat(Format):
         record["hashes"]["chunk_object_hash"] = chunk_object_hash(record)
 
 
-def build_document(parts: Iterable[Part]) -> tuple[Document, Places]:
+def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
     """The document of these parts in order, and their places."""
     texts: list[str] = []
     blocks: list[Block] = []
@@ -128,7 +128,7 @@ def build_document(parts: Iterable[Part]) -> tuple[Document, Places]:
             place = offset, offset + len(text), len(sections) - 1
             blocks.append(Block(kind, *place, detail=detail, is_heading=part.level > 0))
         offset += len(text)
-    return Document("".join(texts), tuple(blocks), tuple(sections), (), {}), places
+    return Structure("".join(texts), tuple(blocks), tuple(sections), (), {}), places
 
 
 def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int | str = 0) -> Iterator[Part]:
@@ -139,7 +139,7 @@ def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int |
         yield Part("\n".join(words), levels.get(numbers[0], 0), place=place, gap="\n")
 
 
-def with_metadata(document: Document, stated: Mapping[str, str]) -> Document:
+def with_metadata(document: Structure, stated: Mapping[str, str]) -> Structure:
     """The document with what its file states of itself, by the names of Dublin Core."""
     names = {"title": "title", "language": "language", "created": "date", "date": "date"}
     values = ((names[name], one_line(value)) for name, value in stated.items() if name in names)
@@ -150,7 +150,7 @@ def with_metadata(document: Document, stated: Mapping[str, str]) -> Document:
 
 
 def chunk_document(
-    document: Document, source: Source, format_: Format, policy: Policy = DEFAULT_POLICY
+    document: Structure, source: Source, format_: Format, policy: Policy = DEFAULT_POLICY
 ) -> Iterator[Item]:
     """The family of the source, then notices; `Empty` if it has no text. Raises SourceFailed."""
     passages = list(cut(document, policy))
@@ -164,7 +164,7 @@ def chunk_document(
 
 
 def _records(
-    document: Document, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
+    document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> list[Record]:
     try:
         records = list(build_records(document, passages, source, format_, policy.policy_id))

@@ -15,7 +15,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED, SITE_LEFT_OUT
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.document_format import DocumentFormat, Places, with_metadata
 from chunksink.ingest.formats.markdown.addresses import LinkKind, classify
-from chunksink.ingest.formats.markdown.document import Document, Link
+from chunksink.ingest.formats.markdown.document import Link, Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -49,7 +49,7 @@ class HtmlFormat(DocumentFormat):
     mime_type = "text/html"
     libraries = ("html-to-markdown", "lxml", "markdown-it-py")
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         root = parse_html(decode(data))
         body = root.find("body")
         length, main = _length(body), _main_part(body)
@@ -64,7 +64,7 @@ def html_to_markdown(page: str) -> str:
     return _MARK.sub("", _to_markdown(parse_html(page).find("body"), str, Counter())[0])
 
 
-def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> Document:
+def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> Structure:
     """An element as a document. Links lead to `resolve(address)`, or nowhere if that is empty."""
     markdown, notes = _to_markdown(body, resolve, left_out)
     # A page has no front matter: below an empty line, a rule is one.
@@ -213,7 +213,7 @@ def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
         notes.append(note)
 
 
-def _without_marks(markdown: str, notes: list[Link | str]) -> Document:
+def _without_marks(markdown: str, notes: list[Link | str]) -> Structure:
     """The document of the Markdown, with links and anchors at the marks. Other links are addresses that are shown."""
     from chunksink.ingest.formats.markdown.structure import parse
 

@@ -16,7 +16,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats import html
 from chunksink.ingest.formats.document_format import DocumentFormat, Part, Places, build_document, with_metadata
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
@@ -44,7 +44,7 @@ class DocxFormat(DocumentFormat):
     libraries = ("mammoth", *html.HtmlFormat.libraries)
     extra = "docx"
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         import mammoth
 
         with _open_archive(data, largest=_MAX_PART) as archive:
@@ -106,7 +106,7 @@ class PptxFormat(DocumentFormat):
     libraries = ("lxml",)
     place_name = "slide_number"
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         with _open_archive(data) as archive:
             _count_parts(archive, r"ppt/(comments)/.+\.xml", left_out)
             slides = {id_: path for id_, _, path in _relations(archive, _PRESENTATION)}
@@ -169,7 +169,7 @@ class XlsxFormat(DocumentFormat):
     extra = "office"
     place_name = "sheet_name"
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         openpyxl = import_module("openpyxl")
         with _open_archive(data, most=_MAX_WORKBOOK_BYTES) as archive:
             _count_parts(archive, r"xl/(comments|threadedComments|charts|drawings).*\.xml", left_out)
@@ -219,7 +219,7 @@ class EpubFormat(DocumentFormat):
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         body = html.parse_html("").find("body")
         with _open_archive(data) as archive:
             path = _parse_xml(archive.read("META-INF/container.xml")).find(".//{*}rootfile").get("full-path")
@@ -266,7 +266,7 @@ def _parse_xml(data: bytes) -> Any:
     return root
 
 
-def _with_core_properties(document: Document, archive: ZipFile) -> Document:
+def _with_core_properties(document: Structure, archive: ZipFile) -> Structure:
     found = _parse_xml(archive.read(_CORE_PROPERTIES)) if _CORE_PROPERTIES in archive.namelist() else ()
     return with_metadata(document, {each.tag.rpartition("}")[2]: each.text or "" for each in found})
 

@@ -16,7 +16,7 @@ from chunksink.ingest.formats.document_format import (
     parts_of_lines,
     with_metadata,
 )
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # of a word that continues in the next line
@@ -33,7 +33,7 @@ class PdfFormat(DocumentFormat):
     extra = "pdf"
     place_name = "page"
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         parts: list[Part] = []
         with _open(data) as pdf:
             pdf.init_forms()

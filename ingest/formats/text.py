@@ -13,7 +13,7 @@ from chunksink.ingest.formats.document_format import (
     parts_of_lines,
     with_metadata,
 )
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import clean, decode
 from chunksink.ingest.terminal import readable
 
@@ -31,7 +31,7 @@ class TextFormat(DocumentFormat):
     source_type = "txt"
     rules = "7"
 
-    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Document, Places]:
+    def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         text = decode(data)
         odd = frozenset({NUL_REMOVED} if "\0" in text else ())
         text = clean(readable(text) if _TERMINAL.search(text) else text)

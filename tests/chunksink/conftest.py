@@ -1,7 +1,5 @@
 """A folder to run commands in."""
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Iterator

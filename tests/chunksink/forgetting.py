@@ -1,7 +1,5 @@
 """A source that shall be forgotten, another one beside it, and where they still stand."""
 
-from __future__ import annotations
-
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache

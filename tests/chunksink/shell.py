@@ -1,7 +1,5 @@
 """The command line in this process, in a folder of its own, with encoders in place of models that take long to load."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -61,7 +59,7 @@ class Shell:
         code = run(list(arguments))
         return Ended(code, *self._capsys.readouterr())
 
-    def begin(self, name: str, *commands: str, **partitions: Iterable[Iterable[Record]]) -> Shell:
+    def begin(self, name: str, *commands: str, **partitions: Iterable[Iterable[Record]]) -> "Shell":
         """With these partitions committed and these commands run; what has one name is built once and copied."""
 
         def build() -> None:
@@ -72,6 +70,14 @@ class Shell:
                 assert ended.code == Exit.OK, ended
 
         self._prepared.into(self.folder, name, build)
+        return self
+
+    def synced(self, **partitions: Iterable[Iterable[Record]]) -> "Shell":
+        """With these partitions committed, and a sync."""
+        for key, sources in partitions.items():
+            self.commit(key, *sources)
+        ended = self("sync")
+        assert ended.code == Exit.OK, ended
         return self
 
     def commit(

@@ -1,7 +1,5 @@
 """Whoever asks what to do hears of the brake, and of the number that lets a run go on, before a run stops at it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest
@@ -43,8 +41,7 @@ def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
 @pytest.mark.parametrize("left", [0, 10, 11, 16, 20])
 def test_a_plan_tells_it_just_where_a_sync_stops(left: int, quick_shell: Shell) -> None:
     shell = quick_shell
-    shell.commit("p1", *MANY)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=MANY)
     shell.commit("p1", *MANY[:left], at=FEBRUARY)
     brake = shell("plan", "--json").json["brake"]
     assert shell("sync").code == (Exit.OK if brake is None else Exit.BRAKE)
@@ -86,8 +83,7 @@ def test_verify_promises_no_repair_that_the_brake_stops(braked: Shell) -> None:
 def test_verify_knows_strangers_that_a_repair_stops_at(quick_shell: Shell) -> None:
     """No record has them before the repair looks."""
     shell = quick_shell
-    shell.commit("p1", MANY[0])
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[MANY[0]])
     with closing(open_sink("fts", shell.home, {})) as sink, closing(sink.open(shell.live().builds["fts"])) as build:
         build.replace([Family(project_family(stranger)) for stranger in MANY[1:12]])
         build.flush()
@@ -97,8 +93,7 @@ def test_verify_knows_strangers_that_a_repair_stops_at(quick_shell: Shell) -> No
 
 
 def test_a_few_that_are_extra_are_simply_put_right(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", *MANY)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=MANY)
     quick_shell.commit("p1", *MANY[:11], at=FEBRUARY)
     assert quick_shell("verify").err.endswith("`chunksink verify --repair` puts it right\n")
     assert quick_shell("verify", "--repair").code == Exit.OK
@@ -108,13 +103,12 @@ def test_a_few_that_are_extra_are_simply_put_right(quick_shell: Shell) -> None:
 def test_what_sinks_beside_those_of_a_rebuild_had_counts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where no record is left of it: the rebuild of one sink would leave the others' builds to nobody."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(50)))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=(source(f"docs/{number}.md", f"text {number}") for number in range(50)))
     shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(20)))
     for file in shell.home.glob("state.db*"):
         file.unlink()
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    refused = shell("rebuild", "--only", "jsonl")
+    refused = shell("rebuild", "--sink", "jsonl")
     assert refused.code == Exit.BRAKE
     assert "--allow-deletions 30" in refused.err
     assert shell("rebuild", "--allow-deletions", "30").code == Exit.OK

@@ -1,7 +1,5 @@
 """`chunksink cache ...` over a home whose vectors depend on the text alone."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

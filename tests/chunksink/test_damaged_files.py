@@ -1,7 +1,5 @@
 """A file of ours that was damaged is no mistake in the command: the exit code says so, and the message what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

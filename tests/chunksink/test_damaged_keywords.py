@@ -1,7 +1,5 @@
 """Pages of a keyword build's file are damaged, wherever: verify tells, one repair mends, and nobody else is blamed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -138,8 +136,7 @@ def test_a_vector_build_that_was_closed_well_and_damaged_since(
 ) -> None:
     """It is opened twice in one process: by verify, then by the repair."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    shell.commit("p1", *SOURCES)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=SOURCES)
     assert shell("verify", "--repair").code == Exit.OK
     file = shell.home / "chroma" / shell.live().builds["chroma"] / "chroma.sqlite3"
     overwrite(file, begin, file.stat().st_size)

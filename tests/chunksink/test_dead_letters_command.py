@@ -1,7 +1,5 @@
 """`chunksink dead-letters` lists what engines refused, and has it sent again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

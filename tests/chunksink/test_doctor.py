@@ -1,7 +1,5 @@
 """`chunksink doctor` finds what a run would fail over, and its remedies work."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

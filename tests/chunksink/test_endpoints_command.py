@@ -1,7 +1,5 @@
 """`chunksink endpoints` names the live builds so that other programs find them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`chunksink.errors`: one tree, exported and drawn; and what a report looks like when it is printed."""
 
-from __future__ import annotations
-
 import inspect
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """`chunksink forget`: a source is gone from everything that is ours, and what is out of reach is said."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import closing
 
@@ -104,9 +102,7 @@ def test_a_partition_that_was_missing_meanwhile_brings_it_back(twice: Shell) -> 
 
 def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell: Shell) -> None:
     """Two versions in one partition are a finding, with the names of both."""
-    quick_shell.commit("p1", SECRET, source("secret.md", "of cheese", version="2"))
-    quick_shell.commit("p2", OTHER)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[SECRET, source("secret.md", "of cheese", version="2")], p2=[OTHER])
     quick_shell.remove("p1")
     assert quick_shell("sync").code == Exit.INVALID_INPUT
     assert "state.db" in traces(quick_shell, "secret.md")
@@ -145,8 +141,7 @@ def noted_texts(state: State) -> int:
 def former(shell: Shell) -> Shell:
     """With a source that was edited, and each time synced."""
     shell.begin("former", "sync", p1=[SECRET], p2=[OTHER])
-    shell.commit("p1", source("secret.md", "the moon is made of cheddar", version="2", at=FEBRUARY))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[source("secret.md", "the moon is made of cheddar", version="2", at=FEBRUARY)])
     return shell
 
 

@@ -1,7 +1,5 @@
 """Which source a name means to `chunksink forget`, and which words are none."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.chunkbus.runlog import RunLog
@@ -34,8 +32,7 @@ def test_it_is_known_by_its_address_its_parent_and_its_document(name: str, twice
     ],
 )
 def test_it_is_known_by_the_address_that_search_shows(name: str, address: str, quick_shell: Shell) -> None:
-    quick_shell.commit("p1", source(name, "some words"), source("100%.md", "other words"))
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source(name, "some words"), source("100%.md", "other words")])
     assert quick_shell("forget", address).code == Exit.INVALID_INPUT
     assert quick_shell.texts() == ["other words"]
 
@@ -65,8 +62,7 @@ def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
 
 @pytest.mark.parametrize("name", ["sync", "ok", "p1"])
 def test_a_source_that_is_called_like_a_word_of_a_record(name: str, quick_shell: Shell) -> None:
-    quick_shell.commit("p1", source(name, "some words"), OTHER)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source(name, "some words"), OTHER])
     assert quick_shell("forget", name).code == Exit.INVALID_INPUT
     assert [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json] == [
         ("forget", "ok"),

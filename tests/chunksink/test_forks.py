@@ -1,7 +1,5 @@
 """A child that was forked from a process that has searched is told, and does not wait for ever."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback
@@ -13,7 +11,6 @@ import pytest
 
 import chunksink
 from chunksink import live
-from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from tests.chunksink.shell import Shell
 from tests.rebuild.support import source
@@ -42,8 +39,7 @@ def in_child(work: Callable[[], object]) -> bool:
 
 
 def test_after_a_search_by_meaning_no_child_searches(shell: Shell) -> None:
-    shell.commit("p1", source("a.md", "a cat"))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[source("a.md", "a cat")])
     with chunksink.open() as index:
         assert index.search("cat").hits
         assert in_child(lambda: index.search("cat"))
@@ -56,8 +52,7 @@ def test_a_child_that_lets_go_of_an_index_leaves_its_readers_alone(
 ) -> None:
     closed = quick_shell.folder / "closed"
     monkeypatch.setattr(LiveSearch, "close", lambda _live: closed.touch())
-    quick_shell.commit("p1", source("a.md", "a cat"))
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source("a.md", "a cat")])
     kept = [chunksink.open()]
     assert kept[0].search("cat").hits
 
@@ -74,14 +69,12 @@ def test_a_child_that_lets_go_of_an_index_leaves_its_readers_alone(
 
 
 def test_after_a_search_by_words_alone_a_child_may(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", source("a.md", "a cat"))
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source("a.md", "a cat")])
     with chunksink.open() as index:
         assert index.search("cat").hits
         assert not in_child(lambda: chunksink.open().search("cat"))
 
 
 def test_children_may_where_the_parent_has_not(quick_shell: Shell, tmp_path: Path) -> None:
-    quick_shell.commit("p1", source("a.md", "a cat"))
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source("a.md", "a cat")])
     assert not in_child(lambda: chunksink.open(tmp_path).search("cat"))

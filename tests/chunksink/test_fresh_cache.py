@@ -1,7 +1,5 @@
 """`chunksink rebuild --fresh-cache`: every vector is computed anew, and nothing goes before the run may begin."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.exits import Exit

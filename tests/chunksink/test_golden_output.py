@@ -3,8 +3,6 @@
 The help of every command is in docs/cli.md, which `make lint` compares. CHUNKSINK_GOLDEN=1 writes the files anew.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -25,9 +23,9 @@ COMMANDS = {
     "endpoints": ["endpoints"],
     "eval": ["eval --queries queries.jsonl --qrels qrels.tsv --mode keyword"],
     "forget": ["forget docs/b.md"],
-    "ingest": ["ingest notes --to other", "ingest notes --to other"],
+    "ingest": ["ingest notes --chunks other", "ingest notes --chunks other"],
     "init": ["init", "init"],
-    "ledger": ["ingest notes --to other", "ledger"],
+    "ledger": ["ingest notes --chunks other", "ledger"],
     "plan": ["plan"],
     "prove": ["prove proof.json"],
     "rebuild": ["rebuild"],

@@ -1,7 +1,5 @@
 """The snippets of docs/python.md, run one after the other as they stand there."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -12,7 +10,6 @@ import httpx
 import pytest
 
 import chunksink
-from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
@@ -59,8 +56,7 @@ def test_the_snippet_for_meilisearch(
     name = public_index.uid
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
-    quick_shell.commit("p1", ACME, OTHER)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[ACME, OTHER])
     told: dict[str, Any] = {}
     (snippet,) = OF_MEILISEARCH
     exec(snippet.replace('"chunks"', repr(name)), told)
@@ -79,8 +75,7 @@ def test_the_snippet_for_chroma(
 ) -> None:
     """With the model of the live index, though another one is configured by now."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    shell.commit("p1", ACME, OTHER)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[ACME, OTHER])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     (snippet,) = OF_CHROMA
     with chunksink.open() as index:

@@ -1,7 +1,5 @@
 """`--index NAME` chooses one of several indexes, for every command that has a home."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

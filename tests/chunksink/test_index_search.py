@@ -1,7 +1,5 @@
 """`Index.search` and `Index.get_chunk` refuse alike what cannot be asked, with a message for whoever asks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

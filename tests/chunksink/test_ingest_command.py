@@ -1,7 +1,5 @@
 """`chunksink ingest` as somebody calls it."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 
@@ -83,7 +81,7 @@ def test_prune_removes_and_refuses_an_empty_folder(shell: Shell) -> None:
     assert (ended.code, ", 1 source removed; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
     (shell.folder / "docs" / "a.md").unlink()
     reported = shell("ingest", "docs")
-    assert (reported.code, "--prune removes it" in reported.err) == (Exit.OK, True)
+    assert (reported.code, "--prune removes what is gone" in reported.err) == (Exit.OK, True)
     for allowed in ([], ["--allow-deletions", "0"]):
         refused = shell("ingest", "docs", "--prune", *allowed)
         assert (refused.code, "--allow-deletions 1" in refused.err) == (Exit.INVALID_INPUT, True)
@@ -211,7 +209,7 @@ def test_records_of_other_programs_are_told_by_their_first_line(shell: Shell) ->
     assert (again["written"], again["unchanged"]) == (False, 3)
     for kind in ("parsed", "ir", "chunks"):
         file = {"parsed": "in/parsed.json", "ir": "in/ir.jsonl", "chunks": "in/chunks.jsonl"}[kind]
-        assert shell("ingest", file, "--as", kind, "--to", f"only-{kind}", "--json").json["documents"] == 1
+        assert shell("ingest", file, "--as", kind, "--chunks", f"only-{kind}", "--json").json["documents"] == 1
 
 
 def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: Shell) -> None:

@@ -1,7 +1,5 @@
 """`chunksink ingest`: which files and folders it takes, passes over, or refuses."""
 
-from __future__ import annotations
-
 import builtins
 from typing import Any, cast
 

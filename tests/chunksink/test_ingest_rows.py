@@ -1,7 +1,5 @@
 """`chunksink ingest` of rows: JSON and CSV, fields of the user's own, and what stays as it was read before."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -27,15 +25,15 @@ def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> No
     assert (first["documents"], first["failures"], first["other_kinds"]) == (1, [], {".csv": 2})
     assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
     assert not shell("ingest", "in/rows.csv", "--json").json["written"]
-    refused = shell("ingest", "in/prices.csv", "--to", "third")
+    refused = shell("ingest", "in/prices.csv", "--chunks", "third")
     assert (refused.code, "RECORD_FORM_UNKNOWN" in refused.err) == (Exit.INVALID_INPUT, True)
-    included = shell("ingest", "in", "--include", "*.csv", "--to", "other", "--json").json
+    included = shell("ingest", "in", "--include", "*.csv", "--chunks", "other", "--json").json
     assert (included["documents"], included["failures"]) == (3, [])
     kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
     assert kinds == {"rows", "txt"}
-    assert shell("ingest", "in/prices.csv", "--as", "text", "--to", "third").code == Exit.OK
-    assert shell("ingest", "in/prices.csv", "--to", "third").code == Exit.OK, "it stays what it was"
-    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--to", "fourth")
+    assert shell("ingest", "in/prices.csv", "--as", "text", "--chunks", "third").code == Exit.OK
+    assert shell("ingest", "in/prices.csv", "--chunks", "third").code == Exit.OK, "it stays what it was"
+    refused = shell("ingest", "in/prices.csv", "--as", "rows", "--chunks", "fourth")
     assert refused.code == Exit.INVALID_INPUT
     assert shell("validate").code == Exit.OK
 
@@ -77,9 +75,9 @@ def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
     assert len(chunks_in(shell.folder / "chunks")) == 2
     framework = '{"id": "7", "text": "Words.", "metadata": {"source": "a.md"}}\n'
     write(shell, "in/framework.jsonl", framework)
-    assert shell("ingest", "in/framework.jsonl", "--as", "rows", "--to", "b", "--json").json["documents"] == 1
+    assert shell("ingest", "in/framework.jsonl", "--as", "rows", "--chunks", "b", "--json").json["documents"] == 1
     write(shell, "in/framework.jsonl", framework.replace("Words", "Other words"))
-    assert shell("ingest", "in/framework.jsonl", "--to", "b", "--json").json["documents"] == 1
+    assert shell("ingest", "in/framework.jsonl", "--chunks", "b", "--json").json["documents"] == 1
     [chunk] = chunks_in(shell.folder / "b")
     assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
 

@@ -1,7 +1,5 @@
 """`chunksink init` writes a file that explains every setting, sets none, and loads."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of the jsonl sink that somebody took away: named by `verify`, and written anew."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from itertools import product

@@ -1,7 +1,5 @@
 """`chunksink ledger` shows what the ledger holds, and makes none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A search that stays open follows what others write and flip, without an error in between."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading
@@ -180,7 +178,7 @@ def test_records_that_could_not_be_watched_at_first_are_watched_later(
 
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", refused)
-        watch = live_module._Watch(Config())
+        watch = live_module._HomeWatch(Config())
     with closing(watch):
         assert (watch.has_moved(), watch.has_moved()) == (True, False)
 
@@ -361,8 +359,7 @@ def test_an_engine_without_vectors_fuses_nothing_itself(
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     with closing(LiveSearch(load_config({}))) as live:
         assert "a cat" in texts(live, "cat")
         with pytest.raises(InvalidQuestion, match="ask with the mode hybrid or keyword or semantic"):

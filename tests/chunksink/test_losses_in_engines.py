@@ -1,7 +1,5 @@
 """What a real engine lost, gained or had changed by somebody else: `verify` names exactly it, one repair mends it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -20,8 +18,7 @@ DOCUMENTS = projected(*SOURCES)
 def index(public_index: Any, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What readers ask, with the sources in it; as somebody with the key gets at it."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
-    shell.commit("p1", *SOURCES)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=SOURCES)
     return public_index
 
 
@@ -68,8 +65,7 @@ def done(index: Any, task: Any) -> None:
 def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> None:
     """A sync leaves it alone and says what to do. All of its vectors are in the cache, so none is computed again."""
     texts = [f"a text with the number {number}" for number in range(1200)]
-    shell.commit("p1", *(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
     sound = shell.digests()
     [file] = shell.home.glob("chroma/**/data_level0.bin")
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -86,8 +82,7 @@ def test_a_vector_file_of_chroma_is_cut_off(shell: Shell, models: Models) -> Non
 @pytest.mark.parametrize("what", ["pages", "one page"])
 def test_the_database_of_chroma_is_written_over(what: str, shell: Shell) -> None:
     """Past SQLite, so that nothing in its head says so. Nothing to do is no reason not to look."""
-    shell.commit("p1", *SOURCES)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=SOURCES)
     sound = shell.digests()
     [file] = shell.home.glob("chroma/**/chroma.sqlite3")
     held = bytearray(file.read_bytes())

@@ -1,7 +1,5 @@
 """`chunksink mcp`, asked by a real client of the protocol over the pipes of a real process."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -123,8 +121,7 @@ def test_a_home_that_cannot_be_used_is_told(filled: Shell) -> None:
 def test_an_assistant_sees_one_tenant(quick_shell: Shell) -> None:
     acme = source("a.md", "the same secret", tenant_id="acme")
     other = source("a.md", "the same secret", ids="other", tenant_id="other")
-    quick_shell.commit("p1", acme, other)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[acme, other])
     foreign = other[0]["chunk_id"]
     _, named, found, chunk = asked(
         quick_shell.folder,

@@ -1,7 +1,5 @@
 """Where MEILI_URL alone decided over the sinks, whoever misses a sink hears of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.exits import Exit

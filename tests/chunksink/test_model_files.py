@@ -1,7 +1,5 @@
 """A model whose files were exchanged under the same name: told without loading it, and rebuilt where that is asked."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +35,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def synced(shell: Shell, models: Models, model: Path) -> Shell:
     models.known[DEFAULT_MODEL] = encoder_of(model, "first")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     models.loaded.clear()
     return shell
 

@@ -1,7 +1,5 @@
 """What a sync reports of a sink that is new in the configuration."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.exits import Exit
@@ -18,9 +16,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 def test_what_a_new_sink_took_is_reported(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who watches the costs reads it there: documents written, vectors computed; and the model is loaded once."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.commit("p1", A)
-    shell.commit("p2", B)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A], p2=[B])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
     shell.commit("p3", source("c.md", "a ship"))
     models.asked()
@@ -40,8 +36,7 @@ def test_what_a_new_sink_took_is_reported(shell: Shell, models: Models, monkeypa
 
 def test_a_new_sink_is_told_with_what_it_took(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     ended = shell("sync")
     assert ended.code == Exit.OK
@@ -52,8 +47,7 @@ def test_a_new_sink_is_told_with_what_it_took(shell: Shell, monkeypatch: pytest.
 @pytest.fixture
 def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """fts is live, jsonl is new; a source came since."""
-    quick_shell.commit("p1", A)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[A])
     quick_shell.commit("p2", B)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     return quick_shell

@@ -1,7 +1,5 @@
 """`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -112,7 +110,7 @@ def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: p
 def test_one_sink_is_named_without_a_list(silent: Shell) -> None:
     with chunksink.open() as index:
         index.sync()
-        assert set(index.rebuild(only="fts").sinks) == {"fts"}
+        assert set(index.rebuild(sinks="fts").sinks) == {"fts"}
 
 
 def test_every_run(silent: Shell) -> None:

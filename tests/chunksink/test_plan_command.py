@@ -1,7 +1,5 @@
 """`chunksink plan` tells what a sync would do, and `sync --plan` does just that or nothing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,8 +73,7 @@ def test_the_sync_that_follows_does_it(moved: Shell, models: Models) -> None:
 
 
 def test_many_are_named_in_part(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A)
-    quick_shell("sync")
+    quick_shell.synced(p1=[A])
     quick_shell.commit("p2", *(source(f"{number:02}.md", f"text {number}") for number in range(25)))
     out = quick_shell("plan").out
     assert re.search(r"25 sources to add\n(  \d\d\.md\n){10}  \.\.\. and 15 more\n", out)
@@ -103,9 +100,7 @@ def test_held_and_superseded_are_counted(quick_shell: Shell) -> None:
 
 def test_exactly_the_plan_that_was_named(quick_shell: Shell) -> None:
     shell = quick_shell
-    shell.commit("p1", A, B)
-    shell.commit("p2", C)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A, B], p2=[C])
     shell.commit("p1", source("a.md", "a cheetah", version="2"), at=FEBRUARY)
     plan = shell("plan", "--json").json
     assert shell("plan", "--json").json == plan
@@ -163,8 +158,7 @@ def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest
 
 
 def test_a_new_sink_is_all_to_be_written(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick_shell.commit("p1", A, B)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[A, B])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     sinks = quick_shell("plan", "--json").json["sinks"]
     assert (sinks["fts"]["families"]["added"], sinks["fts"]["filled"]) == (0, None)
@@ -176,8 +170,7 @@ def test_a_new_sink_is_all_to_be_written(quick_shell: Shell, monkeypatch: pytest
 def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell: Shell) -> None:
     """And looking changes nothing: what was confirmed is still there for the brake."""
     shell = quick_shell
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A, B])
     file = Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"])
     shutil.rmtree(file.parent) if how == "gone" else file.write_bytes(b"no database\n" * 1000)
     ended = shell("plan", "--json")
@@ -197,8 +190,7 @@ def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell:
 
 def test_a_plan_that_was_made_before_a_build_was_gone_makes_none(quick_shell: Shell) -> None:
     shell = quick_shell
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A, B])
     plan = shell("plan", "--json").json
     folder = Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"]).parent
     shutil.rmtree(folder)
@@ -239,8 +231,7 @@ def test_a_plan_goes_with_no_other_sync(other: str, quick_shell: Shell) -> None:
 def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
     times: int, code: Exit, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick_shell.commit("p1", A)
-    quick_shell("sync")
+    quick_shell.synced(p1=[A])
     rewritten, families = [0], Catalog.families
 
     def rewrite() -> None:
@@ -303,9 +294,7 @@ def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
 
 
 def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A)
-    quick_shell.commit("p2", C)
-    quick_shell("sync")
+    quick_shell.synced(p1=[A], p2=[C])
     named = quick_shell("plan", "--json").json["hash"]
     quick_shell.root.manifest_file("p1").unlink()
     refused = quick_shell("sync", "--plan", named)
@@ -314,9 +303,7 @@ def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell)
 
 
 def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A, B)
-    quick_shell.commit("p2", C)
-    quick_shell("sync")
+    quick_shell.synced(p1=[A, B], p2=[C])
     for record in quick_shell.home.glob("state.db*"):
         record.unlink()
     quick_shell.remove("p2")

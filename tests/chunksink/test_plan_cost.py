@@ -1,7 +1,5 @@
 """What `chunksink plan` says of tokens and money, compared with the default model's own tokenizer."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.rebuild.forecast import SAMPLE
@@ -42,8 +40,7 @@ def test_scripts_that_stand_beside_each_other(shell: Shell) -> None:
 
 def test_a_text_that_also_stands_in_a_partition_that_is_gone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.commit("a", source("a.md", "a cat"))
-    shell("sync")
+    shell.synced(a=[source("a.md", "a cat")])
     shell.remove("a")
     shell.commit("b", source("b.md", "a cat"))
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
@@ -67,8 +64,7 @@ def test_a_cost_shows_at_least_two_digits(price: str, told: str, shell: Shell, m
 
 
 def test_seconds_go_by_the_length_of_texts_and_count_loading_the_model(shell: Shell) -> None:
-    shell.commit("p1", source("a.md", "a cat"))
-    shell("sync")
+    shell.synced(p1=[source("a.md", "a cat")])
     with State(shell.home) as state:
         assert {"model", "embedded", "fts", "chroma"} <= state.pace().keys()
         state.note_pace({"model": (1, 3.0), "embedded": (10**6, 10**4), "fts": (10**6, 1.0), "chroma": (10**6, 1.0)})

@@ -1,7 +1,5 @@
 """A bar or a word to who waits at a terminal; a line now and then to anything else."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

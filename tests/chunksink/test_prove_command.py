@@ -1,7 +1,5 @@
 """`chunksink prove`: a file that another machine can make again, and a comparison that tells what differs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Vectors of queries: those that come at once are computed together, and each gets its own."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +14,6 @@ import pytest
 from chunksink.embeddings import load
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
-from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.search.access import EVERYTHING
 from chunksink.search.query_vectors import Queries, QueryModel
@@ -64,8 +61,7 @@ class Gate(HashEncoder):
 
 @pytest.fixture
 def gate(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    shell.commit("p1", source("a.md", "a cat"))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[source("a.md", "a cat")])
     (like, _other) = models.known.values()
     gate = Gate(like)
     monkeypatch.setattr(load, "load_encoder", lambda *_a, **_k: gate)

@@ -1,7 +1,5 @@
 """`chunksink reindex` lists what an older extractor, model or schema has made."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

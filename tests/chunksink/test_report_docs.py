@@ -1,7 +1,5 @@
 """docs/reports.md names every field that the reports have, and none that they have not."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

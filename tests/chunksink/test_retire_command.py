@@ -1,7 +1,5 @@
 """`chunksink retire-partition`: only what is gone can be given up, and then its sources go."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.chunkbus.manifest import Tombstone

@@ -1,7 +1,5 @@
 """`chunksink rollback`: there, and back again."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import closing
 
@@ -52,8 +50,7 @@ def test_a_sync_brings_it_up_to_date_with_its_own_model(twice: Shell) -> None:
 
 
 def test_nothing_to_go_back_to(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A)
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[A])
     live = quick_shell.live()
     ended = quick_shell("rollback")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -78,8 +75,7 @@ def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
 @pytest.mark.promise(5)
 def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shell) -> None:
     shell = quick_shell
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A, B])
     before = shell.live()
     assert shell("rebuild").code == Exit.OK
     after = shell.live()

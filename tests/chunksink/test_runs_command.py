@@ -1,7 +1,5 @@
 """`chunksink runs` reads the records of past runs, whatever became of the run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

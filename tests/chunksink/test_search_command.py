@@ -1,7 +1,5 @@
 """`chunksink search` with its options, in a folder with an index."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -108,8 +106,7 @@ def test_a_sink_that_has_no_build_yet_is_not_said_to_be_missing(
     before: str, now: str, told: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", before)
-    shell.commit("p1", GUIDE)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINKS", now)
     assert f"{told}; {SYNC}" in shell("search", "cat").err
     assert shell("sync").code == Exit.OK
@@ -156,8 +153,7 @@ def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not kept up to date."""
-    shell.commit("p1", GUIDE)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     hits = shell("search", "cat", "--json").json["hits"]
     assert [list(hit["ranks"]) for hit in hits] == [["keyword"]]
@@ -167,8 +163,7 @@ def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monke
 def test_a_sink_that_cannot_be_used_as_it_is_configured_leaves_the_search_to_the_other(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", GUIDE)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET_ANYWHERE")
     ended = shell("search", "cat", "--json")
@@ -181,8 +176,7 @@ def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
     shell: Shell, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody listens at the address of the only engine: that is another thing than a search without hits."""
-    shell.commit("p1", GUIDE)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[GUIDE])
     live = replace(shell.live(), builds={"meilisearch": "b1"})
     monkeypatch.setattr(State, "live", lambda _state: live)
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
@@ -271,8 +265,7 @@ def test_no_more_sinks_are_opened_than_answer(
 ) -> None:
     """One of words in any case: it tells what holds what stands in quotes, too."""
     monkeypatch.setenv("CHUNKSINK_SINKS", sinks)
-    shell.commit("p1", NOTES, GUIDE)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[NOTES, GUIDE])
     seen: list[str] = []
     real = views.open_one_sink
 

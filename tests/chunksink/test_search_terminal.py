@@ -1,7 +1,5 @@
 """What `chunksink search` writes to a terminal, whatever stands in texts and questions."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

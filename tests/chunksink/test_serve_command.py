@@ -1,7 +1,5 @@
 """`chunksink serve` as a real process: how it starts, follows what other processes do, and ends."""
 
-from __future__ import annotations
-
 import gc
 import json
 import signal

@@ -1,7 +1,5 @@
 """`chunksink settings` against a real server."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator
@@ -150,8 +148,7 @@ def test_a_file_that_leaves_out_what_we_need(
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     Path("meilisearch-settings.json").write_text(json.dumps(settings), encoding="utf-8")
     meta = {"year": 2021, "language": "en"}
-    quick_shell.commit("p1", source("a.md", "a cat", "another cat", tenant_id="acme", metadata=meta))
-    assert quick_shell("sync").code == Exit.OK
+    quick_shell.synced(p1=[source("a.md", "a cat", "another cat", tenant_id="acme", metadata=meta)])
     edited = source("a.md", "a cat", "one more cat", version="2", tenant_id="acme", metadata=meta)
     quick_shell.commit("p1", edited, at=FEBRUARY)
     assert quick_shell("sync").code == Exit.OK

@@ -1,7 +1,5 @@
 """What the status page tells is told from the home's records, and counts as people do."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

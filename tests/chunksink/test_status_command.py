@@ -1,7 +1,5 @@
 """`chunksink status` tells from records alone what is live, held, due or under way."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

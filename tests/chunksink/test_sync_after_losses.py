@@ -1,7 +1,5 @@
 """Cache, records and engines can be lost, in every combination: the next plain `sync` brings all of it back."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable
 from itertools import chain, combinations

@@ -1,7 +1,5 @@
 """`chunksink sync`: what it writes, what it tells, and that it does nothing twice."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.exits import Exit

@@ -1,7 +1,5 @@
 """Every exit code that `chunksink sync` documents, what is told with it, and what was written all the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
@@ -143,8 +141,7 @@ def test_another_writer_is_waited_for_and_then_told(
 def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
     shell = quick_shell
     many = [source(f"{number}.md", f"text {number}") for number in range(20)]
-    shell.commit("p1", *many)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=many)
     shell.commit("p1", *many[:8], D, at=FEBRUARY)
     before = shell.files()
     for arguments in ([], ["--allow-deletions", "11"]):
@@ -177,10 +174,9 @@ def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
     quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = quick_shell
-    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(20)))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=(source(f"{number}.md", f"text {number}") for number in range(20)))
     shell.commit("p1", D, at=FEBRUARY)
-    monkeypatch.setattr("chunksink.commands.sync.Watch", _Once)
+    monkeypatch.setattr("chunksink.commands.sync.BusWatch", _Once)
     ended = shell("sync", "--watch", "--json")
     assert (ended.code, ended.json["error"]["exit_code"]) == (Exit.INTERRUPTED, Exit.BRAKE)
     assert ended.json["brake"]["removed"] == 20

@@ -1,7 +1,5 @@
 """Models that change, and which one an index has, as a sync meets them."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
@@ -15,8 +13,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", *(source(f"{number}.md", f"text {number}") for number in range(15)))
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=(source(f"{number}.md", f"text {number}") for number in range(15)))
     before = shell.live()
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     shell.commit("p2", A, at=FEBRUARY)
@@ -44,8 +41,7 @@ def test_other_settings_of_one_model_are_told_apart(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another model to the cache, and bears the same name."""
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     models.known[DEFAULT_MODEL] = PoisonedEncoder(dimension=12, name=DEFAULT_MODEL)
     ended = shell("rebuild")
     assert ended.code == Exit.OK, ended
@@ -77,12 +73,11 @@ def test_the_first_sink_with_vectors_decides_the_model(
 def test_a_rebuild_of_one_sink_without_vectors_keeps_the_model_of_the_others(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     before = shell.live()
     models.loaded.clear()
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    assert shell("rebuild", "--only", "fts").code == Exit.OK
+    assert shell("rebuild", "--sink", "fts").code == Exit.OK
     assert (shell.live().model, shell.live().builds["chroma"]) == (before.model, before.builds["chroma"])
     assert models.loaded == []
     assert "a rebuild is due" in shell("sync").err

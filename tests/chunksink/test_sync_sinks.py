@@ -1,7 +1,5 @@
 """Sinks and models that come, go and cannot be reached, as a sync meets them."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import uuid
@@ -50,8 +48,7 @@ def meilisearch(meilisearch_server: MeilisearchServer, monkeypatch: pytest.Monke
 def test_one_engine_is_out_of_reach_and_the_others_are_synced(
     meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     shell.commit("p2", B)
     monkeypatch.setenv("MEILI_URL", nobody)
     ended = shell("sync")
@@ -75,8 +72,7 @@ def test_where_no_engine_is_in_reach_no_source_is_called_unchanged(
     meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    shell.commit("p1", A, B)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A, B])
     shell.commit("p1", source("a.md", "a rug", version="2"), B, at=FEBRUARY)
     monkeypatch.setenv("MEILI_URL", nobody)
     ended = shell("sync", "--json")
@@ -99,8 +95,7 @@ def test_the_first_index_is_made_in_every_engine_or_not_at_all(
 @pytest.mark.usefixtures("meilisearch")
 def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is another plan then, though no source changed."""
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     idle = shell("plan", "--json").json
     assert (idle["settings"], idle["families"]["changed"]) == ({}, 0)
     settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes())
@@ -122,8 +117,7 @@ def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
 ) -> None:
     """What is left of the first try is an index without settings and marker."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
     settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes())
     file = Path("own-settings.json")
@@ -140,8 +134,7 @@ def test_a_sink_that_is_new_in_the_configuration_is_built(
 ) -> None:
     """With the live model, whatever is configured by now; what is there is not written again."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     before = shell.live()
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
@@ -161,8 +154,7 @@ def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
     quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = quick_shell
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     shell.remove("p1")
     shell.commit("p2", B)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
@@ -171,8 +163,7 @@ def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
     assert "partition p1 is missing" in ended.err
     assert not (shell.home / "jsonl").exists()
     assert shell.texts() == ["a boat", "a cat", "a mat"]
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     assert shell.texts("jsonl") == ["a boat", "a cat", "a mat"]
 
 
@@ -180,8 +171,7 @@ def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
     quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = quick_shell
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     shell.commit("p2", B)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
     monkeypatch.setenv("MEILI_URL", nobody)
@@ -195,8 +185,7 @@ def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monk
     """All of the second sink is written again, and fails; the first one has had everything for long."""
     shell = quick_shell
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     shutil.rmtree(shell.home / "jsonl" / shell.live().builds["jsonl"])
 
     def fail(*_: object) -> None:
@@ -211,8 +200,7 @@ def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monk
 
 
 def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.commit("p1", A, B)
     told = "chroma is not configured any more: the next rebuild leaves it out; until then it is not kept up to date"
@@ -231,8 +219,7 @@ def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypa
 def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
     told = "jsonl has no build yet: `chunksink sync` makes it"
     found = shell("status", "--json").json
@@ -247,12 +234,11 @@ def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
     assert shell("status", "--json").json["current"]
 
 
-@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--only", "fts"], ["rebuild-index"]])
+@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--sink", "fts"], ["rebuild-index"]])
 def test_a_rebuild_leaves_out_what_is_not_configured(
     arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     ended = shell(*arguments)
     assert (ended.code, ended.err) == (Exit.OK, "")
@@ -261,18 +247,17 @@ def test_a_rebuild_leaves_out_what_is_not_configured(
 
 def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
-    ended = quick_shell("rebuild", "--only", "fts", "--only", "jsonl")
+    ended = quick_shell("rebuild", "--sink", "fts", "--sink", "jsonl")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert 'jsonl is not configured; nothing was built. Configure it first, with `sinks = ["fts", "js' in ended.err
     assert not quick_shell.home.exists()
-    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--only", "jsnol").err
+    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
 
 
 def test_an_engine_that_left_and_is_gone_stops_nothing(
     meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     build = shell.live().builds["meilisearch"]
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     monkeypatch.setenv("MEILI_URL", nobody)

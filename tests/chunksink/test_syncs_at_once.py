@@ -1,7 +1,5 @@
 """Two syncs at once that would both build: the second one waits, and finds that it is built."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

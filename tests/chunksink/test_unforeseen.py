@@ -1,7 +1,5 @@
 """What nobody foresaw: a bug under `--json`, and sinks of other packages that do not open."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`chunksink validate`: what it prints, records and answers, for every code of the taxonomy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`chunksink validate --fields`: a producer sees what of its chunks the index will have."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`chunksink validate` as a real process: signals, pipes, terminals, full disks."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

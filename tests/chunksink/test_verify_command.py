@@ -1,7 +1,5 @@
 """`chunksink verify`: it names what is wrong in the engines, exits so that a script notices, and puts it right."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import uuid
@@ -156,8 +154,7 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"v{uuid.uuid4().hex[:10]}")
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     broken_off = MeilisearchSink.open
 
     def unreachable(self: MeilisearchSink, build_id: str) -> object:
@@ -192,8 +189,7 @@ def test_another_home_took_over_the_public_index(
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    shell.commit("p1", A)
-    assert shell("sync").code == Exit.OK
+    shell.synced(p1=[A])
     assert shell("rebuild", "--home", "other", "--adopt").code == Exit.OK
     ended = shell("verify")
     assert ended.code == Exit.DRIFT

@@ -1,7 +1,5 @@
 """When `chunksink sync --watch` syncs. The whole of it runs in `tests/journey/test_watch.py`."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.watch import Watch
+from chunksink.watch import BusWatch
 
 
 class Watched:
@@ -20,7 +18,7 @@ class Watched:
         self.now = 0.0
         self.told: list[str] = []
         self.while_it_rests: Callable[[], None] = lambda: None
-        self.watch = Watch(root, self.told.append, clock=lambda: self.now, sleep=lambda _: self.while_it_rests())
+        self.watch = BusWatch(root, self.told.append, clock=lambda: self.now, sleep=lambda _: self.while_it_rests())
         self.steps = iter(self.watch)
         next(self.steps)
 

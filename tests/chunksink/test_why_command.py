@@ -1,7 +1,5 @@
 """`chunksink why` tells where a chunk stands, whether it counts, and what every engine has of it."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

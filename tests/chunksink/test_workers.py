@@ -1,7 +1,5 @@
 """Processes that share the work: whoever asks for them needs no precaution, and however it ends none is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

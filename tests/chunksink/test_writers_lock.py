@@ -1,8 +1,6 @@
 """What is written to the records of a home is written in the writer's lock, but for notes that are the same whoever
 makes them."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager

@@ -18,7 +18,7 @@ from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.stats import lengths
-from chunksink.embeddings.tokens import Layout, Piece, batches, cut, padded
+from chunksink.embeddings.tokens import Layout, TokenWindow, batches, cut, padded
 from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import WORDS
@@ -135,7 +135,7 @@ def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytes
     sizes: list[int] = []
     forward = TransformerEncoder._forward
 
-    def small_memory(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def small_memory(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         sizes.append(len(batch))
         if len(batch) > 5:
             raise torch.OutOfMemoryError("CUDA out of memory")
@@ -161,7 +161,7 @@ def test_a_single_text_that_does_not_fit_is_an_error(
 ) -> None:
     """In the words of the libraries, as a processor and a full GPU gave them."""
 
-    def no_memory(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def no_memory(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError(said)
 
     monkeypatch.setattr(TransformerEncoder, "_forward", no_memory)
@@ -173,7 +173,7 @@ def test_a_single_text_that_does_not_fit_is_an_error(
 def test_on_a_full_gpu_a_library_that_only_fails_is_out_of_memory(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
 ) -> None:
-    def failing(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR")
 
     encoder = load_encoder(str(tiny_folder), device="cpu")
@@ -187,7 +187,7 @@ def test_on_a_full_gpu_a_library_that_only_fails_is_out_of_memory(
 
 
 def test_other_errors_of_the_model_keep_their_traceback(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def bug(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def bug(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError("shapes do not match")
 
     monkeypatch.setattr(TransformerEncoder, "_forward", bug)
@@ -199,7 +199,7 @@ def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, mon
     encoder = load_encoder(str(tiny_folder), precision="float32")
     forward = TransformerEncoder._forward
 
-    def spoilt(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def spoilt(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         vectors = forward(self, batch, prompt_length).copy()
         longest = max(len(piece.ids) for piece in batch)
         vectors[[len(piece.ids) == longest for piece in batch]] = np.nan
@@ -226,7 +226,7 @@ def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, mon
     seen = set()
     forward = TransformerEncoder._forward
 
-    def noted(self: TransformerEncoder, batch: list[Piece], prompt_length: int) -> Vectors:
+    def noted(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         vectors = forward(self, batch, prompt_length)
         seen.add(torch.get_num_threads())
         return vectors
@@ -268,15 +268,15 @@ def test_cutting_loses_no_token() -> None:
 
 
 def test_batches_keep_to_their_budget_and_lose_nothing() -> None:
-    pieces = [Piece(number, [0] * (1 + number * 7 % 50)) for number in range(300)]
+    pieces = [TokenWindow(number, [0] * (1 + number * 7 % 50)) for number in range(300)]
     formed = list(batches(pieces, 100))
     assert sorted(piece.position for batch in formed for piece in batch) == list(range(300))
     assert all(len(batch) * max(len(piece.ids) for piece in batch) <= 100 for batch in formed)
-    assert [len(batch) for batch in batches([Piece(0, [0] * 500), Piece(1, [0])], 100)] == [1, 1]
+    assert [len(batch) for batch in batches([TokenWindow(0, [0] * 500), TokenWindow(1, [0])], 100)] == [1, 1]
 
 
 def test_padding_on_either_side() -> None:
-    batch = [Piece(0, [7, 8, 9]), Piece(1, [5])]
+    batch = [TokenWindow(0, [7, 8, 9]), TokenWindow(1, [5])]
     right = padded(batch, Layout((), (), 10, pad_id=4, token_types=True))
     left = padded(batch, Layout((), (), 10, pad_id=4, pad_left=True))
     assert right["input_ids"].tolist() == [[7, 8, 9], [5, 4, 4]]

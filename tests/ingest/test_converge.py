@@ -102,8 +102,8 @@ def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
     for number in range(0, 200, 2):
         bench.write(f"{number % 7}/{number}.md", f"# Edited {number}\n\n" + "other words " * 300)
     bench.remove("3")
-    command = [sys.executable, "-m", "chunksink", "ingest", bench.docs, "--to", bench.bus.path, "--home", bench.home]
-    command += ["--jobs", "1", "--prune", "--json"]
+    command = [sys.executable, "-m", "chunksink", "ingest", bench.docs, "--chunks", bench.bus.path]
+    command += ["--home", bench.home, "--jobs", "1", "--prune", "--json"]
     began = time.monotonic()
     _run([part.replace("/bus", "/timed").replace("/home", "/timed-home") for part in map(str, command)])
     seconds = time.monotonic() - began

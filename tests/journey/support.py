@@ -1,7 +1,5 @@
 """The real command line in a process of its own, as a script would run it: no terminal, both outputs in pipes."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

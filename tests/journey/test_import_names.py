@@ -1,7 +1,5 @@
 """chunksink inside a project whose own modules have the names of chunksink's packages."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """From chunks on disk to an answer, through the command line, with the real model and the embedded engines."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

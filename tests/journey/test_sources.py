@@ -1,7 +1,5 @@
 """Every family of sources, from its file to an answer: ingest, rebuild, and a sentence of each is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

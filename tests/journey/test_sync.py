@@ -1,7 +1,5 @@
 """An index that is kept true for a while, as a script would do it: each command a process, its exit code the answer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

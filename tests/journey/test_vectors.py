@@ -1,7 +1,5 @@
 """The cache of vectors seen from the command line, with the real model, a real kill and a real endpoint."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`chunksink sync --watch` as a process of its own: it follows the bus, outlives what is wrong, ends with Ctrl-C."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What goes wrong is said in words, with the exit code that the documentation names, and harms nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -92,6 +92,9 @@ def test_what_was_done_before_the_bus_moved_counts_too(
     assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=12), (12, 12))
     assert each(outcome, "families") == {"fts": FamilyCounts(changed=12), "memory": FamilyCounts(changed=12)}
     assert each(outcome, "deleted") == {"fts": 12, "memory": 12}
+    put("3")
+    outcome = home.sync(wrap=lambda sink: failing("memory", call="flush")(moving("8")(sink)))
+    assert outcome.failed == {}, "what failed until then is tried again"
 
 
 def test_a_refused_document_was_not_written(changed: Home) -> None:

@@ -30,7 +30,7 @@ _PAGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _WRAPPER = ("lc", "type", "id", "kwargs")
 
 
-class Passage(NamedTuple):
+class FrameworkText(NamedTuple):
     """The text and metadata of a record, the name of the metadata, and the fields beside the two."""
 
     record: Record
@@ -39,7 +39,7 @@ class Passage(NamedTuple):
     name: str
 
 
-def find_passage(record: Record) -> Passage | None:
+def find_passage(record: Record) -> FrameworkText | None:
     """The text and metadata, if the metadata names a source or a field is one that only frameworks have."""
     if "lc" in record and isinstance(record.get("kwargs"), dict):  # LangChain's `dumps` wraps objects in their class
         record = {name: value for name, value in record.items() if name not in _WRAPPER} | record["kwargs"]
@@ -49,7 +49,7 @@ def find_passage(record: Record) -> Passage | None:
             names_source = first_string(metadata, *SOURCES) and not isinstance(record.get("source"), dict)
             is_known = names_source or not _ONLY_FRAMEWORKS.isdisjoint(record)
             rest = {key: value for key, value in record.items() if key not in (name, table, "sparse_embedding")}
-            return Passage(rest, text, metadata, table) if is_known else None
+            return FrameworkText(rest, text, metadata, table) if is_known else None
     return None
 
 
@@ -87,7 +87,7 @@ def framework_draft(numbered: Numbered, source: Source) -> Draft:
     )
 
 
-def _with_metadata(passage: Passage) -> Record:
+def _with_metadata(passage: FrameworkText) -> Record:
     """The fields with the metadata, and with what the contract has a field for."""
     rest, _, metadata, name = passage
     record = {**rest, "metadata" if rest.get("metadata") is None else name: metadata}
@@ -101,7 +101,7 @@ def _with_metadata(passage: Passage) -> Record:
     return record
 
 
-def _source_name(passage: Passage) -> str | None:
+def _source_name(passage: FrameworkText) -> str | None:
     metadata = passage.metadata
     named, folder = first_string(metadata, *SOURCES), metadata.get("file_directory")
     if named is not None and named == metadata.get("filename") and isinstance(folder, str) and folder:

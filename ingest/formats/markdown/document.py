@@ -22,7 +22,7 @@ class Kind(StrEnum):
 class Block(NamedTuple):
     """A structural unit: the lines `[start, end)` of the normalised text, as offsets of characters.
 
-    `section` indexes `Document.sections`. `list_number` is different for each top-level list, and None outside of
+    `section` indexes `Structure.sections`. `list_number` is different for each top-level list, and None outside of
     lists. `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is the header
     row of a table or the language of code. A block that `is_whole` is never cut, whatever its size.
     """
@@ -48,7 +48,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Document:
+class Structure:
     """A normalised text and its structure. Blocks are in order and cover every character except white space.
 
     `sections[n]` is the heading stack of section n; section 0 comes before the first heading. `anchors[n]` is the

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind
-from chunksink.ingest.formats.markdown.pieces import BlockCutter, Piece, sentence_spans
+from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
+from chunksink.ingest.formats.markdown.pieces import BlockCutter, Slice, sentence_spans
 from chunksink.ingest.formats.markdown.policy import Policy
 
 _CHARACTERS = 24  # for each token of an overlap or header, how far its beginning is looked for
@@ -50,14 +50,14 @@ class _Header(NamedTuple):
     rows: int = 0
 
 
-def cut(document: Document, policy: Policy) -> Iterator[Passage]:
+def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
     """The document's passages in order."""
     cutter = _Cutter(document.text, policy)
     for run in _runs(document):
         yield from cutter.pack(run)
 
 
-def _runs(document: Document) -> list[list[Block]]:
+def _runs(document: Structure) -> list[list[Block]]:
     """Blocks between two boundaries, with the marks below them."""
     runs: list[list[Block]] = []
     for block in document.blocks:
@@ -127,7 +127,7 @@ class _Cutter:
             yield self._passage(start, own, total, part, header.text)
             part += 1
 
-    def _passage(self, start: int, own: list[Piece], tokens: int, part: int, header: str) -> Passage:
+    def _passage(self, start: int, own: list[Slice], tokens: int, part: int, header: str) -> Passage:
         blocks = [piece.block for piece in own]
         first = blocks[0]
         self._last_is_heading = all(block.is_heading for block in blocks)
@@ -149,7 +149,7 @@ class _Cutter:
         size = tokens.count(text)
         return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _Header()
 
-    def _overlap(self, first: Piece, is_later_part: bool, header: _Header) -> tuple[int, int]:
+    def _overlap(self, first: Slice, is_later_part: bool, header: _Header) -> tuple[int, int]:
         """Where the passage that begins with `first` starts, and how many tokens it repeats."""
         last = self._last
         nothing = (first.start, 0)

@@ -34,7 +34,7 @@ _LONGEST_ABBREVIATION = max(map(len, _ABBREVIATIONS)) + 2
 _COUNTED_WHOLE = 64  # characters for each token of the hard maximum: larger blocks are not counted to their end
 
 
-class Piece(NamedTuple):
+class Slice(NamedTuple):
     """A stretch of text that goes into one chunk whole."""
 
     start: int
@@ -51,26 +51,26 @@ class BlockCutter:
     policy: Policy
     count: Counter
 
-    def cut(self, block: Block) -> Iterator[Piece]:
+    def cut(self, block: Block) -> Iterator[Slice]:
         """Pieces of at most `hard_max` tokens; the block itself if it fits or may not be cut."""
         if block.is_whole:
-            yield Piece(block.start, block.end, self.count(block.start, block.end), block)
+            yield Slice(block.start, block.end, self.count(block.start, block.end), block)
         else:
             yield from self._fitting(block.start, block.end, block, (block.kind, Kind.CODE))
 
-    def _fitting(self, start: int, end: int, block: Block, kinds: tuple[Kind, ...]) -> Iterator[Piece]:
+    def _fitting(self, start: int, end: int, block: Block, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
         """The stretch itself, else its sentences as text of the first of these kinds has them, else windows."""
         size = self._size(start, end)
         if size <= self.policy.hard_max:
             if size:
-                yield Piece(start, end, size, block)
+                yield Slice(start, end, size, block)
         elif kinds:
             for begin, until in sentence_spans(self.text, start, end, kinds[0]):
                 yield from self._fitting(begin, until, block, kinds[1:])
         else:
             yield from self._windows(start, end, block)
 
-    def _windows(self, start: int, end: int, block: Block) -> Iterator[Piece]:
+    def _windows(self, start: int, end: int, block: Block) -> Iterator[Slice]:
         """Windows of `policy.window` tokens, shortened by up to a fifth if that keeps a word whole."""
         edges: list[int] = []  # where the tokens of the open window begin
         begin = start
@@ -78,12 +78,12 @@ class BlockCutter:
             if len(edges) == self.policy.window:
                 keep = self._whole_words(edges, edge)
                 cut = edges[keep] if keep < len(edges) else edge
-                yield Piece(begin, cut, keep, block)
+                yield Slice(begin, cut, keep, block)
                 begin = cut
                 edges = edges[keep:]
             edges.append(edge)
         if edges:
-            yield Piece(begin, end, len(edges), block)
+            yield Slice(begin, end, len(edges), block)
 
     def _whole_words(self, edges: list[int], following: int) -> int:
         """How many of the window's tokens to keep so that it ends before white space, or all of them."""

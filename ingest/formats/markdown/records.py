@@ -10,7 +10,7 @@ from chunksink.chunkbus.canonical import canonical_text
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, target_uri
-from chunksink.ingest.formats.markdown.document import Document, Kind, Link
+from chunksink.ingest.formats.markdown.document import Kind, Link, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, one_line
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME
@@ -35,7 +35,7 @@ class Shown(NamedTuple):
 
 
 def build_records(
-    document: Document, passages: Sequence[Passage], source: Source, format_: Format, policy_id: str
+    document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy_id: str
 ) -> Iterator[Record]:
     """The chunks of one version of a source, in order."""
     parser_name, parser_version = format_.parser
@@ -156,7 +156,7 @@ def _without_margin(margin: str, lines: str) -> str:
     return lines.removeprefix(margin).replace(f"\n{margin}", "\n") if margin else lines
 
 
-def _metadata(document: Document, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]) -> Record:
+def _metadata(document: Structure, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]) -> Record:
     headings = list(document.sections[passage.section])
     optional = {
         "anchor": document.anchors.get(passage.section),
@@ -175,7 +175,7 @@ def _metadata(document: Document, passage: Passage, ordinal: int, shown: Shown, 
     }
 
 
-def _about(document: Document, source: Source, format_: Format) -> Record:
+def _about(document: Structure, source: Source, format_: Format) -> Record:
     """Metadata of the document and of its file."""
     name = _file_title(source.uri)
     values: Record = {**({"title": name} if name else {}), **document.metadata}

@@ -17,7 +17,7 @@ from chunksink.chunkbus.slug import slug_of
 from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
 from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind, Link
+from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Structure
 from chunksink.ingest.formats.markdown.embedded import drop_embedded
 from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
 from chunksink.ingest.formats.markdown.normalise import carried, clean_markdown, collapse_line
@@ -47,7 +47,7 @@ _ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
 _VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
 
 
-def parse(text: str, *, is_mdx: bool = False) -> Document:
+def parse(text: str, *, is_mdx: bool = False) -> Structure:
     """The structure of a Markdown text, and the text normalised. Normalising it again changes nothing."""
     odd = {NUL_REMOVED} if "\0" in text else set()
     text = clean_markdown(text)
@@ -124,14 +124,14 @@ class _Reader:
                 self._add(kind, token, *token.map)
         self._close_gap(len(self._lines))
 
-    def document(self, front: FrontMatter) -> Document:
+    def document(self, front: FrontMatter) -> Structure:
         metadata = dict(front.metadata)
         is_changelog = self._top_headings > 1 and _VERSION.match(self._title)
         if title := "" if is_changelog else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
         blocks, sections = tuple(self._blocks), tuple(self._sections)
         links, odd = tuple(self._placed_links()), frozenset(self._odd)
-        return Document(self._text, blocks, sections, links, metadata, self._anchors, odd)
+        return Structure(self._text, blocks, sections, links, metadata, self._anchors, odd)
 
     def _read_container(self, token: Token) -> None:
         self._depth += token.nesting

@@ -14,7 +14,7 @@ import orjson
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes, record_fields
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.records import Shown
@@ -129,7 +129,7 @@ def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
         one.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)
 
 
-def _own(document: Document, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[Own]:
+def _own(document: Structure, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[Own]:
     """The text, headings and place of each chunk, and the tables and images that begin in it."""
     own = []
     for passage in passages:

@@ -10,7 +10,7 @@ import orjson
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.html import html_to_markdown
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind
+from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, clean, one_line
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.parsed.document import Element
@@ -67,8 +67,8 @@ class Renderer:
             self._add(text, element.place)
         return len(self.stretches) > before
 
-    def document(self) -> Document:
-        return Document(self._text.getvalue(), tuple(self._blocks), tuple(self._sections), (), {})
+    def document(self) -> Structure:
+        return Structure(self._text.getvalue(), tuple(self._blocks), tuple(self._sections), (), {})
 
     def _add(
         self, text: str, place: Record, metadata: Record | None = None, kind: Kind = Kind.PROSE, **about: Any

@@ -47,7 +47,7 @@ class Offset(NamedTuple):
     byte_offset: int
 
 
-class Place(NamedTuple):
+class Spot(NamedTuple):
     offset: Offset
     line: Line
 
@@ -68,8 +68,8 @@ class Event:
     text: str
     started_ms: int
     ended_ms: int
-    first: Place
-    last: Place
+    first: Spot
+    last: Spot
 
     @property
     def contribution(self) -> str:
@@ -171,6 +171,6 @@ def _event(line: Line, fields: _Fields) -> Event:
         text=readable(fields.text or ""),
         started_ms=fields.occurred_at_ms,
         ended_ms=fields.occurred_at_ms,
-        first=Place(offset, line),
-        last=Place(offset, line),
+        first=Spot(offset, line),
+        last=Spot(offset, line),
     )

@@ -11,7 +11,7 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.errors import RecordRefused
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
 from chunksink.ingest.model import Source
 from chunksink.ingest.record_documents import Origin
@@ -91,7 +91,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
     return Row(text, key.lower() == "html" or _PAGE.fullmatch(address or "") is not None, origin, unread)
 
 
-def describe(document: Document, fields: Record) -> Record:
+def describe(document: Structure, fields: Record) -> Record:
     """The fields of a row over the front matter of its text, under the names that sinks look for."""
     about: Record = dict(document.metadata)
     if tags := next(filter(_has_value, _values(fields, _TAGS)), None):

@@ -8,7 +8,7 @@ from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.document_format import chunk_document
 from chunksink.ingest.formats.markdown import MarkdownFormat
-from chunksink.ingest.formats.markdown.document import Document
+from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import decode
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.structure import parse
@@ -22,7 +22,7 @@ def source_of(data: bytes, uri: str = "guide.md", tenant: str | None = None, pat
     return Source(uri, path, sha256_hex(data), len(data), CREATED_AT, {"name": "test", "version": "1"}, tenant)
 
 
-def items_of(document: Document, source: Source, policy: Policy | None = None) -> list[Item]:
+def items_of(document: Structure, source: Source, policy: Policy | None = None) -> list[Item]:
     return list(chunk_document(document, source, MarkdownFormat(), policy or Policy()))
 
 

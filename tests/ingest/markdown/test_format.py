@@ -16,7 +16,7 @@ from chunksink.ingest.codes import (
 )
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown import MarkdownFormat
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind
+from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Empty, Family, Item, Notice
 from tests.ingest.markdown.support import chunks_of, codes_of, items_of, source_of
@@ -60,7 +60,7 @@ def test_chunk_longer_than_a_line_of_a_partition_fails_its_source() -> None:
 
 
 def test_title_that_json_cannot_carry_fails_its_source() -> None:
-    document = Document("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), {"title": "\ud800"})
+    document = Structure("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), {"title": "\ud800"})
     with pytest.raises(SourceFailed) as failure:
         items_of(document, source_of(b""))
     assert failure.value.code == findings.JSON_PARSE

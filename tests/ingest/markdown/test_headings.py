@@ -5,7 +5,7 @@ import time
 import orjson
 import pytest
 
-from chunksink.ingest.formats.markdown.document import Block, Document, Kind
+from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Family
@@ -146,7 +146,7 @@ def test_hostile_html_headings_take_linear_time() -> None:
 
 def test_metadata_of_another_reader_is_carried_in_part() -> None:
     metadata = {"title": "long title " * 500, "authors": ["A"]}
-    document = Document("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), metadata)
+    document = Structure("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), metadata)
     (family,) = items_of(document, source_of(b"", "a"))
     assert isinstance(family, Family)
     found = family.chunks[0]["metadata"]

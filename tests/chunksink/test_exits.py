@@ -1,14 +1,11 @@
 """What the system says, with what to do about it."""
 
-from __future__ import annotations
-
 import errno
 import os
 
 import pytest
 
-from chunksink.cli_errors import Refusal, explained
-from chunksink.exits import Exit
+from chunksink.exits import Exit, Refusal, explained
 
 
 @pytest.mark.parametrize(
