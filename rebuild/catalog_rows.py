@@ -137,8 +137,7 @@ def hash_of_line(line: bytes) -> bytes:
 
 
 class ContentOf:
-    """`content_of(line)` in SQL: one hash for lines in any order, as that of a family's chunks is nothing. Null where
-    one is null."""
+    """`content_of(line)` in SQL: one hash for lines in any order; null where one is null."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []

@@ -79,10 +79,7 @@ class Convergence:
             return Plan(db, [*builds, *empty], removals=self._session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Carries out the plan; then the engines are asked whether they hold as much as they confirmed.
-
-        What the first round did is noted; later ones only put that right.
-        """
+        """Carries out the plan and counts the engines again. Only the first round is noted; later ones repair."""
         for number in range(_ROUNDS):
             noted = {target.sink: target.build_id for target in self._going()} if number == 0 else {}
             if plan.is_empty():

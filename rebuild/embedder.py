@@ -98,11 +98,8 @@ class Embedders:
         self._of_live: DocumentEmbedder | None = None
 
     def configured(self, live: Generation | None = None, *, wanted: bool = True) -> DocumentEmbedder:
-        """The embedder of the configured model.
-
-        The model is loaded when a text has no vector yet, if no sink wants vectors or if the live index was made with
-        the same model; else at once, to know its fingerprint.
-        """
+        """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are wanted
+        or the live index was made with it."""
         load = partial(open_encoder, self.settings)
         known: LazyEncoder | None = None
         if not wanted:

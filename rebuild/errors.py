@@ -1,7 +1,4 @@
-"""Errors of rebuilding. Each docstring is the sentence its reader needs; messages add the facts.
-
-A `state.db` that cannot be opened is `chunkbus.errors.StoreUnreadable` or `NewerStore`, as for every store of ours.
-"""
+"""Errors of rebuilding. Each docstring is the sentence its reader needs; messages add the facts."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,6 @@
-"""Carrying out a plan: read, project, embed; then batch by batch intents, writes, confirmation, receipts.
+"""Carrying out a plan: vectors first, committed to the cache; then batch by batch intents, writes, receipts.
 
-Vectors first, and committed to the cache, before anything is sent. The engines write in parallel with each other, and
-while they do the next families are read and embedded. The writer's lock is held for one batch at a time.
+Engines write in parallel while the next families are read and embedded. The writer's lock is held for one batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -111,13 +111,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     """`name` is a chunk's id, a beginning that no other one has, or its document's id in the sinks."""
     chunk_id = _chunk_id(state.db, name)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
-    standings = tuple(
-        Occurrence(
-            *(row.partition, row.partition_state, row.offset, *_line_and_source(root, row)),
-            *(row.document_id, row.text_hash, *_verdict(state.db, row)),
-        )
-        for row in rows
-    )
+    standings = tuple(_occurrence(state.db, root, row) for row in rows)
     pairs = list(zip(rows, standings, strict=True))
     current = next((row for row, standing in pairs if standing.verdict == "current"), None)
     family = (current or rows[-1]).family
@@ -153,7 +147,7 @@ def _chunk_id(db: Any, name: str) -> str:
                 return str(chunk_id)
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
     some = db.execute(select, [name, name + "\U0010ffff"]) if len(name) >= _LEAST_BEGUN else ()
-    begun = [chunk_id for (chunk_id,) in some]
+    begun = [str(chunk_id) for (chunk_id,) in some]
     if len(begun) == 1:
         return begun[0]
     raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name, begun)}")
@@ -178,6 +172,14 @@ def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
         return projected.label
     row = db.execute("select max(label) from receipt where family = ?", [family]).fetchone()
     return str(row[0] or "")
+
+
+def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
+    verdict, reason = _verdict(db, row)
+    line, source = _line_and_source(root, row)
+    return Occurrence(
+        row.partition, row.partition_state, row.offset, line, source, row.document_id, row.text_hash, verdict, reason
+    )
 
 
 def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:

@@ -1,7 +1,6 @@
 """The flip: what readers see changes in one step. Rollback is the same code the other way round.
 
-First it is written down that it begins; then each sink shows the build under its public name, where it has one; the
-pointer is the commit. Whoever finds a begun flip ends it, forwards where all of it is there, else backwards.
+A run that finds a flip begun ends it: forwards if all of it is there, else backwards.
 """
 
 from contextlib import closing, suppress
@@ -41,8 +40,7 @@ def _go_back(session: Session, begun: Generation) -> None:
 
 
 def roll_back(session: Session) -> Generation:
-    """Readers see the generation before again; the one that was live is the one before now. One that was cut off is
-    ended, and not taken back."""
+    """Readers see the previous generation again. A rollback that was cut off is ended, not taken back."""
     begun = session.state.begun_flip()
     cut_off = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)
@@ -81,8 +79,7 @@ def live_generation(session: Session, *, adopt: bool = False) -> Generation | No
 
 
 def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
-    """A run died while it flipped: what it had verified is shown by some sinks, and now by all; or, where a part of it
-    is gone since, by none."""
+    """Ends a flip that was cut off; if a part of what it shows is gone since, it is taken back."""
     generation = session.state.begun_flip()
     if generation is not None:
         with suppress(BuildMissing, BuildBroken):
@@ -90,10 +87,7 @@ def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
 
 
 def drop(session: Session, generation: Generation) -> list[NotRemoved]:
-    """Removes its builds; not while somebody reads them, then a later run does.
-
-    Nor does it stop a run that an engine which nobody uses any more is out of reach: what is left is told.
-    """
+    """Removes its builds, unless somebody reads them. An engine out of reach stops no run: what is left is returned."""
     left: list[NotRemoved] = []
     with removing(session.state, generation) as alone:
         if not alone:

@@ -257,10 +257,7 @@ class _Texts:
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> _Texts:
-    """Of what these builds are sent. A text that several chunks have is computed for the first of them.
-
-    Much of a line says where its text is from: a sample is read, to tell the share of the text.
-    """
+    """For what these builds are sent. How much of a line is text is told by a sample."""
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE, builds):

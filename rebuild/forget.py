@@ -118,10 +118,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
 
 
 def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
-    """Every build of this home: live, previous, unfinished, and those that its records have lost.
-
-    Also the sinks that are not configured any more and could not be asked, with the reason.
-    """
+    """Every build of this home, also unrecorded ones; and sinks that could not be asked, with the reason."""
     recorded = session.state.db.execute("select distinct sink, id from build order by id").fetchall()
     found: dict[str, Build] = {}
     not_asked: dict[str, str] = {}

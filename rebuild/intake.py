@@ -1,7 +1,6 @@
 """From the bus into the catalog: partitions that are new or changed are validated and taken in, whole or not at all.
 
-A partition that is missing or breaks the contract keeps what its last valid reading said: its families are held, not
-deleted. One whose manifest and chunks file are the same files as before, judged by the same rules, is not read.
+A partition that is missing or invalid keeps what its last valid reading said: its families are held.
 """
 
 from collections.abc import Callable
@@ -214,10 +213,7 @@ def drop_partition(db: Any, key: str) -> None:
 
 
 def _files(root: BusRoot, key: str) -> str:
-    """What tells files from those that were read before: identity, size, and both times that the system keeps.
-
-    They are compared with each other, never with a clock. A file that was only touched is read once more.
-    """
+    """Identity, size and times of the files: compared with each other, never with a clock."""
     parts = []
     for path in (root.manifest_file(key), root.chunks_file(key)):
         with suppress(FileNotFoundError):

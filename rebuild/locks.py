@@ -1,7 +1,6 @@
 """The locks of a home: one run at a time writes, and no build is removed while somebody reads it.
 
-The system frees a lock when its holder ends, however it ends. A holder that is only stopped keeps its lock, so that it
-can go on where it was: nobody has written meanwhile.
+The system frees a lock when its holder ends. A holder that is only stopped keeps its lock, so nobody writes meanwhile.
 """
 
 import fcntl

@@ -1,7 +1,4 @@
-"""How much the answers change with the model: the neighbours of the same chunks, in the live build and in the new one.
-
-Both are asked with cached vectors, so that neither model has to compute anything.
-"""
+"""How much answers change with the model: cached vectors of the same chunks are asked in the old and new build."""
 
 from collections.abc import Callable
 from contextlib import closing

@@ -121,11 +121,8 @@ def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
 
 
 def recall(session: Session, beside: Iterable[str] = ()) -> list[str]:
-    """The builds that readers may have had, one of each sink, with receipts that say which families they hold; also of
-    sinks `beside` those that the run writes, as far as they answer.
-
-    Where a sink does not say which one it shows, that is the one that holds the most.
-    """
+    """Receipts of the builds that readers may have had, one of each sink, where the records are lost; also of sinks
+    `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
     recalled = []
     for name in dict.fromkeys([*session.sinks, *beside]):
         excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there

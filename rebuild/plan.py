@@ -1,11 +1,7 @@
 """The diff: what must be written to and removed from each build so that it holds what the catalog says.
 
-Both sides are tables of `state.db`: what the catalog says, and what each build has confirmed. A rebuild differs from a
-sync in that its builds have confirmed nothing yet, a repair in that the receipts were just made from what the engine
-shows. The plan is a temporary table, so that memory does not depend on its length.
-
-A build is compared as a whole once. From then on only those families are that differed, or of which a row was written
-since, on either side. The database itself notes which (`moved`), so that no writer can forget to.
+The catalog is compared with receipts: none yet in a rebuild, just made by a scan in a repair. A build is compared as a
+whole once; afterwards only families that differed or moved, which triggers of the database note (`moved`).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -97,10 +93,7 @@ class Plan:
     def __init__(
         self, db: Database, builds: Sequence[str], *, removals: bool, empty: Collection[str] = frozenset()
     ) -> None:
-        """`removals` is False while the bus is not whole: then nothing is known to be gone.
-
-        Those of the builds that are `empty` hold nothing, whatever is recorded of them: all of it must be written.
-        """
+        """`removals` is False while the bus is not whole. `empty` builds hold nothing, whatever is recorded."""
         self._db = db
         self._builds = list(builds)
         db.executescript(_TABLES)
@@ -149,8 +142,7 @@ class Plan:
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
-        """The distinct text hashes of what these are sent, in pages: each with the bytes of a chunk that has it, and
-        how many have it."""
+        """Distinct text hashes of what these are sent, in pages: each with the bytes of a chunk, and how many have it."""
         rows = self._db.execute(
             "select text_hash, max(length), count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",
@@ -245,10 +237,7 @@ class Plan:
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """Families that can only be compared once they are projected, in the order on disk, in pages.
-
-    Of those that the builds have confirmed, else of all.
-    """
+    """Families to project before they can be compared, in pages: those that the builds have confirmed, else all."""
     # A lookup for each of the few that are unhashed, not a list of all that is confirmed.
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     known = "" if builds is None else f"and exists ({receipt})"

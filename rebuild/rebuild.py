@@ -1,7 +1,6 @@
 """Rebuild: a new generation from nothing but the chunks, verified, then shown to readers in one step.
 
-Until the flip readers see the generation before; a run that fails or is killed leaves it untouched, and the next one
-goes on where it stopped. The writer's lock is given back between batches, so that syncs go on into the live builds.
+A rebuild that fails leaves the live generation untouched; the next one goes on where it stopped. Syncs go on beside it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,10 +62,7 @@ def _prepare(session: Session) -> None:
 
 
 def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> RunReport:
-    """Read all chunks again, build a new generation of the sinks of this run, and show it to readers.
-
-    The chunks are read before the model is loaded, which takes seconds.
-    """
+    """Read all chunks, then load the model, build a new generation of the run's sinks, and show it to readers."""
     with session.lock(WAIT_SECONDS):
         _prepare(session)
         session.refresh(reread=True)
@@ -94,10 +90,7 @@ class Rebuild:
         self.outcome = RunOutcome()
 
     def run(self) -> Generation:
-        """Fills, verifies and flips, and returns what is live now. An unfinished generation of the same kind goes on.
-
-        Every chunk has been read before, by a refresh of the catalog that rereads; here only what has moved since is.
-        """
+        """Fills, verifies and flips; returns what is live now. An unfinished generation of the same kind goes on."""
         with self._session.rebuild_lock():
             with self._lock(WAIT_SECONDS):
                 self._live = live_generation(self._session, adopt=self._options.adopt)
@@ -116,10 +109,7 @@ class Rebuild:
         return generation
 
     def _look_at_live(self) -> None:
-        """The brake goes by what the live builds have confirmed, so that must be what they hold, if they can tell.
-
-        Where no record says what is live, builds that are ours tell what readers have.
-        """
+        """The brake goes by receipts: they are checked first, or where they are lost, made of what our builds hold."""
         if self._live is None:
             self._lost = recall(self._session, sorted(self._options.keep))
         else:

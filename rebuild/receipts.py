@@ -157,8 +157,7 @@ class Receipts:
             return self.refused()
 
     def stamps(self) -> set[str]:
-        """What the build's marker may say of the run that wrote to it last, so that an older copy of it is known for
-        one; "" while no run has written to it."""
+        """Stamps that the marker may have, by which an older copy is recognized; "" while no run has written to it."""
         rows = self._db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
         return {stamp for (stamp,) in rows} or {""}
 

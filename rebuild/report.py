@@ -171,10 +171,7 @@ def conclude(
     rebuild_due: str | None = None,
     repeated: bool = False,
 ) -> RunReport:
-    """The report of a run, which also ends the run's record.
-
-    `repeated` counts texts that several sources share, which takes time.
-    """
+    """The report of a run, which also ends its record. `repeated` counts texts that sources share; it takes time."""
     catalog = session.catalog
     builds = generation.builds
     # Only what this run writes: of others it knows nothing.

@@ -153,10 +153,7 @@ def is_named(home: Path, name: str) -> bool:
 
 
 def blank(home: Path, names: Iterable[str]) -> int:
-    """Takes all out of the lines that name one of these, but what kind of line each was and when; how many lines.
-
-    Rather a line too many than a trace: of `a.md`, also the lines of `b/a.md`.
-    """
+    """Blanks lines that name one of these, also as a part of a longer name; returns how many."""
     needles = {name: _needle(name) for name in names}
     blanked = 0
     for file in _files(home):

@@ -124,11 +124,8 @@ class Scan:
         """Vectors that were to be compared, and whose texts have none in the cache."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Reads all of it; `on_chunks` is given how many documents were just read. With `cached` every vector is
-        compared as well.
-
-        `removals` is False while the bus is not whole: then what nobody claims is not known to be surplus.
-        """
+        """Reads all of it; with `cached` every vector is compared as well. `removals` is False while the bus is not
+        whole: then what nobody claims is not known to be surplus."""
         for page in unhashed(self._db):
             self._records.project(page)
         self._db.executescript(_TABLES)

@@ -5,9 +5,10 @@ All of it but the id can be lost: a rebuild makes it again from the chunks.
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sqlite_utils import Database, Migrations
 
@@ -144,7 +145,7 @@ def marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def number(db: Database, select: str, values: Sequence[object] | Mapping[str, object] = ()) -> int:
+def number(db: Database, select: str, values: Sequence[object] | dict[str, Any] = ()) -> int:
     return int(db.execute(select, values).fetchone()[0])
 
 

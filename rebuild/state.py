@@ -37,10 +37,7 @@ _GENERATION = "select id, created_at, encoder, model from generation"
 
 @dataclass(frozen=True)
 class Generation:
-    """The builds that readers see together; `builds` maps a sink's name to its build's id.
-
-    `encoder` makes the encoder of its vectors again; the fingerprint of `model` proves that it is the same.
-    """
+    """The builds that readers see together, by sink. `encoder` makes the encoder of its vectors again."""
 
     id: str
     created_at: str

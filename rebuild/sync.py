@@ -1,7 +1,6 @@
 """Sync: bring the live builds to what the bus says now, with the fewest writes.
 
-A build whose marker or count is not what was confirmed is scanned first. A sink without a live build gets one by a
-rebuild of it alone; where nothing is live yet, everything is built.
+A sink without a live build gets one by a rebuild of it alone; where nothing is live yet, everything is built.
 """
 
 from dataclasses import dataclass, replace
@@ -85,10 +84,7 @@ def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome)
 
 
 def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Build this sink beside the live builds; together they become the live generation.
-
-    If that is not possible now, the others are synced all the same, and the next sync tries again.
-    """
+    """Build this sink beside the live builds. If that is not possible now, the others are synced all the same."""
     beside = RebuildOptions(
         adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(session.config.sinks)
     )
@@ -123,10 +119,7 @@ def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOp
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Brings the live builds of the run's sinks up to date.
-
-    The caller has held the writer's lock since it asked for the live generation.
-    """
+    """Brings the live builds up to date. The caller has held the writer's lock since it asked for them."""
     for left in reversed(range(TRIES)):
         for name in live.builds.keys() & outcome.sinks.keys():
             outcome.sinks[name].error = None

@@ -96,10 +96,7 @@ def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *,
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:
-    """Whether a run ended in the middle of its writing: an engine that saves in place may have been broken by that.
-
-    Else nobody knows what broke it: people are told, and say when it is made anew.
-    """
+    """Whether a run ended while writing: an engine that saves in place may have been broken by that alone."""
     return Receipts(session.state.db, build_id).has_intents()
 
 

@@ -124,8 +124,7 @@ def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
 def verify(session: Session, *, deep: bool = False) -> VerifyReport:
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one.
 
-    Nobody waits for the reading. What seems wrong after it may only have been written meanwhile, so it is read once
-    more under the lock.
+    Nobody waits for the reading: what seems wrong may only have been written meanwhile, so it is read again, locked.
     """
     found: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
