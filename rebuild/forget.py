@@ -3,7 +3,7 @@
 The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -25,25 +25,18 @@ _PAGE = 400
 _SHOWN = 5
 # By the catalog, its notes of former sources, receipts and tombstones.
 _RECORDED = (
-    "select family, parent_id from chunk where family = ?",
-    "select family, parent_id from chunk where parent_id = ?",
-    "select family, parent_id from chunk where document_id = ?",
-    "select family, null from receipt where family = ?",
-    "select family, null from receipt where label = ?",
-    "select family, null from intent where family = ?",
-    "select family, null from dead_letter where family = ?",
-    "select family, parent_id from former_document where family = ?",
-    "select family, parent_id from former_document where parent_id = ?",
-    "select family, parent_id from former_document where document_id = ?",
+    "select family, parent_id from chunk where family = ?1 or parent_id = ?1 or document_id = ?1",
+    "select family, parent_id from former_document where family = ?1 or parent_id = ?1 or document_id = ?1",
+    "select family, null from receipt where family = ?1 or label = ?1",
+    "select family, null from intent where family = ?1 union select family, null from dead_letter where family = ?1",
     # Withdrawn and synced long ago, this is all that names it; freed pages may still hold its words.
-    "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?",
+    "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?1",
 )
-_IDS = (
-    "select chunk_id from chunk where family = ?",
-    "select document_id from chunk where family = ?",
-    "select document_id from former_document where family = ?",
-)
-_TEXTS = ("select text_hash from chunk where family = ?", "select text_hash from former_text where family = ?")
+_IDS = """
+select chunk_id from chunk where family = ?1 union select document_id from chunk where family = ?1
+union select document_id from former_document where family = ?1
+"""
+_TEXTS = "select text_hash from chunk where family = ?1 union select text_hash from former_text where family = ?1"
 
 
 @dataclass(frozen=True)
@@ -153,10 +146,9 @@ def _open_builds_of(session: Session, name: str, ours: Sequence[str], stack: Exi
     return found
 
 
-def _known(session: Session, selects: Iterable[str], families: Iterable[str]) -> set[str]:
+def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:
     """What the catalog has of these families, in whatever version, also former ones."""
-    rows = (session.state.db.execute(select, [family]) for select in selects for family in families)
-    return {value for of_family in rows for (value,) in of_family}
+    return {value for family in families for (value,) in session.state.db.execute(select, [family])}
 
 
 def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
@@ -244,7 +236,8 @@ def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | Non
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     found: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()
-    for family, parent in _recorded(db, parents):
+    recorded = [row for select in _RECORDED for asked in parents for row in db.execute(select, [asked]).fetchall()]
+    for family, parent in recorded:
         found.setdefault(family, NamedSource(family))
         if tenant is not None and family in {family_key(each, tenant) for each in (parent, *parents) if each}:
             of_tenant.add(family)
@@ -256,12 +249,6 @@ def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | Non
                 if source.tenant == tenant:
                     of_tenant.add(source.family)
     return [source for family, source in sorted(found.items()) if tenant is None or family in of_tenant]
-
-
-def _recorded(db: Any, parents: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    for select in _RECORDED:
-        for asked in parents:
-            yield from db.execute(select, [asked]).fetchall()
 
 
 def _is_named(document: Document, name: str, parents: Iterable[str]) -> bool:

@@ -142,7 +142,7 @@ class Plan:
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
-        """Distinct text hashes of what these are sent, in pages: each with the bytes of a chunk, and how many have it."""
+        """Distinct text hashes of what these are sent, in pages: with the bytes of one chunk and how many have it."""
         rows = self._db.execute(
             "select text_hash, max(length), count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",

@@ -24,7 +24,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals, count_gone
 from chunksink.rebuild.report import NotRemoved, RunOutcome, RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
-from chunksink.rebuild.session import Session
+from chunksink.rebuild.session import RunOptions, Session
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
@@ -35,17 +35,9 @@ _WORTH_PREPARING = 4 * 2**20
 
 
 @dataclass(frozen=True)
-class RebuildOptions:
-    """What a rebuild may do that it would not do by itself."""
-
-    deep: bool = False
-    """Compare every vector in the engines with the computed one before the flip."""
+class RebuildOptions(RunOptions):
     keep: frozenset[str] = frozenset()
     """Share the live builds of these sinks, which this run does not write."""
-    allow_deletions: int = 0
-    """So many sources may go, even if they are a large share."""
-    adopt: bool = False
-    """Replace what another home shows under the same public name."""
     fresh_cache: bool = False
     """Compute every vector anew."""
     held_are_left_out: bool = False

@@ -42,6 +42,18 @@ def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager
     return nullcontext(Silent())
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run may do that it would not do by itself."""
+
+    adopt: bool = False
+    """Take over what another home has made."""
+    allow_deletions: int = 0
+    """So many sources may go, even if they are a large share."""
+    deep: bool = False
+    """Where engines are read whole, compare every vector with the computed one, too."""
+
+
 @dataclass(frozen=True, eq=False)
 class Session:
     """One home and its bus root, open for one run."""

@@ -16,7 +16,7 @@ from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.removals import LEAST_REMOVALS, brake
 from chunksink.rebuild.report import RunOutcome, RunReport, conclude
-from chunksink.rebuild.session import Session
+from chunksink.rebuild.session import RunOptions, Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.contract import Sink
@@ -24,21 +24,13 @@ from chunksink.sinks.errors import BuildBroken, SinkError
 
 
 @dataclass(frozen=True)
-class SyncOptions:
-    """What a run may do that it would not do by itself."""
-
-    adopt: bool = False
-    """Take over builds that another home has made."""
-    allow_deletions: int = 0
-    """So many sources may go, even if they are a large share."""
+class SyncOptions(RunOptions):
     only_plan: str | None = None
     """Carry out exactly the plan whose hash begins so, with 12 digits or more; or nothing."""
     rebuild: bool = False
     """Rebuild everything if the configured model has changed."""
     scan: bool = False
     """Ask the engines for everything that they hold, whatever the receipts say; make broken builds anew."""
-    deep: bool = False
-    """A scan compares vectors too."""
     strict: bool = False
     """Refuse the whole bus for one invalid partition."""
 
