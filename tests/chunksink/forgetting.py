@@ -6,7 +6,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_hash
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.support.bus import FEBRUARY, parent_of, source
 
 SECRET = source("secret.md", "the moon is made of cheese", "shared by both")
 OTHER = source("other.md", "nothing to hide", "shared by both")

@@ -18,7 +18,8 @@ from chunksink.sinks.contract import Stored
 from chunksink.sinks.registry import open_sink
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended
-from tests.rebuild.support import JANUARY, PoisonedEncoder, commit
+from tests.support.bus import JANUARY, commit
+from tests.support.home import PoisonedEncoder
 from tests.support.prepared import Prepared
 
 

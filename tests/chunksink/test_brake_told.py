@@ -9,7 +9,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
 BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12"}

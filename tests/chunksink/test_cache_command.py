@@ -16,9 +16,10 @@ from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder, tamper
-from tests.rebuild.engines import eager as fts
-from tests.rebuild.support import Home, commit, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import eager as fts
+from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.usefixtures("model")
 

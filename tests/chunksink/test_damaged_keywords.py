@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 pytestmark = pytest.mark.promise(4)
 

@@ -11,8 +11,9 @@ from chunksink.cli import run
 from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.rebuild.locks import writing
-from tests.rebuild.engines import fts, memory
-from tests.rebuild.support import Home, PoisonedEncoder, commit, parent_of, source
+from tests.support.bus import commit, parent_of, source
+from tests.support.home import Home, PoisonedEncoder
+from tests.support.local_engines import fts, memory
 
 
 @pytest.fixture

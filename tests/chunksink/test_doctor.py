@@ -20,7 +20,7 @@ from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell, write
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer, MeilisearchServer
-from tests.rebuild.support import source
+from tests.support.bus import source
 from tests.support.damaged_files import foreign, half, inside, newer
 
 Checks = dict[str, dict[str, str]]

@@ -13,8 +13,9 @@ from chunksink.cli import run
 from chunksink.exits import Exit
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.registry import open_sink
-from tests.rebuild.engines import fts
-from tests.rebuild.support import Home, commit, source
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import fts
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
 from tests.chunksink.forgetting import GONE, OTHER, SECRET, builds, cached, traces
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, MARCH, parent_of, source
+from tests.support.bus import FEBRUARY, MARCH, parent_of, source
 
 
 def withdraw(shell: Shell) -> None:

@@ -7,7 +7,7 @@ from chunksink.exits import Exit
 from tests.chunksink.forgetting import GONE, OTHER, builds, traces
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.support.bus import FEBRUARY, parent_of, source
 
 
 @pytest.mark.parametrize("name", ["secret.md", parent_of("secret.md"), "secret.md@1"])

@@ -13,7 +13,7 @@ import chunksink
 from chunksink import live
 from chunksink.live import LiveSearch
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 
 @pytest.fixture(autouse=True)

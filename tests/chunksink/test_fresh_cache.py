@@ -5,7 +5,7 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 TAKE = RebuildLock.__call__
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.chunksink.shell import Shell, write
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
 GOLDEN = Path(__file__).parent / "golden"

@@ -13,7 +13,7 @@ import chunksink
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

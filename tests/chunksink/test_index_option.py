@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import commit, source
+from tests.support.bus import commit, source
 from tests.support.commands import commands
 
 FILE = """\

@@ -10,7 +10,7 @@ import chunksink
 from chunksink.index import Index
 from chunksink.search.errors import InvalidQuestion
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 
 @pytest.fixture

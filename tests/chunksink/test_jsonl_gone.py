@@ -10,7 +10,7 @@ import pytest
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 TEXTS = ["one", "two", "three"]
 

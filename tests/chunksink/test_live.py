@@ -34,7 +34,7 @@ from chunksink.views import View, open_view
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer
 from tests.engines.silent import silent_server
-from tests.rebuild.support import parent_of, source
+from tests.support.bus import parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

@@ -6,7 +6,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import projected, source
+from tests.support.bus import projected, source
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4), pytest.mark.usefixtures("models")]
 

@@ -11,7 +11,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night")
 SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")

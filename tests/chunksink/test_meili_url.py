@@ -4,7 +4,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 NOBODY = "http://127.0.0.1:1"
 WHY = "the sinks are meilisearch and chroma because MEILI_URL is set and no setting names them"

@@ -12,7 +12,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild import session
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

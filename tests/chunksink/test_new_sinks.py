@@ -6,7 +6,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 TAKE = RebuildLock.__call__
 

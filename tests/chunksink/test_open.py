@@ -25,7 +25,7 @@ from chunksink.rebuild.locks import writing
 from chunksink.settings.config import Config
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

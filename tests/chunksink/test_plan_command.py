@@ -14,7 +14,7 @@ from chunksink.rebuild.catalog import Catalog, CurrentFamily
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 

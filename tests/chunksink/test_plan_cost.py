@@ -5,7 +5,7 @@ import pytest
 from chunksink.rebuild.forecast import SAMPLE
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 ENGLISH = (
     "It was a bright cold day in April, and the clocks were striking thirteen. Nobody on the third floor had wound "

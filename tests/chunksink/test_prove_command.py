@@ -12,7 +12,7 @@ from chunksink.cli import run
 from chunksink.exits import Exit
 from chunksink.rebuild import verify
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

@@ -21,7 +21,7 @@ from chunksink.search.question import Question
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 SECONDS = 20
 

@@ -14,7 +14,7 @@ import pytest
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 SINKS = ("fts", "jsonl")

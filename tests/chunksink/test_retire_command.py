@@ -5,7 +5,7 @@ import pytest
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.support.bus import FEBRUARY, parent_of, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 

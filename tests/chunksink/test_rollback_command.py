@@ -8,7 +8,7 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import FEBRUARY, parent_of, source
+from tests.support.bus import FEBRUARY, parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

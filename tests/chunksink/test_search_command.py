@@ -11,7 +11,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 GUIDE = source("guide.md", "the cat sleeps", "a cat and a dog", "nothing else", source_type="md", year=2021)
 NOTES = source("notes.txt", "a cat in the notes", source_type="txt", year=2019)

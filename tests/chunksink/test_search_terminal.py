@@ -12,7 +12,7 @@ from chunksink.exits import Exit
 from chunksink.output import printable
 from tests.chunksink.shell import Shell
 from tests.journey.support import command_line, environment
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.conftest import sampled
 from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.journey.support import chunksink, command_line, environment
-from tests.rebuild.support import FEBRUARY, MARCH, commit, source
+from tests.support.bus import FEBRUARY, MARCH, commit, source
 
 FOLLOWS_WITHIN = 2.0
 WORDS = {"CHUNKSINK_SINKS": "fts"}

@@ -22,7 +22,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 FILE = load_index_settings(ROOT / "meilisearch-settings.json")
 

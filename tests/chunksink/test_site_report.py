@@ -10,7 +10,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.status_report import page_report
-from tests.rebuild.support import commit, source
+from tests.support.bus import commit, source
 
 
 @pytest.fixture

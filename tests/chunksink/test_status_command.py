@@ -19,9 +19,10 @@ from chunksink.rebuild.locks import RebuildLock, held_locks, writing
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT
 from tests.journey.support import environment
-from tests.rebuild.engines import fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.home import Home
+from tests.support.local_engines import fts, memory
+from tests.support.watched_sinks import Moment, watching
 
 
 @pytest.fixture

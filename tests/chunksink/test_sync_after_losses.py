@@ -11,7 +11,7 @@ from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, without_leftovers
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 pytestmark = pytest.mark.promise(1)
 

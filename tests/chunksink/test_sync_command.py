@@ -4,7 +4,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 

@@ -9,7 +9,7 @@ from chunksink.rebuild import locks, verify
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 D = source("d.md", "a dog")

@@ -5,7 +5,8 @@ import pytest
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import FEBRUARY, PoisonedEncoder, source
+from tests.support.bus import FEBRUARY, source
+from tests.support.home import PoisonedEncoder
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

@@ -16,7 +16,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, source
+from tests.support.bus import FEBRUARY, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 

@@ -12,7 +12,7 @@ from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.report import RunReport
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 TAKE = RebuildLock.__call__
 

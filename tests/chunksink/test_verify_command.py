@@ -19,7 +19,7 @@ from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 

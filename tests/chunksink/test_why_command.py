@@ -16,8 +16,9 @@ from chunksink.sinks import registry
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from tests.rebuild.engines import fts, memory
-from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
+from tests.support.home import Home, PoisonedEncoder
+from tests.support.local_engines import fts, memory
 
 A = source("a.md", "a cat", "a mat")
 CAT, MAT = (str(record["chunk_id"]) for record in A)

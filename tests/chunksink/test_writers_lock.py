@@ -19,7 +19,7 @@ from chunksink.rebuild.state import State
 from chunksink.rebuild.targets import Target
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import parent_of, source
+from tests.support.bus import parent_of, source
 
 pytestmark = pytest.mark.promise(9)
 

@@ -19,8 +19,8 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.receipts import Receipts
 from chunksink.sinks.errors import Refused
 from tests.crash.homes import home_in, move_on_meanwhile
-from tests.rebuild.support import Home
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.home import Home
+from tests.support.watched_sinks import Moment, watching
 
 
 def _rollback(home: Home) -> None:

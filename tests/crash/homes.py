@@ -16,9 +16,10 @@ from chunksink.embeddings.references import raw_hash
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from tests.rebuild.engines import eager as fts
-from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
+from tests.support.home import Home, PoisonedEncoder
+from tests.support.local_engines import eager as fts
+from tests.support.watched_sinks import Moment, watching
 
 
 class EagerJsonl(JsonlSink):

@@ -25,10 +25,11 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import FEBRUARY, Home, Wrap, commit, projected, sinks_with, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, Wrap, sinks_with
+from tests.support.local_engines import chroma, fts
 from tests.support.meilisearch import SETTINGS
+from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(2)
 

@@ -40,7 +40,8 @@ from tests.crash.homes import (
     withdraw,
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
-from tests.rebuild.support import Home, each, parent_of
+from tests.support.bus import parent_of
+from tests.support.home import Home, each
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
 

@@ -24,8 +24,9 @@ from chunksink.sinks.meilisearch.sink import Limits
 from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.faults.proxy import Proxy, When
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, held, parent_of, source
+from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.home import Home, held
+from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 
 TIMEOUT = 0.5  # of a request; one that takes longer on a busy machine is one more fault that passes

@@ -20,8 +20,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.errors import RebuildError
 from chunksink.sinks.errors import SinkError
-from tests.rebuild.engines import chroma, eager
-from tests.rebuild.support import Home
+from tests.support.home import Home
+from tests.support.local_engines import chroma, eager
 
 KNOWN = (OSError, ChunkBusError, EmbeddingsError, RebuildError, SinkError)
 """What people can act on; anything else that comes out of a run would be told as a bug."""

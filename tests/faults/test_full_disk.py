@@ -22,7 +22,8 @@ from chunksink.exits import Exit
 from tests.conftest import ROOT
 from tests.faults.limited import end, home_in
 from tests.journey.support import environment
-from tests.rebuild.support import FEBRUARY, Home, commit, each, source
+from tests.support.bus import FEBRUARY, commit, source
+from tests.support.home import Home, each
 
 pytestmark = pytest.mark.promise(2)
 

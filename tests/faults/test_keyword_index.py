@@ -12,7 +12,7 @@ import chunksink
 from chunksink.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 __all__ = ["models", "quick_shell", "shell"]
 

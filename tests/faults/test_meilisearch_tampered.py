@@ -25,10 +25,11 @@ from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.retry import RetryingSink
 from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, sinks_with
+from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
+from tests.support.watched_sinks import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(5)
 

@@ -27,7 +27,7 @@ from tests.engines.servers import ChromaServer, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.proxy import Proxy
 from tests.journey.support import command_line, environment
-from tests.rebuild.support import FEBRUARY, commit, source
+from tests.support.bus import FEBRUARY, commit, source
 
 pytestmark = pytest.mark.promise(12)
 

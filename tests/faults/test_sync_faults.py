@@ -40,7 +40,7 @@ from tests.faults.homes import (
     since_occurrence,
     sources,
 )
-from tests.rebuild.support import projected
+from tests.support.bus import projected
 
 pytestmark = pytest.mark.promise(3)
 

@@ -31,9 +31,10 @@ from tests.faults.homes import (
     oracles,
     sources,
 )
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, held, projected, source
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, PoisonedEncoder, held
+from tests.support.local_engines import fts
+from tests.support.watched_sinks import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(4)
 

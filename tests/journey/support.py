@@ -14,7 +14,7 @@ from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.identity import derive_document_id
 from chunksink.chunkbus.layout import BusRoot
 from tests.conftest import ROOT
-from tests.rebuild.support import commit
+from tests.support.bus import commit
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from chunksink.chunkbus import reader, validate
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor, intake
-from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import CatalogProbe, Home
+from tests.support.home import CatalogProbe, Home
+from tests.support.local_engines import chroma, fts, memory
 
 
 @pytest.fixture

@@ -13,10 +13,11 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.errors import Refused
 from tests.crash.homes import jsonl
-from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
-from tests.rebuild.tampering import require_sound
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts, memory
+from tests.support.tampering import require_sound
+from tests.support.watched_sinks import Moment, watching
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(5)]
 

@@ -17,12 +17,13 @@ from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.state import State
 from tests.conftest import sampled
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, source
-from tests.rebuild.tampering import lose, require_sound, sink_of
-from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.home import Home
+from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 from tests.support.public_index import meilisearch_in
+from tests.support.tampering import lose, require_sound, sink_of
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = pytest.mark.promise(6)
 

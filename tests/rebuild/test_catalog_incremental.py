@@ -22,7 +22,8 @@ from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.plan import unhashed
 from tests.conftest import examples
-from tests.rebuild.support import CatalogProbe, commit, document_id, parent_of, source
+from tests.support.bus import commit, document_id, parent_of, source
+from tests.support.home import CatalogProbe
 
 KEYS = ("p1", "p2", "p3", "p4")
 TIMES = tuple(f"2026-0{month}-01T00:00:00Z" for month in range(1, 6))

@@ -15,8 +15,9 @@ from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.catalog import HeldFamily
-from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, source
-from tests.rebuild.wrapping import Moment
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
+from tests.support.home import CatalogProbe, Home
+from tests.support.watched_sinks import Moment
 
 A, B, C = parent_of("docs/a.md"), parent_of("docs/b.md"), parent_of("docs/c.md")
 

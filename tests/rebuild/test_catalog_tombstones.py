@@ -9,17 +9,8 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import CatalogCounts
-from tests.rebuild.support import (
-    APRIL,
-    FEBRUARY,
-    JANUARY,
-    MARCH,
-    CatalogProbe,
-    commit,
-    document_id,
-    parent_of,
-    source,
-)
+from tests.support.bus import APRIL, FEBRUARY, JANUARY, MARCH, commit, document_id, parent_of, source
+from tests.support.home import CatalogProbe
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 

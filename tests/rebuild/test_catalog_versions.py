@@ -9,7 +9,8 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import CatalogCounts
-from tests.rebuild.support import APRIL, FEBRUARY, JANUARY, MARCH, CatalogProbe, commit, parent_of, source
+from tests.support.bus import APRIL, FEBRUARY, JANUARY, MARCH, commit, parent_of, source
+from tests.support.home import CatalogProbe
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import time_machine
 
-from tests.rebuild.support import FEBRUARY, Home, commit, source
-from tests.rebuild.tampering import require_sound
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, commit, source
+from tests.support.home import Home
+from tests.support.tampering import require_sound
+from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(10)
 

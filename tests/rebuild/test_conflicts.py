@@ -10,9 +10,10 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import InvalidBus
-from tests.rebuild.support import FEBRUARY, CatalogProbe, Home, commit, parent_of, projected, reasons, source
-from tests.rebuild.tampering import require_sound
-from tests.rebuild.wrapping import Calls
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.home import CatalogProbe, Home, reasons
+from tests.support.tampering import require_sound
+from tests.support.watched_sinks import Calls
 
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
 OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")

@@ -17,8 +17,9 @@ from chunksink.rebuild import families
 from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
-from tests.rebuild.engines import fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import fts
 
 A, B, C = source("docs/a.md", "first", "second"), source("docs/b.md", "other"), source("docs/c.md", "third")
 

@@ -13,10 +13,11 @@ from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Silent
-from tests.rebuild.engines import memory
-from tests.rebuild.support import CatalogProbe, Home, commit, counted_steps, projected, source
-from tests.rebuild.tampering import altered, live_build, put
-from tests.rebuild.wrapping import Calls
+from tests.support.bus import commit, projected, source
+from tests.support.home import CatalogProbe, Home, counted_steps
+from tests.support.local_engines import memory
+from tests.support.tampering import altered, live_build, put
+from tests.support.watched_sinks import Calls
 
 FEW, MANY = 200, 1600
 

@@ -12,8 +12,9 @@ from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
-from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, each, source
-from tests.rebuild.wrapping import Moment, raising, watching
+from tests.support.bus import FEBRUARY, MARCH, commit, source
+from tests.support.home import Home, PoisonedEncoder, each
+from tests.support.watched_sinks import Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.usefixtures("small_batches")]
 

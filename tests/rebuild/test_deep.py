@@ -17,11 +17,12 @@ from chunksink.rebuild.flip import roll_back
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import Home, commit, projected, source
-from tests.rebuild.tampering import live_build
-from tests.rebuild.wrapping import Wrap, WrappedBuild, with_builds
+from tests.support.bus import commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts, memory
 from tests.support.public_index import meilisearch_in
+from tests.support.tampering import live_build
+from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
 
 
 @pytest.fixture(params=["chroma", "memory", "meilisearch"])

@@ -15,9 +15,10 @@ from chunksink.rebuild.session import Silent
 from chunksink.rebuild.state import State
 from chunksink.sinks.memory import MemorySink
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import fts, memory
-from tests.rebuild.support import Home, commit, projected, source
-from tests.rebuild.tampering import lose
+from tests.support.bus import commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import fts, memory
+from tests.support.tampering import lose
 
 SOURCES = [source(f"docs/{number}.md", f"text {number}", f"more {number}") for number in range(4)]
 

@@ -16,9 +16,10 @@ from chunksink.rebuild.report import NotRemoved
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError, Unreachable
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import Home, parent_of, projected
-from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.bus import parent_of, projected
 from tests.support.failed_rebuilds import EDITED, answers, edit, edited_home, goes_through_after_all
+from tests.support.home import Home
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(5), pytest.mark.usefixtures("small_batches")]
 

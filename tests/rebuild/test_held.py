@@ -13,10 +13,11 @@ from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.removals import WITHHELD, held_by_reason, held_families
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
-from tests.rebuild.support import FEBRUARY, MARCH, CatalogProbe, Home, commit, parent_of, projected, reasons, source
-from tests.rebuild.tampering import altered, lose, put, require_sound
-from tests.rebuild.wrapping import Calls
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
+from tests.support.home import CatalogProbe, Home, reasons
+from tests.support.tampering import altered, lose, put, require_sound
+from tests.support.watched_sinks import Calls
 
 pytestmark = pytest.mark.promise(6)
 

@@ -18,8 +18,9 @@ from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import HomeLocked, InvalidBus
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT, sampled
-from tests.rebuild.support import FEBRUARY, Home, commit, source
+from tests.support.bus import FEBRUARY, commit, source
 from tests.support.damage import Damage, cut_off, lose_chunks, lose_manifest
+from tests.support.home import Home
 
 HOLD = """
 import sys, pathlib

@@ -12,11 +12,12 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
-from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, each, parent_of, projected, sinks_with, source
-from tests.rebuild.tampering import lose, require_sound
-from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
+from tests.support.home import Home, each, sinks_with
+from tests.support.local_engines import chroma, fts, memory
+from tests.support.tampering import lose, require_sound
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
 

@@ -14,8 +14,9 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.locks import LEASES, reading_live, removing
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT
-from tests.rebuild.engines import fts
-from tests.rebuild.support import Home, commit, source
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import fts
 
 pytestmark = pytest.mark.promise(9)
 

@@ -13,7 +13,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_partition
 from chunksink.rebuild.intake import Intake
-from tests.rebuild.support import FEBRUARY, CatalogProbe, commit, parent_of, source
+from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.home import CatalogProbe
 
 A, B, C = (source(f"docs/{name}.md", f"{name} one", f"{name} two") for name in "abc")
 NEW_B = source("docs/b.md", "b two", "b, an edit that is longer", version="2", at=FEBRUARY)

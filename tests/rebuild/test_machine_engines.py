@@ -17,8 +17,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from tests.engines.servers import MeilisearchServer, without_leftovers
-from tests.rebuild.engines import chroma
-from tests.rebuild.support import Home
+from tests.support.home import Home
+from tests.support.local_engines import chroma
 from tests.support.machine import Begun, Bus, beginnings, run_sequences
 from tests.support.public_index import meilisearch_in
 

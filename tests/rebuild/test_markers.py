@@ -17,9 +17,10 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.memory import MemorySink
-from tests.rebuild.support import FEBRUARY, Home, commit, each, parent_of, projected, sinks_with, source
-from tests.rebuild.tampering import live_build, lose, put, require_sound, sink_of
-from tests.rebuild.wrapping import Calls, Moment, raising, watching
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.home import Home, each, sinks_with
+from tests.support.tampering import live_build, lose, put, require_sound, sink_of
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = pytest.mark.promise(4)
 

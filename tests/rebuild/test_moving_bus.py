@@ -15,9 +15,10 @@ from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document
-from tests.rebuild.support import FEBRUARY, Home, commit, parent_of, projected, source
-from tests.rebuild.wrapping import Act, Moment, watching
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.failed_rebuilds import answers, edit, edited_home, goes_through_after_all
+from tests.support.home import Home
+from tests.support.watched_sinks import Act, Moment, watching
 
 pytestmark = pytest.mark.usefixtures("small_batches")
 

@@ -17,9 +17,10 @@ from chunksink.rebuild.session import Silent
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import fts, memory
-from tests.rebuild.support import Home, commit, source
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import fts, memory
+from tests.support.watched_sinks import Moment, watching
 
 PATIENCE = 20.0
 

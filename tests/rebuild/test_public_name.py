@@ -16,7 +16,8 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, sinks_with
 from tests.support.meilisearch import SETTINGS
 from tests.support.public_index import home_with, meilisearch_in, public_texts, server_sink, texts
 

@@ -7,8 +7,9 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.sinks.conformance.samples import RICH
-from tests.rebuild.support import FEBRUARY, MARCH, Home, PoisonedEncoder, commit, parent_of, projected, source
-from tests.rebuild.wrapping import Moment, raising, watching
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
+from tests.support.home import Home, PoisonedEncoder
+from tests.support.watched_sinks import Moment, raising, watching
 
 pytestmark = pytest.mark.usefixtures("small_batches")
 

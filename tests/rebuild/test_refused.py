@@ -11,9 +11,10 @@ from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.state import State
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import memory
-from tests.rebuild.support import FEBRUARY, Home, PoisonedEncoder, commit, document_id, projected, sinks_with, source
-from tests.rebuild.tampering import lose
+from tests.support.bus import FEBRUARY, commit, document_id, projected, source
+from tests.support.home import Home, PoisonedEncoder, sinks_with
+from tests.support.local_engines import memory
+from tests.support.tampering import lose
 
 OLD = source("docs/a.md", "poison", "fine")
 

@@ -13,10 +13,11 @@ from chunksink.rebuild.verify import SinkCheck
 from chunksink.sinks.document import Document
 from chunksink.sinks.memory import MemorySink
 from tests.conftest import sampled
-from tests.rebuild.engines import chroma, fts, memory
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
-from tests.rebuild.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
-from tests.rebuild.wrapping import Calls
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, sinks_with
+from tests.support.local_engines import chroma, fts, memory
+from tests.support.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
+from tests.support.watched_sinks import Calls
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4)]
 

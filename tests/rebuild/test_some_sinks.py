@@ -19,10 +19,11 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import ENGINES, chroma, fts
-from tests.rebuild.support import Home, commit, projected, source
-from tests.rebuild.wrapping import Moment, raising, watching
+from tests.support.bus import commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import ENGINES, chroma, fts
 from tests.support.public_index import meilisearch_in, texts_in
+from tests.support.watched_sinks import Moment, raising, watching
 
 ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")

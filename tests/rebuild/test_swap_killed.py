@@ -17,7 +17,8 @@ import pytest
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, sinks_with, source
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, sinks_with
 from tests.support.meilisearch import SETTINGS
 from tests.support.public_index import home_with, public_texts, texts
 

@@ -15,21 +15,10 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import (
-    FEBRUARY,
-    MARCH,
-    CatalogProbe,
-    Home,
-    PoisonedEncoder,
-    commit,
-    each,
-    parent_of,
-    projected,
-    sinks_with,
-    source,
-)
-from tests.rebuild.tampering import require_sound
-from tests.rebuild.wrapping import Calls, Moment, watching
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
+from tests.support.home import CatalogProbe, Home, PoisonedEncoder, each, sinks_with
+from tests.support.tampering import require_sound
+from tests.support.watched_sinks import Calls, Moment, watching
 
 A, B, C, D, E = (parent_of(f"docs/{name}.md") for name in "abcde")
 NOTHING = FamilyCounts()

@@ -16,8 +16,9 @@ from chunksink.rebuild.errors import NotVerified
 from chunksink.sinks.contract import Stored
 from chunksink.sinks.document import Document, Family
 from tests.conftest import sampled
-from tests.rebuild.support import Home, PoisonedEncoder, commit, parent_of, projected, source
-from tests.rebuild.wrapping import Wrap, WrappedBuild, with_builds
+from tests.support.bus import commit, parent_of, projected, source
+from tests.support.home import Home, PoisonedEncoder
+from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
 
 Lie = Callable[[Family], Family | None]
 

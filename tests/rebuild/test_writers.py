@@ -19,10 +19,11 @@ from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
-from tests.rebuild.tampering import altered, put
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts
+from tests.support.tampering import altered, put
+from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(9)
 
@@ -34,8 +35,8 @@ from pathlib import Path
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import locks
 from chunksink.rebuild.errors import HomeLocked
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import Home
+from tests.support.local_engines import chroma, fts
+from tests.support.home import Home
 
 home = Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts, chroma)
 try:
@@ -47,9 +48,9 @@ HELD_UP = """
 import sys
 from pathlib import Path
 from chunksink.chunkbus.layout import BusRoot
-from tests.rebuild.engines import fts
-from tests.rebuild.support import Home
-from tests.rebuild.wrapping import Moment, watching
+from tests.support.local_engines import fts
+from tests.support.home import Home
+from tests.support.watched_sinks import Moment, watching
 
 def pause():
     print("writing", flush=True)

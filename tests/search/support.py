@@ -19,7 +19,7 @@ from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Hit
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 # Words of one meaning point the same way; all others nowhere in particular.
 MEANINGS = (("cat", "feline", "kitten"), ("boat", "ship", "vessel"), ("tax", "levy", "duty"))

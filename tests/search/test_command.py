@@ -14,8 +14,9 @@ from chunksink.cli import run
 from chunksink.embeddings import load
 from chunksink.exits import Exit
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import Home, commit, source
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts
 
 MODEL = "hash"
 

@@ -17,8 +17,8 @@ from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Filter
 from tests.conftest import sampled
-from tests.rebuild.support import parent_of
 from tests.search.support import Failing, family, legs_over, with_readers
+from tests.support.bus import parent_of
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 

@@ -16,8 +16,8 @@ from chunksink.search.legs import Legs
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fts import FtsSink
-from tests.rebuild.support import parent_of
 from tests.search.support import Counted, family, legs_over, meaning, with_readers
+from tests.support.bus import parent_of
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 

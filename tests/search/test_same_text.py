@@ -18,9 +18,9 @@ from chunksink.search.mcp import mcp_server
 from chunksink.search.query import search
 from chunksink.search.question import FusionName, Mode, Question
 from chunksink.sinks.reader import Filter
-from tests.rebuild.support import parent_of
 from tests.search.page.support import Held
 from tests.search.support import family, legs_over
+from tests.support.bus import parent_of
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 VERSIONS = ("v1", "v2", "v3")

@@ -19,8 +19,8 @@ from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
-from tests.rebuild.support import source
 from tests.search.support import Counted, family, legs_over, meaning, with_readers
+from tests.support.bus import source
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 

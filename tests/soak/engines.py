@@ -19,8 +19,8 @@ from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.crash.homes import home_in as home_of_files
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import Home
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts
 
 SETTINGS = Path(__file__).parents[2] / "meilisearch-settings.json"
 _MANY = 1000

@@ -24,9 +24,10 @@ from chunksink.rebuild import executor
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 from tests.crash.homes import committed_texts
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.support import Home, commit, parent_of, sinks_with, source
 from tests.soak import reader
 from tests.soak.engines import drop_builds, home_in
+from tests.support.bus import commit, parent_of, source
+from tests.support.home import Home, sinks_with
 
 COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process of its own"}
 SOURCES = 30

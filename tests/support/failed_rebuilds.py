@@ -7,7 +7,8 @@ from contextlib import closing
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.state import State
 from chunksink.sinks.fts import FtsSink
-from tests.rebuild.support import FEBRUARY, Home, commit, projected, source
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home
 
 EDITED = [source(f"docs/{number}.md", f"tapir {number}", f"zebra {number}", version="2") for number in range(4)]
 

@@ -21,8 +21,9 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.sinks.memory import MemorySink, Shelf
 from chunksink.sinks.projection import project_family
-from tests.rebuild.engines import fts
-from tests.rebuild.support import Home, commit, parent_of, source
+from tests.support.bus import commit, parent_of, source
+from tests.support.home import Home
+from tests.support.local_engines import fts
 
 PARTITIONS = ("p0", "p1", "p2")
 NAMES = tuple(f"docs/{number}.md" for number in range(6))

@@ -9,8 +9,8 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.engines.servers import MeilisearchServer
-from tests.rebuild.engines import fts
-from tests.rebuild.support import Home
+from tests.support.home import Home
+from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 
 

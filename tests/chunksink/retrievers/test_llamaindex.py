@@ -12,8 +12,8 @@ import pytest
 from chunksink.search.errors import InvalidQuestion, NothingAnswered
 from chunksink.search.legs import Legs
 from tests.chunksink.retrievers.support import LegsIndex
-from tests.rebuild.support import parent_of
 from tests.search.support import family, legs_over
+from tests.support.bus import parent_of
 
 if TYPE_CHECKING:
     from chunksink.retrievers.llamaindex import ChunksinkRetriever

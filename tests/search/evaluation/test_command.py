@@ -12,8 +12,9 @@ from chunksink.cli import run
 from chunksink.embeddings import load
 from chunksink.exits import Exit
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import chroma, fts
-from tests.rebuild.support import Home, commit, source
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, fts
 
 TEXTS = {"pets": "the cat sleeps", "sea": "a boat at sea", "law": "a levy on boats", "more": "cat and boat"}
 QUERIES = '{"_id": "1", "text": "cat"}\n{"_id": "2", "text": "levy"}\n{"_id": "3", "text": "never judged"}\n'

@@ -12,7 +12,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker
 from tests.conftest import sampled
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink
-from tests.rebuild.support import commit, source
+from tests.support.bus import commit, source
 
 OTHERS = {
     "CHROMA_API_IMPL": "chromadb.api.fastapi.FastAPI",

@@ -24,7 +24,7 @@ from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
 from tests.journey.support import environment
-from tests.rebuild.support import source
+from tests.support.bus import source
 
 __all__ = ["models", "shell"]
 

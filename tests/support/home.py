@@ -1,9 +1,8 @@
-"""A bus written by hand, a home with real sinks, and what they must hold."""
+"""A home with real sinks, asked and run as the tests need it."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import ManifestProducer, Tombstone
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
@@ -38,66 +34,10 @@ from chunksink.rebuild.verify import VerifyReport, verify
 from chunksink.settings.config import Config
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Document
-from chunksink.sinks.projection import project_family
 from tests.embeddings.helpers import HashEncoder
-from tests.rebuild.engines import ENGINES
+from tests.support.local_engines import ENGINES
 
 Wrap = Callable[[Sink], Sink]
-
-JANUARY, FEBRUARY, MARCH, APRIL = (f"2026-0{month}-01T00:00:00Z" for month in range(1, 5))
-
-
-def source(
-    name: str, *texts: str, version: str = "1", at: str | None = JANUARY, ids: str = "", **fields: Any
-) -> list[Record]:
-    """All chunks of one version of a source; `ids` gives them other ids than the version alone would."""
-    records = [
-        new_chunk(
-            document_id=document_id(name, version),
-            text=text,
-            provenance={
-                "source_uri": name,
-                "source_checksum": "sha256:" + hashlib.sha256(version.encode()).hexdigest(),
-                "parser": {"parser_name": "sample", "parser_version": "1"},
-                "canonicalizer": {"canonicalizer_name": "sample", "canonicalizer_version": "1"},
-                "inputs": [],
-            },
-            span_key=f"{ids}{index}",
-            created_at=at or JANUARY,
-            fields={"chunk_index": index, "chunk_count": len(texts), **fields},
-        )
-        for index, text in enumerate(texts)
-    ]
-    if at is None:
-        for record in records:
-            del record["created_at"], record["hashes"]["chunk_object_hash"]
-    return records
-
-
-def document_id(name: str, version: str = "1") -> str:
-    return f"{name}@{version}"
-
-
-def parent_of(name: str) -> str:
-    """The family key of a source without a tenant, made without the code under test."""
-    return hashlib.sha256(name.encode()).hexdigest()
-
-
-def commit(
-    root: BusRoot, key: str, records: Iterable[Record], *, at: str = JANUARY, tombstones: Sequence[Tombstone] = ()
-) -> None:
-    with PartitionWriter(root, key) as writer:
-        documents = set()
-        for record in records:
-            writer.add(record)
-            documents.add(record["document_id"])
-        producer = ManifestProducer("tests", "1")
-        writer.commit(documents=len(documents), producer=producer, created_at=at, tombstones=list(tombstones))
-
-
-def projected(*families: list[Record]) -> list[Document]:
-    """What an index of exactly these families holds."""
-    return sorted((d for records in families for d in project_family(records)), key=lambda d: d.id)
 
 
 @contextmanager
@@ -146,7 +86,7 @@ class PoisonedEncoder(HashEncoder):
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RebuildResult:
     generation: str
     families: int
     chunks: int
@@ -229,13 +169,13 @@ class Home:
             finally:
                 self.embedded = embedder.report
 
-    def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> Rebuilt:
+    def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RebuildResult:
         with self.session(wrap, stage) as session, self.embedder() as embedder:
             session.refresh(reread=True)
             building = Rebuild(session, embedder, RebuildOptions(**options))
             made = building.run()
             counts = session.catalog.counts()
-            return Rebuilt(
+            return RebuildResult(
                 made.id,
                 counts.families,
                 counts.chunks,

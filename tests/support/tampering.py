@@ -13,8 +13,8 @@ import numpy as np
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.document import Document, Family
-from tests.rebuild.engines import memory
-from tests.rebuild.support import Home
+from tests.support.home import Home
+from tests.support.local_engines import memory
 
 
 def sink_of(home: Home, name: str) -> Sink:
