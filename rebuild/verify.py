@@ -155,8 +155,9 @@ def _refresh(session: Session) -> None:
 def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
     """PartitionChanged where another run has taken in chunks meanwhile."""
     inputs = _inputs(session)
+    moved = PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
     if session.catalog.is_undecided():
-        raise _moved(session)
+        raise moved
     opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
     cached = session.embedders.of_live(live).expected if deep else None
@@ -183,7 +184,7 @@ def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
             except (SinkError, OtherHome) as error:
                 failed[name] = error
     if _inputs(session) != inputs:
-        raise _moved(session)
+        raise moved
     return VerifyReport(
         live,
         inputs,
@@ -194,10 +195,6 @@ def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
         held=sum(held_by_reason(session.state.db, list(live.builds.values())).values()),
         unread=tuple(session.catalog.unread_partitions()),
     )
-
-
-def _moved(session: Session) -> PartitionChanged:
-    return PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
 
 
 def _inputs(session: Session) -> tuple[InputPartition, ...]:
