@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from typing import Any
@@ -99,25 +98,6 @@ def test_a_partition_that_breaks_the_contract_is_held_and_taken_in_whole_when_it
     assert probe.refresh().current() == {B: "p1", C: "p1"}
     assert probe.catalog.counts().chunks == 3
     assert (probe.catalog.held(), probe.catalog.findings()) == ([], [])
-
-
-def test_a_partition_that_cannot_be_read_to_its_end_is_not_taken_in_by_half(
-    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever stops the run between two rows, the catalog says what it said before."""
-    commit(root, "p1", source("docs/a.md", "before"))
-    probe.refresh()
-    commit(root, "p1", [*source("docs/b.md", "b0", "b1"), *source("docs/c.md", "c")])
-    with monkeypatch.context() as patch:
-
-        def full() -> None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        patch.setattr(catalog_rows, "_row", Moment("_row", 3, full).around("_row", catalog_rows._row))
-        with pytest.raises(OSError, match="No space"):
-            probe.refresh()
-    assert (probe.current(), probe.catalog.counts().chunks) == ({A: "p1"}, 1)
-    assert probe.refresh().current() == {B: "p1", C: "p1"}
 
 
 def test_a_partition_that_is_rewritten_while_it_is_read_is_read_again(
