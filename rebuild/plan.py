@@ -27,8 +27,10 @@ create temp table if not exists planned (
 create temp table if not exists to_write (place integer primary key, family text);
 """
 
+DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
+"""Of a family of `current` c with its receipt r: the build has not confirmed what the catalog says."""
 # An open intent says that the receipt proves nothing. Held families are in neither.
-_PLAN_WRITES = """
+_PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null,
     i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0),
@@ -37,8 +39,7 @@ select c.family, :build, 'write', r.family is not null,
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
-where (r.family is null or i.family is not null or r.family_hash is not c.family_hash)
-and c.family not in (select family from held) {and_moved}
+where (i.family is not null or {DIFFERS}) and c.family not in (select family from held) {{and_moved}}
 """
 _PLAN_REMOVALS = f"""
 insert into planned

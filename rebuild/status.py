@@ -13,6 +13,7 @@ from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
 from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
+from chunksink.rebuild.plan import DIFFERS
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
 from chunksink.rebuild.run_records import RunRecord, past_runs
@@ -21,11 +22,11 @@ from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
 # What a plan would write to and remove from one build, counted.
-_TO_WRITE = """
+_TO_WRITE = f"""
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
-where (r.family is null or r.family_hash is not c.family_hash or not exists (
-    select 1 from projection where version = :projection)) and c.family not in (select family from held)
+where ({DIFFERS} or not exists (select 1 from projection where version = :projection))
+and c.family not in (select family from held)
 """
 _TO_REMOVE = f"select count(*) from receipt where build = :build and documents > 0 and {GONE}"
 
