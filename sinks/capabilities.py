@@ -100,6 +100,14 @@ def capability(owner: object, kind: type[C]) -> C | None:
     return owner if _has(owner, kind) else None
 
 
+def required(owner: object, kind: type[C]) -> C:
+    """The same, of one that is known to have it."""
+    found = capability(owner, kind)
+    if found is None:
+        raise TypeError(f"{owner!r} is no {kind.__name__}")
+    return found
+
+
 def _has(owner: object, kind: type[C]) -> TypeGuard[C]:
     """By `hasattr`, as `isinstance` would not see the methods that an object delegates to another one."""
     return all(hasattr(owner, method) for method in _methods(kind))

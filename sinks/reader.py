@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
@@ -48,19 +48,13 @@ class Filter:
 
     def passes(self, document: Document) -> bool:
         """What every engine must agree with."""
-        held = members(getattr(document, self.field))
+        value = getattr(document, self.field)
+        held = value if isinstance(value, tuple) else () if value is None else (value,)
         if self.any_of is not None:
             asked = {(type(value), value) for value in self.any_of}
             return any((type(value), value) in asked for value in held)
         low, high = self.at_least, self.at_most
         return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)
-
-
-def members(value: Any) -> tuple[Value, ...]:
-    """A field's value as what filters and facets compare."""
-    if isinstance(value, tuple):
-        return value
-    return () if value is None else (value,)
 
 
 def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:

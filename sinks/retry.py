@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, cast
 
-from chunksink.sinks.capabilities import SupportsPublicName, SupportsScrub, SupportsSettings, capability
+from chunksink.sinks.capabilities import SupportsPublicName, SupportsScrub, SupportsSettings, capability, required
 from chunksink.sinks.contract import Build, Marker, RefusedDocument, Sink, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Transient
@@ -58,7 +58,7 @@ class _Caller:
     """Makes the calls of a sink and of its builds."""
 
     sink: str
-    patience: RetryPolicy
+    policy: RetryPolicy
     on_fault: Callable[[Fault], object]
     sleep: Callable[[float], None]
     clock: Callable[[], float]
@@ -72,9 +72,9 @@ class _Caller:
             try:
                 return function(*arguments, **named)
             except Transient as error:
-                self.tell(call, error, attempt)
+                self.report(call, error, attempt)
                 spent = self.clock() - started
-                left = self.patience.deadline_seconds - spent
+                left = self.policy.deadline_seconds - spent
                 if left <= 0:
                     often = "once" if attempt == 1 else f"{attempt} times"
                     # The same error, for its type and its cause say more than any that we could make of it.
@@ -86,20 +86,20 @@ class _Caller:
             self.sleep(min(self._wait(attempt), left))  # the last try begins at the deadline
 
     def _wait(self, attempt: int) -> float:
-        first, longest = self.patience.first_wait_seconds, self.patience.longest_wait_seconds
+        first, longest = self.policy.first_wait_seconds, self.policy.longest_wait_seconds
         return random.uniform(first, max(first, min(longest, 2 * first * 2.0 ** min(attempt - 1, 60))))
 
-    def tell(self, call: str, error: BaseException, attempt: int) -> None:
+    def report(self, call: str, error: BaseException, attempt: int) -> None:
         self.on_fault(Fault(self.sink, call, f"{type(error).__name__}: {error}", attempt))
 
     def await_turn(self, documents: int) -> None:
         """Return when this many more documents are within the limit."""
-        if self.patience.documents_per_second is None:
+        if self.policy.documents_per_second is None:
             return
         with self.lock:  # builds of one sink are written by several threads
             now = self.clock()
             turn = max(now, self.next_batch)
-            self.next_batch = turn + documents / self.patience.documents_per_second
+            self.next_batch = turn + documents / self.policy.documents_per_second
         if turn > now:
             self.sleep(turn - now)
 
@@ -110,7 +110,7 @@ class RetryingSink:
     def __init__(
         self,
         sink: Sink,
-        patience: RetryPolicy = RetryPolicy(),
+        policy: RetryPolicy = RetryPolicy(),
         *,
         on_fault: Callable[[Fault], object] = lambda fault: None,
         sleep: Callable[[float], None] = time.sleep,
@@ -119,11 +119,12 @@ class RetryingSink:
         """`on_fault` is called in the thread that made the call, before it is tried again."""
         self.name, self.wants_vectors = sink.name, sink.wants_vectors
         self._sink = sink
-        self._call = _Caller(sink.name, patience, on_fault, sleep, clock)
+        self._call = _Caller(sink.name, policy, on_fault, sleep, clock)
 
     def capability(self, kind: type[C]) -> C | None:
-        """The inner sink's, with retries if it asks the engine."""
-        return _retried(self._sink, kind, self._call)
+        """The inner sink's; retried where it asks the engine, and nobody waits for the answer."""
+        found = capability(self._sink, kind)
+        return cast(C, self) if found is not None and kind in (SupportsPublicName, SupportsSettings) else found
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "RetryingBuild":
         return RetryingBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
@@ -140,8 +141,26 @@ class RetryingSink:
     def drop(self, build_id: str) -> None:
         self._call("drop", self._sink.drop, build_id)
 
+    def shown(self) -> Marker | None:
+        return self._call("shown", required(self._sink, SupportsPublicName).shown)
+
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return self._call("update_settings", self._settings().update_settings, build_id, dimensions)
+
+    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return self._call("settings_due", self._settings().settings_due, build_id, dimensions)
+
+    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
+        return self._settings().wanted_settings(dimensions)
+
+    def live_settings(self) -> dict[str, Any]:
+        return self._call("live_settings", self._settings().live_settings)
+
     def close(self) -> None:
         self._sink.close()
+
+    def _settings(self) -> SupportsSettings:
+        return required(self._sink, SupportsSettings)
 
 
 class RetryingBuild:
@@ -171,8 +190,11 @@ class RetryingBuild:
         return self._call("flush", self._build.flush)
 
     def capability(self, kind: type[C]) -> C | None:
-        """The inner build's, with retries."""
-        return _retried(self._build, kind, self._call)
+        found = capability(self._build, kind)
+        return cast(C, self) if found is not None and kind is SupportsScrub else found
+
+    def scrub(self) -> None:
+        self._call("scrub", required(self._build, SupportsScrub).scrub)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         """Tried again until its first document is there. A `Transient` in the middle is told and raised: to go on,
@@ -189,59 +211,8 @@ class RetryingBuild:
         try:
             yield from rest
         except Transient as error:
-            self._call.tell("scan", error, 1)
+            self._call.report("scan", error, 1)
             raise
 
     def close(self) -> None:
         self._build.close()
-
-
-@dataclass(frozen=True)
-class _RetriedPublicName:
-    inner: SupportsPublicName
-    call: _Caller
-
-    def shown(self) -> Marker | None:
-        return self.call("shown", self.inner.shown)
-
-
-@dataclass(frozen=True)
-class _RetriedSettings:
-    inner: SupportsSettings
-    call: _Caller
-
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return self.call("update_settings", self.inner.update_settings, build_id, dimensions)
-
-    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return self.call("settings_due", self.inner.settings_due, build_id, dimensions)
-
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        return self.inner.wanted_settings(dimensions)
-
-    def live_settings(self) -> dict[str, Any]:
-        return self.call("live_settings", self.inner.live_settings)
-
-
-@dataclass(frozen=True)
-class _RetriedScrub:
-    inner: SupportsScrub
-    call: _Caller
-
-    def scrub(self) -> None:
-        self.call("scrub", self.inner.scrub)
-
-
-_RETRIED: dict[type, Callable[[Any, _Caller], object]] = {
-    SupportsPublicName: _RetriedPublicName,
-    SupportsSettings: _RetriedSettings,
-    SupportsScrub: _RetriedScrub,
-}
-"""All others ask nothing of the engine, or serve somebody who waits: they are the inner sink's own."""
-
-
-def _retried(owner: object, kind: type[C], call: _Caller) -> C | None:
-    found = capability(owner, kind)
-    if found is None or kind not in _RETRIED:
-        return found
-    return cast(C, _RETRIED[kind](found, call))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,11 +27,11 @@ class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     folder: str | None = None
     url: str | None = None
-    prefix: str = "chunksink"
+    prefix: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,399}$")] = "chunksink"
     token_variable: str | None = None
     store_text: bool = True
-    timeout: float = 120.0
-    search_timeout: float = 5.0
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 120.0
+    search_timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 5.0
 
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
@@ -48,7 +48,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
         return ChromaSink.server(
             wanted.url,
             prefix=wanted.prefix,
-            headers={"x-chroma-token": token} if token else None,
+            token=token,
             timeout=wanted.timeout,
             search_timeout=wanted.search_timeout,
             store_text=wanted.store_text,

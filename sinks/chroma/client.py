@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 from functools import cache
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from chunksink.settings.config import ConfigError
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.config import Settings
+
+_spellings = count(1)
 
 
 def package() -> ModuleType:
@@ -31,9 +34,11 @@ def package() -> ModuleType:
     return chromadb
 
 
-def open_folder(path: str) -> "ClientAPI":
-    """The engine in this process. chromadb keeps one for each spelling of a path."""
-    client: ClientAPI = package().PersistentClient(path, settings=_settings())
+def open_folder(path: Path) -> "ClientAPI":
+    """An engine of its own in this process. chromadb keeps one for each spelling of a path, also one that did not
+    start: so no spelling is used twice, nor the plain one, which others may use with settings of theirs."""
+    spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
+    client: ClientAPI = package().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
 
 

@@ -1,14 +1,21 @@
-"""A collection of Chroma, in a folder or on a server, opened when it is first needed."""
+"""A collection of Chroma, in a folder or on a server, opened when it is first needed.
 
+What is known of an embedded build holds for as long as nobody writes to its database: Chroma takes most of a second to
+count 100,000 documents. The database's file is looked at from outside: to open it beside Chroma's own SQLite, and to
+close it again, would take that one's locks away.
+"""
+
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from chunksink.sinks.chroma.cached import Cached, LoadedVectors
+from chunksink.chunkbus.signature import Signature, wait_a_tick
 from chunksink.sinks.chroma.errors import translated
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.errors import BuildMissing, SinkError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -16,37 +23,54 @@ if TYPE_CHECKING:
 
 _SPACE = {"hnsw": {"space": "cosine"}}
 Metadata = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a build held and was signed as when its last writer closed it. Nobody has written since."""
+    """What a build held and was signed as while its database had this signature."""
 
+    database: Signature
     documents: int
     metadata: Metadata
 
 
 @dataclass(frozen=True)
 class Opened:
-    """An open collection, how many rows it takes at once, what is known of it, and how to let go of it."""
+    """An open collection, how many rows it takes at once, and how its handle lets go of it."""
 
     collection: "Collection"
     client: "ClientAPI"
     most: int
-    release: Callable[[], None]
-    documents: Cached[int] = field(default_factory=Cached)
-    metadata: Cached[Metadata] = field(default_factory=Cached)
-    vectors: LoadedVectors = field(default_factory=LoadedVectors)
+    release: Callable[["Handle"], None]
+
+
+class Cached(Generic[T]):
+    """An answer of Chroma, asked for again when the database has changed; without a database (a server) every time."""
+
+    def __init__(self, database: Path | None) -> None:
+        self._database = database
+        self._known: tuple[Signature, T] | None = None
+
+    def get(self, ask: Callable[[], T]) -> tuple[Signature | None, T]:
+        """The answer, and the signature that it holds for."""
+        if self._known is not None and self._known[0] == signature_of(self._database):
+            return self._known
+        at = settled(self._database)  # before it is asked: what is written meanwhile looks otherwise
+        answer = ask()
+        self._known = None if at is None else (at, answer)
+        return at, answer
 
 
 class Handle:
-    """A collection at `where`. Until it is opened, `look` may say what it holds; `turn` is taken around each call."""
+    """A collection at `where`. Until it is opened, `look` may know what it holds; `turn` is taken around each call."""
 
     def __init__(
         self,
         where: str,
         open_: Callable[[], Opened],
         *,
+        database: Path | None = None,
         turn: Callable[[], AbstractContextManager[None]] = nullcontext,
         look: Callable[[], Snapshot | None] = lambda: None,
     ) -> None:
@@ -55,6 +79,11 @@ class Handle:
         self._turn = turn
         self._look = look
         self._opened: Opened | None = None
+        self._database = database
+        self._documents = Cached[int](database)
+        self._metadata = Cached[Metadata](database)
+        self._has_loaded = False
+        self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
         """The family of each document that answers have named, as long as this is open."""
 
@@ -71,41 +100,74 @@ class Handle:
             yield collection
 
     def load(self) -> None:
-        """The vectors are about to be loaded, if they are not yet. Call it within `asking`."""
-        self.opened().vectors.load()
+        """The vectors are about to be loaded, if they are not yet: what is written later, they do not show. Call it
+        within `asking`."""
+        if not self._has_loaded:
+            self._has_loaded, self._loaded_at = True, settled(self._database)
 
     def may_have_moved(self) -> bool:
-        """Whether somebody may have written since the vectors were loaded. Call it within `asking`."""
-        return self.opened().vectors.may_have_moved()
+        """Whether anybody may have written since the vectors were loaded. Call it within `asking`."""
+        return self._loaded_at is None or self._loaded_at != signature_of(self._database)
 
     def metadata(self) -> Metadata:
         """The metadata as Chroma has it now; somebody else may have changed them."""
-        seen = self._snapshot()
-        if seen is not None:
+        if (seen := self._unopened()) is not None:
             return seen.metadata
-        opened = self.opened()
+        client = self.opened().client
         with self.asking() as collection:
-            return opened.metadata.get(lambda: metadata_in(opened.client, collection.name))
+            return self._metadata.get(lambda: metadata_in(client, collection.name))[1]
 
     def count(self) -> int:
-        seen = self._snapshot()
-        if seen is not None:
+        if (seen := self._unopened()) is not None:
             return seen.documents
-        with self.asking() as collection:
-            return self.opened().documents.get(collection.count)
+        return self._counted()[1]
+
+    def snapshot(self) -> Snapshot | None:
+        """What it holds now; None where that is not sure."""
+        with suppress(SinkError):
+            if signature_of(self._database) is not None:
+                at, documents = self._counted()
+                return None if at is None else Snapshot(at, documents, self.metadata())
+        return None
 
     def close(self) -> None:
-        opened, self._opened = self._opened, None
-        self._open = _closed
-        if opened is not None:
-            opened.release()
+        try:
+            if self._opened is not None:
+                self._opened.release(self)
+        finally:
+            self._open, self._opened = _closed, None
 
-    def _snapshot(self) -> Snapshot | None:
+    def _counted(self) -> tuple[Signature | None, int]:
+        with self.asking() as collection:
+            return self._documents.get(collection.count)
+
+    def _unopened(self) -> Snapshot | None:
         return self._look() if self._opened is None else None
 
 
 def _closed() -> Opened:
     raise RuntimeError("this build was closed: open it again")
+
+
+def signature_of(database: Path | None) -> Signature | None:
+    """None where the file says little: there is none, or a log or a journal is beside it."""
+    if database is None or any(Path(f"{database}-{left}").exists() for left in ("wal", "journal")):
+        return None
+    try:
+        return Signature.of(database.stat())
+    except OSError:
+        return None
+
+
+def settled(database: Path | None) -> Signature | None:
+    """As it is now, if every later change is sure to look otherwise; waits for that where it was written just now."""
+    for attempt in range(2):
+        found = signature_of(database)
+        if found is None or found.is_settled(time.time_ns()):
+            return found
+        if not attempt:
+            wait_a_tick()
+    return None
 
 
 def metadata_in(client: "ClientAPI", collection: str) -> Metadata:

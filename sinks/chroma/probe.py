@@ -24,7 +24,7 @@ def main(path: str) -> int:
             if said := flaw(header):
                 sys.stdout.write(said)
                 return 1
-        client = open_folder(path)
+        client = open_folder(Path(path))
         for collection in client.list_collections():
             count = collection.count()
             wanted = min(10, count)

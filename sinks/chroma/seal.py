@@ -19,10 +19,8 @@ from typing import Any
 
 import msgspec
 
-from chunksink.chunkbus.signature import Signature
-from chunksink.sinks.chroma.cached import signature_of
 from chunksink.sinks.chroma.client import module_command, module_environment
-from chunksink.sinks.chroma.handle import Metadata, Snapshot
+from chunksink.sinks.chroma.handle import Snapshot, signature_of
 from chunksink.sinks.errors import MEND, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
@@ -45,14 +43,14 @@ class Seal(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] | None = None
 
 
-def put(path: Path, documents: tuple[Signature, int] | None, metadata: tuple[Signature, Metadata] | None) -> None:
-    """The writer is done: this is how its files look and, where it is known, what the build holds."""
-    if not path.is_dir():  # dropped meanwhile
+def put(path: Path, held: Snapshot | None) -> None:
+    """The writer is done, if nobody else writes: this is how its files look and, where it is known, what it holds."""
+    if not path.is_dir() or _is_written(path):  # dropped meanwhile, or in other hands
         return
-    seal = Seal(_files(path))
-    if documents is not None and metadata is not None and documents[0] == metadata[0]:
-        seal = Seal(seal.files, documents[0].numbers(), documents[1], dict(metadata[1]))
-    _write(path, seal)
+    if held is None:
+        _write(path, Seal(_files(path)))
+    else:
+        _write(path, Seal(_files(path), held.database.numbers(), held.documents, dict(held.metadata)))
 
 
 def lift(path: Path) -> None:
@@ -65,12 +63,13 @@ def snapshot(path: Path) -> Snapshot | None:
     seal, now = _read(path), signature_of(path / DATABASE)
     if seal.documents is None or seal.metadata is None or now is None or seal.database != now.numbers():
         return None
-    return Snapshot(seal.documents, seal.metadata) if seal.files == _files(path) else None
+    return Snapshot(now, seal.documents, seal.metadata) if seal.files == _files(path) else None
 
 
-def renew(path: Path, now: Signature) -> None:
-    """In a reader's turn: Chroma has changed the database to open it, but none of what it holds."""
-    _write(path, msgspec.structs.replace(_read(path), database=now.numbers()))
+def renew(path: Path) -> None:
+    """In the turn that has opened it: Chroma has changed the database, but none of what it holds."""
+    if (now := signature_of(path / DATABASE)) is not None:
+        _write(path, msgspec.structs.replace(_read(path), database=now.numbers()))
 
 
 @contextmanager
@@ -140,7 +139,7 @@ def _check(path: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:
-        put(path, None, None)  # proved; whoever writes next lifts it
+        put(path, None)  # proved; whoever writes next lifts it
         return
     if done.returncode == -signal.SIGKILL:  # not by what it read
         raise NotConfirmed(f"the process that loaded the vector index at {path} was killed, as where memory is short")

@@ -35,13 +35,12 @@ class ChromaSink:
         url: str,
         *,
         prefix: str = "chunksink",
-        headers: dict[str, str] | None = None,
+        token: str | None = None,
         timeout: float = 120,
         search_timeout: float = 5,
         store_text: bool = True,
     ) -> "ChromaSink":
-        """`prefix` begins the names of its collections; `headers` carry credentials, if the server asks for any."""
-        place = Server(url, prefix=prefix, headers=headers, timeout=timeout, search_timeout=search_timeout)
+        place = Server(url, prefix=prefix, token=token, timeout=timeout, search_timeout=search_timeout)
         return cls(place, store_text=store_text)
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
@@ -93,11 +92,9 @@ class EmbeddedChromaSink(ChromaSink):
         self._start = partial(Worker, root, store_text=store_text)
         self._spare: Worker | None = None
 
-    def prepare(self, *, wait: bool = False) -> None:
+    def prepare(self) -> None:
         """Much will be written: start the process for the next build that is made, so that it is there in time."""
         self._spare = self._spare or self._start()
-        if wait:
-            self._spare.call("wait")
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         worker, self._spare = self._spare, None

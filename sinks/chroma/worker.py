@@ -181,7 +181,7 @@ def serve(connection: "Connection[Any, Any]") -> None:
         try:
             if call == "create":
                 build, threads = sink.create(*arguments), Threads()
-            elif call != "wait":
+            else:
                 answer = True, getattr(build, call)(*arguments)
                 if call == "replace":
                     threads.gather()

@@ -7,7 +7,6 @@ it stands.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from chunksink.chunkbus.patterns import possessive
@@ -65,14 +64,13 @@ _STOP_WORDS = frozenset(_STOP_WORDS_TOLD.split())
 @dataclass(frozen=True)
 class Query:
     """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
-    `symbols` (emoji and the like) only where there is nothing else: no index has them. `phrases` must all stand in what
-    is found, as they were typed in quotes. `signed` are words that were typed with a sign (C++, .NET), each with it;
-    `joined` are those of few words that hang together (dry-run); each is among the words too."""
+    `phrases` must all stand in what is found, as they were typed in quotes. `signed` are words that were typed with a
+    sign (C++, .NET), each with it; `joined` are those of few words that hang together (dry-run); each is among the
+    words too."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
     begun: str = ""
-    symbols: tuple[str, ...] = ()
     phrases: tuple[str, ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
     joined: tuple[str, ...] = ()
@@ -101,9 +99,6 @@ def parse(typed: str) -> Query:
             meant.update(terms if phrase is not None else ())
             last = terms[-1] if phrase is None else ""
             joined.update(dict.fromkeys(_joined(rest) if phrase is None else ()))
-    if not words and not runs:
-        symbols = dict.fromkeys(sign for sign in typed[:MOST_CHARACTERS] if unicodedata.category(sign) == "So")
-        return Query((), (), symbols=tuple(symbols)[:MOST_TERMS])
     said = tuple(word for word in words if word in meant or word.lower() not in _STOP_WORDS) or tuple(words)
     least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()

@@ -14,7 +14,6 @@ from chunksink.sinks.fts.statements import (
     BEGUN_WEIGHT,
     JOINED_WEIGHT,
     K1,
-    SYMBOLS,
     Sources,
     as_sql,
     beside,
@@ -124,9 +123,6 @@ class Search:
         if runs := statements.short_runs(query):
             parts.append(statements.ROWS)
             values.append(json.dumps(runs))
-        if query.symbols:
-            parts.append(f"SELECT row FROM ({SYMBOLS})")
-            values.append(json.dumps(query.symbols))
         condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
         if query.phrases:
             rows, held = statements.holding(query.phrases, literally=True)
@@ -228,7 +224,7 @@ def _counts(field: str) -> str:
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
     """Words are looked for beside scripts without spaces only, and not within longer ones."""
-    patterns = [re.escape(run) for run in (*query.runs, *query.symbols, *statements.short_runs(query))]
+    patterns = [re.escape(run) for run in (*query.runs, *statements.short_runs(query))]
     if row["spaceless"]:
         patterns += text_patterns.of_attached(query)
     return snippets.around(row["text"], patterns)

@@ -1,4 +1,4 @@
-"""Statements of SQL that find rows and score them: by words, trigrams, shorter runs, symbols, and filters.
+"""Statements of SQL that find rows and score them: by words, trigrams, shorter runs, and filters.
 
 Runs of one or two characters are no trigram: every place of the trigrams that begin with them is counted. To ask for
 all these trigrams by MATCH takes time with the square of their number, and to ask for the most frequent ones loses what
@@ -71,16 +71,11 @@ _LACKING = 0.85
 is that of every passage of its source."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _HELD = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
-# Every text is looked through, for whoever asks for an emoji and nothing else: all that one has of them counts.
-SYMBOLS = (
-    "SELECT held.row AS row, count(*) AS score FROM documents held, json_each(?) symbol "
-    f"WHERE {' OR '.join(f'instr(held.{name}, symbol.value)' for name in SEARCHED)} GROUP BY held.row"
-)
 
 Source = tuple[str, list[str]]
 """A statement that gives rows and their scores, and its values."""
 Sources = dict[str, list[Source]]
-"""By what is looked for: words, runs of scripts without spaces, or symbols."""
+"""By what is looked for: words, or runs of scripts without spaces."""
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
@@ -199,8 +194,6 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
         sources["runs"] = [(scores(wanted=wanted, lacking=_LACKING), [json.dumps(short)])]
         if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MOST_TERMS]):
             sources["runs"].append(match("documents_trigrams", whole))
-    if query.symbols:
-        sources["symbols"] = [(SYMBOLS, [json.dumps(query.symbols)])]
     return sources
 
 

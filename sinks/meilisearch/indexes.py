@@ -8,7 +8,6 @@ Whoever sets the settings back takes the marker away. What lies unmarked under t
 be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,7 +72,6 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
-        self._single_tasks = tasks.SingleTasks(connection, patience)
         self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
@@ -123,7 +121,7 @@ class Indexes:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._single_tasks.carry_out(f"create {name}", create)
+            tasks.carry_out(self.connection, create, self._patience)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -147,10 +145,10 @@ class Indexes:
             if EMBEDDERS in patch:
                 self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+            tasks.carry_out(self.connection, send, self._patience)
 
     def dimensions(self, name: str) -> int | None:
-        """Of the vectors that the index takes; None where it takes none. PendingWork again when we have changed it."""
+        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
         return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
 
     def ask_dimensions(self, name: str) -> int | None:
@@ -197,7 +195,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
+            tasks.carry_out(self.connection, swap, self._patience)
         except NotConfirmed:
             self._await_swap(new)
         self._dimensions.clear()
@@ -240,7 +238,7 @@ class Indexes:
 
     def _remove(self, name: str) -> None:
         self._dimensions.pop(name, None)
-        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+        tasks.carry_out(self.connection, partial(self.connection.control.delete_index, name), self._patience)
 
     def _all(self) -> list[Index]:
         found: list[Index] = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chunksink.sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
+from chunksink.sinks.conformance import SinkConformance, VectorConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.memory import MemorySink
 
@@ -14,7 +14,7 @@ class TestMemory(SinkConformance, VectorConformance):
         return lambda: sink
 
 
-class TestMemoryWithoutVectors(SinkConformance, KeywordConformance):
+class TestMemoryWithoutVectors(SinkConformance):
     @pytest.fixture
     def connect(self) -> Connect:
         sink = MemorySink(wants_vectors=False)

@@ -27,19 +27,19 @@ class RemovesWhatItRemembers(MemoryBuild):
         mine = self.__dict__.setdefault("mine", set())
         gone = [
             d.id
-            for d in self._shelf.documents.values()
+            for d in self.content.documents.values()
             if d.id in mine and self._keep.get(d.parent_id, d.family_hash) != d.family_hash
         ]
         self._take(gone)
-        mine.update(self._shelf.documents)
+        mine.update(self.content.documents)
 
 
 class TakesItselfForAlone(MemoryBuild):
     """What it did not write itself into a build that was empty, it takes for absent."""
 
-    def __init__(self, shelf: Any, wants_vectors: bool) -> None:
-        super().__init__(shelf, wants_vectors)
-        self._seen: set[str] | None = set() if not shelf.documents else None
+    def __init__(self, content: Any, wants_vectors: bool) -> None:
+        super().__init__(content, wants_vectors)
+        self._seen: set[str] | None = set() if not content.documents else None
 
     def _prune(self) -> None:
         if self._seen is not None:
@@ -67,7 +67,7 @@ class FailsAllForOne(MemoryBuild):
         before = len(self._refused)
         super()._add(family)
         if len(self._refused) > before:
-            self._take([d.id for d in family.documents if d.id in self._shelf.documents])
+            self._take([d.id for d in family.documents if d.id in self.content.documents])
 
 
 class SaysNothingOfRefused(MemoryBuild):
@@ -89,7 +89,7 @@ class MergesFields(MemoryBuild):
     def _add(self, family: Family) -> None:
         merged = []
         for document in family.documents:
-            old = self._shelf.documents.get(document.id)
+            old = self.content.documents.get(document.id)
             fields = (old.fields() if old else {}) | document.fields()
             merged.append(Document.from_fields(fields))
         super()._add(Family(merged, family.vectors))
@@ -107,8 +107,8 @@ class LosesMoved(MemoryBuild):
     def _prune(self) -> None:
         owned: dict[str, set[str]] = self.__dict__.setdefault("owned", {})
         for parent, kept in self._keep.items():
-            now = {d.id for d in self._shelf.documents.values() if (d.parent_id, d.family_hash) == (parent, kept)}
-            self._take([id for id in owned.get(parent, set()) - now if id in self._shelf.documents])
+            now = {d.id for d in self.content.documents.values() if (d.parent_id, d.family_hash) == (parent, kept)}
+            self._take([id for id in owned.get(parent, set()) - now if id in self.content.documents])
             owned[parent] = now
         super()._prune()
 
@@ -120,14 +120,14 @@ class IgnoresAdoption(MemoryBuild):
 
 class DeletesTooMuch(MemoryBuild):
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._queue.append(lambda: self._take(list(self._shelf.documents)) if parent_ids else None)
+        self._queue.append(lambda: self._take(list(self.content.documents)) if parent_ids else None)
 
 
 class BoundToItsThread(MemoryBuild):
     """By a connection that was opened with it."""
 
-    def __init__(self, shelf: Any, wants_vectors: bool) -> None:
-        super().__init__(shelf, wants_vectors)
+    def __init__(self, content: Any, wants_vectors: bool) -> None:
+        super().__init__(content, wants_vectors)
         self._connection = sqlite3.connect(":memory:")
 
     def replace(self, families: Sequence[Family]) -> None:
@@ -165,7 +165,7 @@ class BrokenSink(MemorySink):
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> MemoryBuild:
-        return self._kind(self._shelf(build_id), True)
+        return self._kind(self.content(build_id), True)
 
 
 @pytest.mark.parametrize(("kind", "test"), BROKEN)

@@ -87,7 +87,7 @@ def ask_meilisearch(url: str) -> None:
 
 
 def ask_chroma(url: str) -> None:
-    ChromaServer(url, prefix="p", headers={"Authorization": "Bearer a-key"}, timeout=5).version()
+    ChromaServer(url, prefix="p", token="a-key", timeout=5).version()
 
 
 def ask_endpoint(url: str) -> None:

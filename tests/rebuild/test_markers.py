@@ -143,7 +143,7 @@ def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> 
     sink = sink_of(indexed, "memory")
     assert isinstance(sink, MemorySink)
     before = marker(indexed, "memory")
-    sink._shelf(indexed.live().builds["memory"]).marker = None
+    sink.content(indexed.live().builds["memory"]).marker = None
     verified = indexed.verify()
     assert not verified.ok, "searches do not use it so"
     assert "has lost the marker" in str(verified.failed["memory"])

@@ -104,7 +104,7 @@ def smuggle(home: Home, engine: str, stranger: Document) -> None:
     put(home, engine, [altered(stranger, parent_id="c" * 64)])
     sink = sink_of(home, engine)
     if isinstance(sink, MemorySink):
-        sink._shelf(home.live().builds[engine]).documents[stranger.id] = stranger
+        sink.content(home.live().builds[engine]).documents[stranger.id] = stranger
     elif engine == "fts":
         with live_build(home, engine) as build, build._transaction() as connection:  # type: ignore[attr-defined]
             connection.execute("UPDATE documents SET parent_id = ? WHERE id = ?", [stranger.parent_id, stranger.id])
@@ -155,8 +155,8 @@ def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> Non
     folder, backup = home.folder / engine / build_id, tmp_path / "backup"
     sink = sink_of(home, engine)
     if isinstance(sink, MemorySink):
-        shelf = sink._shelf(build_id)
-        old = copy.copy(shelf.documents), copy.copy(shelf.vectors), shelf.marker
+        content = sink.content(build_id)
+        old = copy.copy(content.documents), copy.copy(content.vectors), content.marker
     else:
         shutil.copytree(folder, backup)
     sink.close()
@@ -165,7 +165,7 @@ def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> Non
     commit(home.root, "p1", [*edited, *new, *(record for records in SOURCES[2:] for record in records)])
     home.sync()
     if isinstance(sink, MemorySink):
-        shelf.documents, shelf.vectors, shelf.marker = old
+        content.documents, content.vectors, content.marker = old
     else:
         shutil.rmtree(folder)
         shutil.copytree(backup, folder)

@@ -38,7 +38,7 @@ OF_SINKS = {
 }
 OF_READERS = {HybridReader, KeywordReader, SupportsFamilies, VectorReader}
 EMBEDDED: dict[str, tuple[Callable[[Path], Sink], set[type], bool, set[type]]] = {
-    "memory": (lambda _: MemorySink(), {SupportsReader, SupportsPublicName}, False, {KeywordReader, VectorReader}),
+    "memory": (lambda _: MemorySink(), {SupportsReader, SupportsPublicName}, False, {VectorReader}),
     "fts": (
         FtsSink,
         {SupportsReader, SupportsAddress, SupportsVersion},

@@ -285,7 +285,7 @@ class Settable(MemorySink):
         return {"live": True}
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
-        return ScrubbedBuild(super().create(marker, dimensions)._shelf, self.wants_vectors)
+        return ScrubbedBuild(super().create(marker, dimensions).content, self.wants_vectors)
 
 
 class ScrubbedBuild(MemoryBuild):

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.sinks.memory import MemorySink, Shelf
+from chunksink.sinks.memory import MemoryContent, MemorySink
 from chunksink.sinks.projection import project_family
 from tests.support.bus import commit, parent_of, source
 from tests.support.home import Home
@@ -70,9 +70,9 @@ def home_in(folder: Path, memory: MemorySink) -> Home:
 def copied(sink: MemorySink) -> MemorySink:
     new = MemorySink()
     new.live = sink.live
-    for build_id, shelf in sink._shelves.items():  # the tests' own look behind the interface
-        copy = new._shelves[build_id] = Shelf(shelf.dimensions)
-        copy.marker, copy.documents, copy.vectors = shelf.marker, dict(shelf.documents), dict(shelf.vectors)
+    for build_id, content in sink._contents.items():  # the tests' own look behind the interface
+        copy = new._contents[build_id] = MemoryContent(content.dimensions)
+        copy.marker, copy.documents, copy.vectors = content.marker, dict(content.documents), dict(content.vectors)
     return new
 
 

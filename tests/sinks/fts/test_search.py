@@ -93,19 +93,6 @@ def test_a_single_character_is_found_wherever_it_stands(
     assert found == {name for name, text in TEXTS.items() if character in text}
 
 
-def test_an_emoji_alone_is_found_where_it_stands(build: FtsBuild, reader: FtsReader) -> None:
-    both = family("both", ["start 🚀 and love ❤️"], metadata={"tags": ["x"]})
-    one, titled = family("one", ["🚀🚀 go"]), family("titled", ["plain"], metadata={"title": "⚙ gears"})
-    build.replace([one, both, titled, family("none", ["nothing of it"])])
-    assert [hit.parent_id for hit in reader.search("🚀 ❤")] == [both.parent_id, one.parent_id]
-    assert [hit.parent_id for hit in reader.search("⚙️")] == [titled.parent_id]
-    assert reader.search("😀") == []
-    assert [value.families for value in reader.facets("❤️", ["tags"])["tags"]] == [1]
-    id = one.documents[0].id
-    assert marked(reader.snippets("🚀", [id])[id]) == ["🚀", "🚀"]
-    assert [hit.parent_id for hit in reader.search("🚀 gears")] == [titled.parent_id], "beside words it says little"
-
-
 def test_many_fields_are_counted_at_once_as_each_alone(build: FtsBuild, reader: FtsReader) -> None:
     for number in range(6):
         said = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
