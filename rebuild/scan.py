@@ -4,7 +4,6 @@ Receipts are never proof. A scan shows which documents are missing, extra or cha
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
 
@@ -100,15 +99,6 @@ from found_family f left join current c using (family)
 """
 
 
-@dataclass(frozen=True)
-class ScanTotals:
-    """What a scan found, in numbers, and a digest that depends on nothing but the content."""
-
-    families: int
-    chunks: int
-    digest: str
-
-
 class Scan:
     """One reading of one build; in the connection's temporary tables until the next one."""
 
@@ -147,8 +137,8 @@ class Scan:
                 ((id,) for id in wrong_vectors(self._build, cached, self._count_unjudged)),
             )
 
-    def totals(self, model_fingerprint: str | None) -> ScanTotals:
-        """The digest names the model only where vectors are stored."""
+    def totals(self, model_fingerprint: str | None) -> tuple[int, int, str]:
+        """Families, documents, and a digest of the content, which names the model only where vectors are stored."""
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
         for family, found, documents in self._db.execute(
@@ -156,7 +146,7 @@ class Scan:
         ):
             digest.update(f"{family} {found}\n".encode())
             families, chunks = families + 1, chunks + documents
-        return ScanTotals(families, chunks, digest.hexdigest())
+        return families, chunks, digest.hexdigest()
 
     def drift(self, kind: str, limit: int = -1) -> list[str]:
         """Ids of documents that are wrong in this way."""

@@ -216,15 +216,15 @@ def _compared(
     scan = Scan(session.state.db, target.build if target else None, build_id, session.records)
     with session.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
         scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
-    held = scan.totals(live.model_fingerprint if holds_vectors else None)
+    families, chunks, digest = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkCheck(
-        families=held.families,
-        chunks=held.chunks,
+        families=families,
+        chunks=chunks,
         missing=tuple(scan.drift(MISSING)),
         extra=tuple(scan.drift(EXTRA)),
         changed=tuple(scan.drift(CHANGED)),
         refused=tuple(letter.id for letter in receipts.dead_letters()),
-        digest=held.digest,
+        digest=digest,
         shown=is_shown(session, session.sinks[name], build_id),
         settings=tuple(settings_due(session, live, target)) if target else (),
         unjudged=scan.unjudged,
