@@ -10,10 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from chunksink.embeddings.errors import TextRefused
 
@@ -26,7 +23,13 @@ PrecisionRequest = Literal["auto", "float32", "bfloat16"]
 LongTexts = Literal["windows", "truncate"]
 """What happens to a text longer than the model's maximum: the normalised mean of windows, or only its beginning."""
 
-Vectors = npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+else:
+    Vectors = Any  # numpy is slow to import, and many commands need none
 
 
 def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
@@ -162,6 +165,8 @@ class InfoEncoder(ABC):
 
 def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vectors:
     """The vectors of batches in the order of their texts; raises `TextRefused` for the first that has none."""
+    import numpy as np
+
     out = np.empty((count, dimension), dtype=np.float32)
     for batch in batches:
         for problem in batch.problems.values():

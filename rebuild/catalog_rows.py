@@ -4,14 +4,15 @@ A partition that is written anew for one source costs little more than reading i
 row, wherever it stands now. A line is known by its hash; none stands twice, since no chunk id does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
-from sqlite_utils import Database
 
 from chunksink.chunkbus.canonical import json_hash, text_hash
 from chunksink.chunkbus.chunk import Provenance
@@ -19,6 +20,9 @@ from chunksink.chunkbus.diagnose import parse_time
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.reader import Place, read_lines
 from chunksink.rebuild.schema import exists
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 Line = tuple[Place, bytes]
 Row = tuple[Any, ...]

@@ -4,9 +4,14 @@ The highest rank wins, tombstones retire lower ranks. All of it is SQL, and only
 what a run costs follows the change.
 """
 
-from sqlite_utils import Database
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from chunksink.rebuild.schema import exists
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 # In the partitions that changed; how a family stood in others is known. The index is named, or SQLite goes through the
 # whole partition for each family: a partition has many chunks, a family few.

@@ -4,16 +4,20 @@ The catalog is compared with receipts: none yet in a rebuild, just made by a sca
 whole once; afterwards only families that differed or moved, which triggers of the database note (`moved`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-
-from sqlite_utils import Database
+from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.receipts import STRANGERS
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 _PAGE = 500
 _UNHASHED = 100
@@ -77,7 +81,7 @@ class FamilyCounts:
     unchanged: int = 0
     metadata_only: int = 0
 
-    def then(self, later: "FamilyCounts") -> "FamilyCounts":
+    def then(self, later: FamilyCounts) -> FamilyCounts:
         """Of two plans one after the other: what the first one has written is unchanged for the second."""
         return FamilyCounts(
             self.added + later.added,

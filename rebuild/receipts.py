@@ -4,12 +4,13 @@ An open intent means that what the build holds of the family is unknown, whateve
 closes it. None of it is proof: a scan can make all of it again from what the engine shows.
 """
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import islice
-
-from sqlite_utils import Database
+from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
@@ -17,6 +18,9 @@ from chunksink.rebuild.errors import UnknownSink
 from chunksink.rebuild.schema import RECORDS_OF_BUILD, exists, number
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import RefusedDocument
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 _PAGE = 5000
 STRANGERS = "strangers"

@@ -1,13 +1,17 @@
 """What would leave an index, and what is held back: the brake, and families that are left as they are."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from sqlite_utils import Database
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.schema import marks, number
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 LEAST_REMOVALS = 10
 LARGEST_SHARE = 0.2

@@ -3,12 +3,14 @@
 Receipts are never proof. A scan shows which documents are missing, extra or changed, and can make the receipts anew.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sqlite_utils import Database
 
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.embedder import Lookup
@@ -26,6 +28,9 @@ from chunksink.rebuild.schema import exists, marks, number
 from chunksink.sinks.contract import Build, Stored
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fields import sink_id
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 Progress = Callable[[int], object]
 

@@ -3,16 +3,18 @@
 All of it but the id can be lost: a rebuild makes it again from the chunks.
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlite_utils import Database, Migrations
+if TYPE_CHECKING:
+    from sqlite_utils import Database, Migrations
 
-migrations = Migrations("chunksink.state")
 
 _HOME_ID = "home.id"
 
@@ -130,7 +132,14 @@ _MOVES = (
 )
 
 
-@migrations()
+def migrations() -> Migrations:
+    from sqlite_utils import Migrations  # slow to import
+
+    found = Migrations("chunksink.state")
+    found()(create_tables)
+    return found
+
+
 def create_tables(db: Database) -> None:
     for script in (_GENERATIONS, _CATALOG, _DECISIONS, _RECORDS):
         for statement in script.split(";\n"):

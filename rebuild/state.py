@@ -64,7 +64,7 @@ class State(Store):
     """The home's `state.db`, open."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home / "state.db", migrations)
+        super().__init__(home / "state.db", migrations())
         self.db.register_function(family_key, deterministic=True)
         self.db.conn.create_aggregate("content_of", 1, ContentOf)  # type: ignore[arg-type]  # of bytes, too
         self.home_id = home_id(home)

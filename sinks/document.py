@@ -5,15 +5,19 @@ Plain data and two hashes; no engine, no file. Absent values are None or empty a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from chunksink.chunkbus.canonical import json_hash
 
-Vectors = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+else:
+    Vectors = Any  # numpy is slow to import, and many commands need none
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
