@@ -28,19 +28,6 @@ EVENTS = "".join(
 )
 
 
-def test_a_second_run_does_nothing_and_says_so(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    first = shell("ingest", "docs")
-    assert first.code == Exit.OK
-    assert first.out == (
-        "wrote 1 partition of chunks (documents): 1 file new or changed, 0 unchanged; now 1 chunk of 1 source\n"
-    )
-    second = shell("ingest", "docs")
-    assert (second.code, second.err) == (Exit.OK, "")
-    assert second.out == "nothing to do: chunks holds 1 chunk of 1 source, 1 file unchanged\n"
-    assert shell("validate").code == Exit.OK
-
-
 def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/b.md", b"\xff")
@@ -129,22 +116,6 @@ def test_what_a_recording_does_not_contain_any_more_leaves_the_index_with_prune(
     assert (ended.code, quick_shell.texts()) == (Exit.OK, ["Kept."])
 
 
-def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:
-    write(quick_shell, "docs/a.md", "Backups run at night.")
-    ended = quick_shell("ingest", "docs", "--sync")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert quick_shell.texts() == ["Backups run at night."]
-    path = write(quick_shell, "docs/a.md", "Backups run at noon.")
-    said = quick_shell("ingest", "docs", "--sync", "--json").json
-    assert said["ingest"]["processed"] == 1
-    assert said["sync"]["families"]["changed"] == 1
-    assert quick_shell.texts() == ["Backups run at noon."]
-    write(quick_shell, "docs/b.md", "Another.")
-    path.unlink()
-    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.OK
-    assert quick_shell.texts() == ["Another."]
-
-
 def test_a_number_that_may_go_holds_for_the_sync_too(quick_shell: Shell) -> None:
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")
@@ -168,16 +139,6 @@ def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
     write(quick_shell, "docs/bad.md", b"\xff")
     quick_shell("sync", "--allow-deletions", "11")
     assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
-
-
-def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -> None:
-    write(quick_shell, "docs/a.md", "Text.")
-    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
-    quick_shell.cut_off("theirs")
-    write(quick_shell, "docs/a.md", "New text.")
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
-    assert quick_shell.texts() == ["New text.", "Passed on."]
 
 
 def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
