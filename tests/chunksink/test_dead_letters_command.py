@@ -49,6 +49,8 @@ def test_of_one_sink_and_at_most_so_many(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "1 of 2; ask for more with --limit\n"
     assert run(["dead-letters", "--home", str(home.folder), "--sink", "nope"]) == Exit.USAGE
     assert "fts, memory" in capsys.readouterr().err
+    assert run(["dead-letters", "--home", str(home.folder), "--sink", "fts", "retry"]) == Exit.OK
+    assert "nothing will be sent again" in capsys.readouterr().out
 
 
 def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -313,3 +313,11 @@ def test_the_same_place_by_another_name_is_not_left(place: str, twice: Shell, mo
     ended = twice("forget", "secret.md")
     assert (ended.code, "not erased" in ended.err) == (Exit.OK, False)
     assert "nothing to hide" in twice("search", "hide", "--mode", "keyword").out
+
+
+def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:
+    former.remove("p1")
+    assert former("retire-partition", "p1").code == Exit.OK
+    assert former("sync", "--allow-deletions", "1").code == Exit.OK
+    assert former("forget", "secret.md", "--json").json["vectors"] == 2
+    assert traces(former, "cheese", "cheddar") == set()

@@ -141,6 +141,16 @@ def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
     assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
 
 
+def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "Text.")
+    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
+    quick_shell.cut_off("theirs")
+    write(quick_shell, "docs/a.md", "New text.")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+    assert quick_shell.texts() == ["New text.", "Passed on."]
+
+
 def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A\n\nText.")
     shell("ingest", "docs")

@@ -3,9 +3,12 @@
 import pytest
 
 from chunksink.exits import Exit
+from chunksink.rebuild.locks import RebuildLock
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.support.bus import source
+
+TAKE = RebuildLock.__call__
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -60,3 +63,16 @@ def test_a_new_sink_that_does_not_hold_what_it_was_sent_is_told_and_the_others_s
     assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
     assert added.texts() == ["a boat", "a cat", "a mat"]
     assert added("sync").code == Exit.OK
+
+
+def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, RebuildLock(added.home)():
+        patched.setattr(RebuildLock, "__call__", lambda lock: TAKE(lock, 0.1))
+        ended = added("sync")
+    assert (ended.code, added.texts()) == (Exit.ENGINE, ["a boat", "a cat", "a mat"])
+    assert "synced fts: 1 source added" in ended.out
+    assert "jsonl is not up to date: another run is building in " in ended.err
+    assert added("sync").code == Exit.OK
+    assert added.texts("jsonl") == ["a boat", "a cat", "a mat"]

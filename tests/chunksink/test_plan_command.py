@@ -267,3 +267,12 @@ def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_she
     ended = quick_shell("sync")
     assert "1 source of the index before, whose records are lost, not found in the chunks" in ended.err
     assert quick_shell("sync", "--json").json["left_behind"] == 0
+
+
+def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A], p2=[C])
+    named = quick_shell("plan", "--json").json["hash"]
+    quick_shell.root.manifest_file("p1").unlink()
+    refused = quick_shell("sync", "--plan", named)
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.OTHER_PLAN, True)
+    assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.INVALID_INPUT

@@ -49,3 +49,15 @@ def test_what_it_withdrew_comes_back_and_that_is_said(synced: Shell) -> None:
     )
     assert synced("sync").code == Exit.OK
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
+
+
+def test_what_is_still_withdrawn_or_held_does_not_come_back(synced: Shell) -> None:
+    for key in ("p3", "p4"):
+        synced.commit(key, at=FEBRUARY, tombstones=[Tombstone(parent_id=parent_of("a.md"))])
+    assert synced("sync").code == Exit.OK
+    for key in ("p3", "p4", "p1"):
+        synced.remove(key)
+    for key in ("p3", "p4"):
+        assert synced("retire-partition", key).err == ""
+    assert synced("sync").code == Exit.INVALID_INPUT
+    assert synced.texts() == ["a boat", "a cow"]

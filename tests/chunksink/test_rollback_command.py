@@ -1,5 +1,6 @@
 """`chunksink rollback`: there, and back again."""
 
+import shutil
 from contextlib import closing
 
 import pytest
@@ -82,3 +83,17 @@ def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:
         assert quick_shell("rebuild").code == Exit.OK
     quick_shell.root.path.rename("elsewhere")
     assert quick_shell("rollback").code == Exit.OK
+
+
+def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
+    after = twice.live()
+    assert twice("rollback").code == Exit.OK
+    before = twice.live()
+    assert twice("rollback").code == Exit.OK
+    shutil.rmtree(twice.home / "chroma" / before.builds["chroma"])
+    ended = twice("rollback")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "the build before in chroma is gone or cannot be read: there is no way back to it" in ended.err
+    assert "`chunksink sync`" not in ended.err
+    assert twice.live() == after
+    assert twice.texts() == ["a boat", "a cheetah"]

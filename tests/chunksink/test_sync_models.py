@@ -47,3 +47,25 @@ def test_other_settings_of_one_model_are_told_apart(
     ended = shell("rebuild")
     assert ended.code == Exit.OK, ended
     assert f"model changed from {DEFAULT_MODEL} (dimension 8) to {DEFAULT_MODEL} (dimension 12); " in ended.out
+
+
+def test_the_first_sink_with_vectors_decides_the_model(
+    quick_shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then none is loaded, and none is live that another could differ from."""
+    shell = quick_shell
+    shell.commit("p1", A)
+    assert shell("rebuild").code == Exit.OK
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", B)
+    for command in ("plan", "sync", "rebuild", "verify", "status"):
+        ended = shell(command)
+        assert (ended.code, ended.err) == (Exit.OK, "")
+        assert "a rebuild is due" not in ended.out
+    assert models.loaded == []
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    assert shell("sync").code == Exit.OK
+    assert (shell.live().model.name, shell.live().builds["fts"]) == ("other", before.builds["fts"])
+    assert sorted(models.known["other"].asked) == ["a boat", "a cat", "a mat"]
+    assert shell("verify", "--deep").code == Exit.OK

@@ -13,7 +13,7 @@ from chunksink.exits import Exit
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.jsonl import JsonlBuild
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import source
@@ -206,3 +206,38 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("runs", shell("runs", "--json").json[0]["id"], "--json").out.count(build)
     monkeypatch.setenv("MEILI_URL", meilisearch)
     assert shell("rebuild", "--json").json["not_removed"] == []
+
+
+def test_a_sink_that_is_new_in_the_configuration_is_built(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the live model, whatever is configured by now; what is there is not written again."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    shell.synced(p1=[A])
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", B)
+    ended = shell("sync", "--json")
+    assert ended.code == Exit.OK
+    live = shell.live()
+    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
+    assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
+    assert models.known["other"].asked == []
+    assert "configured is other" in ended.json["rebuild_due"]
+    assert shell("verify", "--deep").code == Exit.OK
+    assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
+
+
+def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
+    quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.synced(p1=[A])
+    shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("MEILI_URL", nobody)
+    ended = shell("sync")
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    assert ended.code == Exit.ENGINE
+    assert "meilisearch is not up to date" in ended.err
