@@ -4,12 +4,13 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
+from tests.conftest import examples
 from tests.ingest.chunks.samples import (
     canonical_chunk,
     framework_chunk,
@@ -56,6 +57,7 @@ Folders = pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("form", list(SAMPLES))
+@settings(max_examples=examples(100))
 @given(st.dictionaries(names | st.sampled_from(CONTRACT), values, max_size=6), texts)
 def test_read_when_fields_are_odd_loses_none(
     tmp_path_factory: Folders, form: str, more: dict[str, Any], text: str
