@@ -100,7 +100,7 @@ def test_a_document_without_text_loses_its_chunks_and_is_no_failure(two: Bench) 
     two.ingest()
     two.write("a.md", "")
     report = two.ingest()
-    assert (report.empty, report.failed, report.left_out) == (1, 0, {SOURCE_EMPTY: 1})
+    assert (report.empty, report.failed, report.pruned, report.left_out) == (1, 0, 0, {SOURCE_EMPTY: 1})
     assert two.names() == {"docs/sub/b.md"}
     assert two.ledger()[-1]["error_type"] == SOURCE_EMPTY
     assert two.ingest().written is False

@@ -18,7 +18,7 @@ from tests.ingest.chunks.samples import (
     recorder_chunk,
     structural_chunk,
 )
-from tests.ingest.reading import is_at, leaves, read_lines
+from tests.ingest.reading import is_at, json_values, leaves, read_lines
 
 FORMAT = ChunksFormat()
 SAMPLES = {
@@ -43,15 +43,7 @@ CONTRACT = [*canonical_chunk(), "source", "span", "metadata", "canonicalization"
 CONTRACT += ["quality", "embedding_ref", "parent_id", "chunk_count", "original", "index", "ordinal"]
 
 names = st.text(max_size=6) | st.sampled_from(["a.b", "", "pages", "page_start", "source_uri", "source_type", "inputs"])
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
-)
+values = json_values(names)
 texts = st.text(min_size=1).map(lambda text: f"x{text}x")
 Folders = pytest.TempPathFactory
 
