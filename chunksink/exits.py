@@ -3,7 +3,6 @@
 
 import errno
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -47,36 +46,20 @@ MEANINGS = {
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }
 
-# Module, class, exit code; the first that fits counts. By name, since an error of a package that was never imported
-# cannot have been raised, and importing them all would make every command slow.
-_KNOWN = (
-    ("chunksink.settings.config", "ConfigError", Exit.USAGE),
-    ("chunksink.chunkbus.errors", "NotABusRoot", Exit.USAGE),
-    ("chunksink.chunkbus.errors", "InvalidPartitionKey", Exit.USAGE),
-    ("chunksink.chunkbus.errors", "PartitionLocked", Exit.LOCKED),
-    ("chunksink.chunkbus.errors", "StoreUnreadable", Exit.DRIFT),
-    ("chunksink.chunkbus.errors", "NewerStore", Exit.USAGE),
-    ("chunksink.chunkbus.errors", "PartitionChanged", Exit.LOCKED),
-    ("chunksink.chunkbus.errors", "ChunkBusError", Exit.INVALID_INPUT),
-    ("chunksink.ingest.errors", "IngestBusy", Exit.LOCKED),
-    ("chunksink.ingest.errors", "IngestError", Exit.INVALID_INPUT),
-    ("chunksink.rebuild.errors", "InvalidBus", Exit.INVALID_INPUT),
-    ("chunksink.rebuild.errors", "HomeLocked", Exit.LOCKED),
-    ("chunksink.rebuild.errors", "NotVerified", Exit.DRIFT),
-    ("chunksink.rebuild.errors", "Brake", Exit.BRAKE),
-    ("chunksink.rebuild.errors", "OtherPlan", Exit.OTHER_PLAN),
-    ("chunksink.rebuild.errors", "RebuildError", Exit.USAGE),
-    ("chunksink.embeddings.errors", "CacheBusy", Exit.LOCKED),
-    ("chunksink.embeddings.errors", "CacheDamaged", Exit.DRIFT),
-    ("chunksink.embeddings.errors", "CacheForeign", Exit.DRIFT),
-    ("chunksink.embeddings.errors", "CacheFull", Exit.ENGINE),
-    ("chunksink.embeddings.errors", "EndpointMisnamed", Exit.USAGE),
-    ("chunksink.embeddings.errors", "EndpointError", Exit.ENGINE),
-    ("chunksink.embeddings.errors", "EmbeddingsError", Exit.USAGE),
-    ("chunksink.search.errors", "SearchError", Exit.USAGE),
-    ("chunksink.sinks.errors", "InvalidFilter", Exit.USAGE),
-    ("chunksink.sinks.errors", "SinkError", Exit.ENGINE),
-)
+# Errors by name: importing all of them would make every command slow. One that is not named has the code of its base.
+_ERRORS = {
+    Exit.USAGE: (
+        *("ConfigError", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
+        *("EmbeddingsError", "EndpointMisnamed", "SearchError", "InvalidFilter"),
+    ),
+    Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
+    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "CacheDamaged", "CacheForeign"),
+    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError"),
+    Exit.LOCKED: ("PartitionLocked", "PartitionChanged", "IngestBusy", "HomeLocked", "CacheBusy"),
+    Exit.BRAKE: ("Brake",),
+    Exit.OTHER_PLAN: ("OtherPlan",),
+}
+_CODES = {name: code for code, names in _ERRORS.items() for name in names}
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL = (*_NO_ROOM, errno.EIO)
 
@@ -160,8 +143,8 @@ def _remedy(error: OSError) -> str:
 
 
 def _exit_code(error: Exception) -> Exit | None:
-    for module, name, code in _KNOWN:
-        loaded = sys.modules.get(module)
-        if loaded is not None and isinstance(error, getattr(loaded, name)):
-            return code
-    return None
+    from chunksink.chunkbus.errors import ChunksinkError
+
+    if not isinstance(error, ChunksinkError):
+        return None
+    return next((_CODES[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in _CODES), None)

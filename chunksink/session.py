@@ -3,7 +3,7 @@
 Everything is opened once, in this order, and closed in the reverse order when the run ends.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.status import HomeStatus
     from chunksink.search.question import Mode
     from chunksink.sinks.contract import Sink
+    from chunksink.sinks.document import Document
     from chunksink.sinks.errors import SinkError
     from chunksink.sinks.retry import Fault
 
@@ -159,6 +160,19 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
         due = partial(rebuild_due, EncoderSettings.of(config), state)
         return status(state, root, intake, due, config.sinks, named=named)
+
+
+def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> "Iterator[Document]":
+    """What counts now, as the chunks on disk have it: of these families, or of all."""
+    from chunksink.rebuild.catalog import Catalog
+    from chunksink.rebuild.families import FamilyReader
+    from chunksink.rebuild.state import State
+
+    root = BusRoot(config.chunks_path).require()
+    with State.existing(config.home_path) as state:
+        catalog = Catalog(state)
+        for family in FamilyReader(root, catalog).read(catalog.families(families)):
+            yield from family.documents
 
 
 def live_dimensions(config: Config, sink: str) -> int | None:

@@ -3,21 +3,17 @@
 `facts` are labelled values, `advice` is what is under way, wrong, held or due, with what to do; both print the same.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
-from chunksink.rebuild.state import cache_file
+from chunksink.rebuild.receipts import receipts_of_live
+from chunksink.rebuild.run_records import RunRecord, past_runs
+from chunksink.rebuild.state import State, cache_file
+from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Figure, Report, ReportRow, Section
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.summary import unbuilt_lines, unconfigured_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from chunksink.rebuild.run_records import RunRecord
-    from chunksink.rebuild.state import State
-    from chunksink.rebuild.status import BuildStatus, HomeStatus
 
 SHOWN = 3
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
@@ -27,7 +23,7 @@ _RUNS_SEARCHED = 200
 _WITH_VERIFIED_SINKS = ("verify", "repair")
 
 
-def facts(found: "HomeStatus") -> "Iterator[ReportRow]":
+def facts(found: "HomeStatus") -> Iterator[ReportRow]:
     live, previous, bus, last = found.live, found.previous, found.bus, found.last_run
     yield ReportRow("live", f"{live.id}, made {live.created_at}")
     fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine holds vectors"
@@ -56,7 +52,7 @@ def _waiting(sink: "BuildStatus") -> str:
     )
 
 
-def status_lines(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+def status_lines(found: "HomeStatus", shown: int | None) -> Iterator[str]:
     for row in facts(found):
         yield labelled(row.label, row.value)
     yield ""
@@ -68,7 +64,7 @@ def advice(found: "HomeStatus", shown: int | None) -> list[str]:
     return [*_under_way(found), *_bus(found, shown), *_held(found, shown), *_due(found), *_last_run(found)]
 
 
-def _under_way(found: "HomeStatus") -> "Iterator[str]":
+def _under_way(found: "HomeStatus") -> Iterator[str]:
     if "writer" in found.locks:
         yield "a run is writing to this home now"
     if found.unfinished:
@@ -81,7 +77,7 @@ def _under_way(found: "HomeStatus") -> "Iterator[str]":
         yield "a run died while it changed what readers see; the next sync completes it: `chunksink sync`"
 
 
-def _bus(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+def _bus(found: "HomeStatus", shown: int | None) -> Iterator[str]:
     bus = found.bus
     if not bus.found:
         yield f"no chunks at {printable(bus.path)}: name their folder with --chunks DIR"
@@ -110,7 +106,7 @@ def _catch_up(found: "HomeStatus") -> str:
     )
 
 
-def _held(found: "HomeStatus", shown: int | None) -> "Iterator[str]":
+def _held(found: "HomeStatus", shown: int | None) -> Iterator[str]:
     for held in found.held_families:
         yield f"held as it was: source {printable(held.source or held.family)}: {printable(held.detail)}"
     yield from _rest(found.held, shown, "held sources")
@@ -120,7 +116,7 @@ def _rest(number: int, shown: int | None, noun: str) -> list[str]:
     return [f"... and {rest}; --all names them" for rest in more(number, shown, f" {noun}")]
 
 
-def _due(found: "HomeStatus") -> "Iterator[str]":
+def _due(found: "HomeStatus") -> Iterator[str]:
     refused = sum(sink.refused for sink in found.sinks.values())
     if refused:
         yield f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them"
@@ -130,7 +126,7 @@ def _due(found: "HomeStatus") -> "Iterator[str]":
         yield f"a rebuild is due: {found.rebuild_due}; `chunksink rebuild`"
 
 
-def _last_run(found: "HomeStatus") -> "Iterator[str]":
+def _last_run(found: "HomeStatus") -> Iterator[str]:
     """Without it our records could say that all is well."""
     last = found.last_run
     if last and last.command in ("sync", "rebuild") and last.status == "failed":
@@ -141,9 +137,6 @@ def _last_run(found: "HomeStatus") -> "Iterator[str]":
 
 def page_report(config: Config) -> Report:
     """Raises NoGeneration where nothing was built yet."""
-    from chunksink.rebuild.run_records import past_runs
-    from chunksink.rebuild.state import State
-
     found = status_of(config, named=SHOWN)
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
@@ -175,8 +168,6 @@ def page_report(config: Config) -> Report:
 
 
 def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
-    from chunksink.rebuild.receipts import receipts_of_live
-
     live = receipts_of_live(state)
     refused = sum(receipts.refused() for receipts in live.values())
     rows = [
@@ -188,7 +179,7 @@ def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]
 
 
-def _verified(past: "list[RunRecord]") -> "Iterator[ReportRow]":
+def _verified(past: "list[RunRecord]") -> Iterator[ReportRow]:
     """The last run that compared the engines; one that found the home locked has compared nothing."""
     run = next((run for run in past if run.command in _WITH_VERIFIED_SINKS and run.facts.get("sinks")), None)
     if run is None:
@@ -210,7 +201,7 @@ def _run(run: "RunRecord") -> ReportRow:
     )
 
 
-def _cache(config: Config) -> "Iterator[ReportRow]":
+def _cache(config: Config) -> Iterator[ReportRow]:
     """Counted by the index of the table: no vector is read."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import EmbeddingsError

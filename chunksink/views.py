@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.search.query_vectors import Queries
-from chunksink.session import open_one_sink
+from chunksink.session import chunk_documents, open_one_sink
 from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -129,15 +128,9 @@ def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
     """Documents as the chunks on disk have them; none where those have moved or cannot be read."""
     from chunksink.chunkbus.errors import ChunkBusError
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.state import State
 
-    with State.existing(config.home_path) as state:
-        catalog = Catalog(state)
-        records = FamilyReader(BusRoot(config.chunks_path), catalog)
-        try:
-            found = list(records.read(catalog.families(sorted(set(wanted.values())))))
-        except (ChunkBusError, OSError):
-            return []
-    return [document for family in found for document in family.documents if document.id in wanted]
+    try:
+        documents = list(chunk_documents(config, sorted(set(wanted.values()))))
+    except (ChunkBusError, OSError):
+        return []
+    return [document for document in documents if document.id in wanted]

@@ -49,7 +49,7 @@ class NoVector(Odd):
     """Nothing for a text that was asked for alone; if that lasts, it is the text's own fault."""
 
 
-class Connection:
+class EndpointConnection:
     """An open connection. `ask` is for the coroutines that `start` runs."""
 
     def __init__(self, settings: EndpointSettings) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunksink.embeddings.connection import Connection, checked_url
+from chunksink.embeddings.connection import EndpointConnection, checked_url
 from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, LongTexts, ModelInfo, Vectors
 from chunksink.embeddings.errors import EndpointDenied, TextRefused, WrongVectors
 from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
@@ -62,7 +62,7 @@ class EndpointEncoder(InfoEncoder):
         """Asks the endpoint for one vector, to learn the dimension and whether anything will pass at all."""
         self._settings = settings
         self._url = checked_url(settings.url)
-        self._connection: Connection | None = None
+        self._connection: EndpointConnection | None = None
         self._lock = threading.Lock()
         self._refused_in_a_row = 0
         try:
@@ -98,10 +98,10 @@ class EndpointEncoder(InfoEncoder):
         if connection is not None:
             connection.close()
 
-    def _open(self) -> Connection:
+    def _open(self) -> EndpointConnection:
         with self._lock:
             if self._connection is None:
-                self._connection = Connection(self._settings)
+                self._connection = EndpointConnection(self._settings)
             return self._connection
 
     def _first_dimension(self) -> int:
@@ -153,7 +153,7 @@ class EndpointEncoder(InfoEncoder):
             return [text[:longest]]
         return [text[start:stop] for start, stop in edges(len(text), longest)]
 
-    async def _isolated(self, connection: Connection, parts: list[str]) -> _Answer:
+    async def _isolated(self, connection: EndpointConnection, parts: list[str]) -> _Answer:
         """Vectors of a batch; a row of NaN, and why, for each text that the endpoint refuses."""
         try:
             vectors = await connection.ask(parts, self._settings.deadline_seconds)
@@ -175,14 +175,14 @@ class EndpointEncoder(InfoEncoder):
         refused = first_refused | {middle + number: problem for number, problem in second_refused.items()}
         return np.concatenate([first, second]), refused
 
-    async def _doubt(self, connection: Connection) -> None:
+    async def _doubt(self, connection: EndpointConnection) -> None:
         """After many refusals and no vector between them: is it the texts, or does it refuse whatever comes?"""
         self._refused_in_a_row += 1
         if self._refused_in_a_row >= _DOUBTFUL_REFUSALS:  # whatever is under way ends likewise, where that is refused
             await self._first_answer(connection)
             self._refused_in_a_row = 0
 
-    async def _first_answer(self, connection: Connection) -> int:
+    async def _first_answer(self, connection: EndpointConnection) -> int:
         """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""
         question = [f"{self._settings.passage_prompt}dimension"]
         try:

@@ -28,7 +28,7 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class CacheCheck:
     """What `verify` found."""
 
     rows: int
@@ -56,7 +56,7 @@ class Surplus:
     ids: Sequence[int]
 
 
-def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
+def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | None = None) -> CacheCheck:
     """Checks every row and the file. `repair` drops bad rows and salvages a damaged file (see `cache.salvaged`).
 
     What is dropped will be computed again when it is needed.
@@ -92,7 +92,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
             damage.append(told)
     if repair and damage:
         cache.salvage(damage[0])
-    return VerifyReport(rows, bad_rows, tuple(bad), tuple(damage), dropped)
+    return CacheCheck(rows, bad_rows, tuple(bad), tuple(damage), dropped)
 
 
 def find_surplus(

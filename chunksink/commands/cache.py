@@ -19,7 +19,7 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.exchange import ImportReport, export_cache, import_cache
-from chunksink.embeddings.maintenance import Surplus, VerifyReport, drop, find_surplus, verify
+from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, stats
@@ -183,7 +183,7 @@ def verify_command(repair: bool, as_json: bool) -> int:
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 
 
-def _verify_lines(report: VerifyReport, repair: bool) -> Iterator[str]:
+def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
     if report.is_sound:
         yield f"sound: {counted(report.rows, 'vector')}"
         return

@@ -5,25 +5,24 @@ from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit, Refusal
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.live import LiveSearch
+from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, show, some
-from chunksink.settings.config import Config
+from chunksink.search.access import Access
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.evaluation.evaluate import JudgedQueries, Measured, choose, evaluate
+from chunksink.search.evaluation.metrics import DEPTH
+from chunksink.search.evaluation.naming import Naming, find_naming
+from chunksink.search.evaluation.reading import read_judgements, read_queries
+from chunksink.search.question import MODES, Mode, Question
+from chunksink.session import chunk_documents
 
-if TYPE_CHECKING:
-    from chunksink.live import LiveSearch
-    from chunksink.search.access import Access
-    from chunksink.search.evaluation.evaluate import JudgedQueries, Measured
-    from chunksink.search.evaluation.naming import Naming
-    from chunksink.sinks.document import Document
-
-_MODES = ("hybrid", "keyword", "semantic", "engine")
 _EXAMPLES = 3
-_BY_DEFAULT = ("keyword", "semantic", "hybrid")
+_BY_DEFAULT: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 _FIELDS = ("document_id", "chunk_id", "parent_id", "source_uri", "filename")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -35,7 +34,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--mode",
     "modes",
     multiple=True,
-    type=click.Choice(_MODES),
+    type=click.Choice(MODES),
     help="Which searches to measure. [default: keyword, semantic and hybrid]",
 )
 @click.option(
@@ -54,7 +53,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 def command(
     queries: Path,
     qrels: Path,
-    modes: tuple[str, ...],
+    modes: tuple[Mode, ...],
     field: str,
     tenant: str | None,
     limit_queries: int | None,
@@ -72,19 +71,10 @@ def command(
       chunksink eval --queries queries.jsonl --qrels qrels/test.tsv
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
     """
-    from chunksink.live import LiveSearch
-    from chunksink.search.access import Access
-    from chunksink.search.errors import InvalidQuestion
-    from chunksink.search.evaluation.evaluate import choose, evaluate
-    from chunksink.search.evaluation.naming import find_naming
-    from chunksink.search.evaluation.reading import read_judgements, read_queries
-
     config = config_from()
     asked = choose(read_queries(queries), read_judgements(qrels), limit_queries)
-    access = Access(tenant, required=config.tenants == "required")
-    if access.denied:
-        raise Refusal("this index serves each tenant its own documents: say whose with --tenant", Exit.USAGE)
-    documents = filter(access.admits, _documents(config))
+    access = access_of(config, tenant)
+    documents = filter(access.admits, chunk_documents(config))
     naming = find_naming(documents, asked.judgements, None if field == "auto" else field, tenant)
     measured: dict[str, Measured] = {}
     with closing(LiveSearch(config)) as live:
@@ -98,34 +88,15 @@ def command(
     return Exit.OK
 
 
-def _documents(config: Config) -> "Iterator[Document]":
-    """All that counts now, read from the chunks."""
-    from chunksink.chunkbus.layout import BusRoot
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.state import State
-
-    root = BusRoot(config.chunks_path)
-    root.require()
-    with State.existing(config.home_path) as state:
-        catalog = Catalog(state)
-        for family in FamilyReader(root, catalog).read(catalog.families()):
-            yield from family.documents
-
-
-def _names(live: "LiveSearch", access: "Access", naming: "Naming", mode: str, text: str) -> list[str]:
-    from chunksink.search.evaluation.metrics import DEPTH
-    from chunksink.search.question import MODES, Question
-
-    chosen = next(known for known in MODES if known == mode)
-    answer = live.search(Question(text, mode=chosen, limit=DEPTH, collapse=not naming.by_chunk), access)
+def _names(live: LiveSearch, access: Access, naming: Naming, mode: Mode, text: str) -> list[str]:
+    answer = live.search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
     if answer.unavailable:
         reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
         raise Refusal(f"{mode} cannot be measured, {reasons}", Exit.ENGINE)
     return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
-def _report(asked: "JudgedQueries", naming: "Naming", measured: "dict[str, Measured]") -> dict[str, object]:
+def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured]) -> dict[str, object]:
     return {
         "queries": len(asked.queries),
         "queries_not_judged": asked.not_judged,
@@ -139,7 +110,7 @@ def _report(asked: "JudgedQueries", naming: "Naming", measured: "dict[str, Measu
     }
 
 
-def _lines(asked: "JudgedQueries", naming: "Naming", measured: "dict[str, Measured]") -> Iterator[str]:
+def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured]) -> Iterator[str]:
     yield f"{len(asked.queries):,} judged queries, documents named by {naming.field}"
     if asked.not_judged:
         yield f"{asked.not_judged:,} without a relevant document were left out"

@@ -1,7 +1,6 @@
 """`chunksink search`: one answer from both indexes."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -15,14 +14,12 @@ from chunksink.progress import waiting
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import beginning, ending, excerpt
 from chunksink.search.filters import parse_filters
-from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
+from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from chunksink.views import search_once
 
-_MODES = ("hybrid", "keyword", "semantic", "engine")
-_FUSIONS = ("scores", "ranks")
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
 _SNIPPET_CHARACTERS = 600
@@ -35,30 +32,11 @@ _FRAGMENT_CHARACTERS = 300
 _SPACE = re.compile(r"\s+")
 
 
-class SearchCommand(click.Command):
-    """A query may begin with a hyphen; then it looks like an option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            # Of `-zebra` the error has `-z`. Two hyphens begin an option that may just be misspelt, if it is one word.
-            query = next((each for each in given if each.startswith(error.option_name)), None)
-            if query is None or (query.startswith("--") and " " not in error.option_name):
-                raise
-            raise click.UsageError(
-                f"{error.format_message()} If {query} shall be searched for, write it behind all options and two "
-                f"hyphens: chunksink search -- {shlex.quote(query)}",
-                ctx,
-            ) from error
-
-
-@click.command(cls=SearchCommand)
+@click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--mode",
-    type=click.Choice(_MODES),
+    type=click.Choice(MODES),
     help="Which indexes to ask. [default: hybrid; keyword where no sink is to hold vectors]",
 )
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most so many sources.")
@@ -76,14 +54,14 @@ class SearchCommand(click.Command):
 @click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
 @click.option("--all-chunks", is_flag=True, help="Every chunk that answers, not each source once.")
 @click.option("--context", type=click.IntRange(0, 20), default=0, metavar="N", help="With N chunks before and after.")
-@click.option("--fusion", type=click.Choice(_FUSIONS), default="scores", show_default=True, help="How to fuse both.")
+@click.option("--fusion", type=click.Choice(FUSIONS), default="scores", show_default=True, help="How to fuse both.")
 @click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score comes about.")
 @chunks_option
 @home_option
 @json_option
 def command(
     query: tuple[str, ...],
-    mode: str | None,
+    mode: Mode | None,
     limit: int,
     offset: int,
     filters: tuple[str, ...],
@@ -91,7 +69,7 @@ def command(
     tenant: str | None,
     all_chunks: bool,
     context: int,
-    fusion: str,
+    fusion: FusionName,
     explain: bool,
     as_json: bool,
 ) -> int:
@@ -117,14 +95,14 @@ def command(
     access = access_of(config, tenant)
     question = Question(
         " ".join(query),
-        mode=next(known for known in MODES if known == mode) if mode else usual_mode(config),
+        mode=mode or usual_mode(config),
         limit=limit,
         offset=offset,
         filters=parse_filters(filters),
         facets=facets,
         collapse=not all_chunks,
         context=context,
-        fusion=next(known for known in FUSIONS if known == fusion),
+        fusion=fusion,
     )
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):

@@ -1,6 +1,5 @@
 """`chunksink serve`: the search page and its API."""
 
-import errno
 import gc
 import os
 import signal
@@ -148,15 +147,9 @@ def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:
     try:
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
-        raise Refusal(_why_not(host, port, error), Exit.USAGE) from error
-
-
-def _why_not(host: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is in use: end what listens there, or choose another with --port (0 picks one)"
-    if error.errno == errno.EACCES:
-        return f"port {port} is kept for the system: choose one above 1023 with --port"
-    return f"cannot listen on {host}, port {port}: {os.strerror(error.errno) if error.errno else error}"
+        reason = os.strerror(error.errno) if error.errno else error
+        message = f"cannot listen on {host}, port {port}: {reason}; choose another with --port (0 picks one)"
+        raise Refusal(message, Exit.USAGE) from error
 
 
 def _address(host: str, listener: socket.socket) -> str:

@@ -53,7 +53,7 @@ def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Index:
+class ServerIndex:
     """An index as it stands on the server now."""
 
     name: str
@@ -74,12 +74,12 @@ class Indexes:
         self._patience = patience
         self._dimensions: dict[str, int | None] = {}
 
-    def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> Index:
+    def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
         marker = marker_in(synonyms)
-        return Index(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
+        return ServerIndex(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
 
-    def find(self, build_id: str, *, unmarked: bool = False) -> Index:
+    def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
         """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
         name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # of two, the one that is shown
@@ -108,7 +108,7 @@ class Indexes:
         ours = [index for index in self._all() if self._is_ours(index) and not self._is_leftover(index)]
         return sorted({index.marker.build_id for index in ours if index.marker is not None})
 
-    def make(self, build_id: str) -> Index:
+    def make(self, build_id: str) -> ServerIndex:
         """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
         name = self._name_for(build_id)
         there = {index.name: index for index in self._all()}
@@ -125,7 +125,7 @@ class Indexes:
         except RefusedData:
             if name not in self._names():
                 raise
-        return Index(name, None)
+        return ServerIndex(name, None)
 
     def require_ours(self, name: str) -> None:
         key = self.connection.get(f"/indexes/{name}").get("primaryKey")
@@ -240,14 +240,14 @@ class Indexes:
         self._dimensions.pop(name, None)
         tasks.carry_out(self.connection, partial(self.connection.control.delete_index, name), self._patience)
 
-    def _all(self) -> list[Index]:
-        found: list[Index] = []
+    def _all(self) -> list[ServerIndex]:
+        found: list[ServerIndex] = []
         for name, primary_key in list(self._pages()):
             with suppress(BuildMissing):  # removed since, by whom it belongs to
                 found.append(self.look_at(name, primary_key))
         return found
 
-    def _is_leftover(self, index: Index) -> bool:
+    def _is_leftover(self, index: ServerIndex) -> bool:
         """Whether it is what Meilisearch itself makes of a marker, or of documents that it then refuses, for an index
         that is not there. Nobody has put anything into it: its name is free."""
         if index.primary_key is not None or index.marker is not None:
@@ -259,7 +259,7 @@ class Indexes:
             return False
         return not held and not differences({}, settings) and not settings.get(EMBEDDERS)
 
-    def _has_lost_its_marker(self, index: Index) -> bool:
+    def _has_lost_its_marker(self, index: ServerIndex) -> bool:
         """Whether it may be one of ours without its marker: what it holds bears all the hashes that we give."""
         if index.marker is not None or index.primary_key != PRIMARY_KEY:
             return False
@@ -270,7 +270,7 @@ class Indexes:
             return False
         return bool(held) and all(isinstance(one.get(name), str) for one in held for name in rows.HASHES)
 
-    def _is_ours(self, index: Index) -> bool:
+    def _is_ours(self, index: ServerIndex) -> bool:
         return self.public in (index.name, index.made_for)
 
     def _names(self) -> list[str]:

@@ -1,13 +1,8 @@
 """Whoever asks what to do hears of the brake, and of the number that lets a run go on, before a run stops at it."""
 
-from contextlib import closing
-
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.sinks.document import Family
-from chunksink.sinks.projection import project_family
-from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, source
 
@@ -38,18 +33,6 @@ def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
     assert "brake" not in braked("plan").out
 
 
-@pytest.mark.parametrize("left", [0, 10, 11, 16, 20])
-def test_a_plan_tells_it_just_where_a_sync_stops(left: int, quick_shell: Shell) -> None:
-    shell = quick_shell
-    shell.synced(p1=MANY)
-    shell.commit("p1", *MANY[:left], at=FEBRUARY)
-    brake = shell("plan", "--json").json["brake"]
-    assert shell("sync").code == (Exit.OK if brake is None else Exit.BRAKE)
-    if brake is not None:
-        assert brake["removed"] == 20 - left
-        assert shell("sync", "--allow-deletions", str(20 - left)).code == Exit.OK
-
-
 def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
     assert braked("plan", "--json").json["brake"] == BRAKE
@@ -78,25 +61,6 @@ def test_verify_promises_no_repair_that_the_brake_stops(braked: Shell) -> None:
     assert "12 of the 20 sources" in ended.err
     assert "--allow-deletions 12" in ended.err
     assert braked("verify", "--repair", "--allow-deletions", "12").code == Exit.OK
-
-
-def test_verify_knows_strangers_that_a_repair_stops_at(quick_shell: Shell) -> None:
-    """No record has them before the repair looks."""
-    shell = quick_shell
-    shell.synced(p1=[MANY[0]])
-    with closing(open_sink("fts", shell.home, {})) as sink, closing(sink.open(shell.live().builds["fts"])) as build:
-        build.replace([Family(project_family(stranger)) for stranger in MANY[1:12]])
-        build.flush()
-    assert "says the number that --allow-deletions wants" in shell("verify").err
-    assert shell("verify", "--repair").code == Exit.BRAKE
-    assert shell("verify", "--repair", "--allow-deletions", "11").code == Exit.OK
-
-
-def test_a_few_that_are_extra_are_simply_put_right(quick_shell: Shell) -> None:
-    quick_shell.synced(p1=MANY)
-    quick_shell.commit("p1", *MANY[:11], at=FEBRUARY)
-    assert quick_shell("verify").err.endswith("`chunksink verify --repair` puts it right\n")
-    assert quick_shell("verify", "--repair").code == Exit.OK
 
 
 @pytest.mark.promise(6)

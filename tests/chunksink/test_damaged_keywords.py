@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.support.bus import FEBRUARY, source
+from tests.support.bus import source
 
 pytestmark = pytest.mark.promise(4)
 
@@ -102,44 +102,3 @@ def test_the_records_are_not_blamed(command: str, synced: Shell) -> None:
     assert "state.db" not in ended.err
     if ended.code != Exit.OK:
         assert "fts.db is damaged" in ended.err
-
-
-def test_of_other_sinks_a_repair_tells_what_it_did_there(synced: Shell) -> None:
-    page(1)(keyword_file(synced))
-    lines = synced.home / "jsonl"
-    (some,) = [file for file in lines.rglob("*.jsonl") if b"words 7 of" in file.read_bytes()]
-    some.unlink()
-    mended = synced("verify", "--repair", "--json")
-    assert mended.code == Exit.OK, mended
-    sinks = mended.json["repair"]["sinks"]
-    assert {name: (sink["made_again"], sink["written"]) for name, sink in sinks.items()} == {
-        "fts": (True, len(TEXTS)),
-        "jsonl": (False, 3),
-    }
-    assert synced.texts() == TEXTS == synced.texts("jsonl")
-
-
-def test_at_the_brake_nothing_was_made_anew(synced: Shell) -> None:
-    file = keyword_file(synced)
-    file.write_bytes(b"!")
-    synced.commit("p1", *SOURCES[:5], at=FEBRUARY)
-    ended = synced("verify", "--repair")
-    assert (ended.code, "nothing was written" in ended.err) == (Exit.BRAKE, True)
-    assert file.read_bytes() == b"!"
-    assert synced("verify", "--repair", "--allow-deletions", "55").code == Exit.OK
-    assert len(synced.texts()) == 15
-
-
-@pytest.mark.parametrize("begin", [4096, 12288, 40960])
-def test_a_vector_build_that_was_closed_well_and_damaged_since(
-    begin: int, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is opened twice in one process: by verify, then by the repair."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    shell.synced(p1=SOURCES)
-    assert shell("verify", "--repair").code == Exit.OK
-    file = shell.home / "chroma" / shell.live().builds["chroma"] / "chroma.sqlite3"
-    overwrite(file, begin, file.stat().st_size)
-    mended = shell("verify", "--repair")
-    assert mended.code == Exit.OK, mended
-    assert shell.texts("chroma") == TEXTS

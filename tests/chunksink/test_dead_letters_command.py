@@ -9,8 +9,6 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
 from chunksink.exits import Exit
-from chunksink.rebuild import locks
-from chunksink.rebuild.locks import writing
 from tests.support.bus import commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import fts, memory
@@ -51,16 +49,8 @@ def test_of_one_sink_and_at_most_so_many(home: Home, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == "1 of 2; ask for more with --limit\n"
     assert run(["dead-letters", "--home", str(home.folder), "--sink", "nope"]) == Exit.USAGE
     assert "fts, memory" in capsys.readouterr().err
-
-
-def test_retried_they_are_sent_by_the_next_sync(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    home.encoder = type(home.encoder)(dimension=8)
-    home.sync()
-    assert len(letters(home, capsys)) == 2, "nothing changed, so nothing was sent"
-    assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.OK
-    assert capsys.readouterr().out == "memory: 2 documents will be sent again\nthe next `chunksink sync` sends them\n"
-    home.sync()
-    assert len(letters(home, capsys)) == 2, "refused again, so listed again"
+    assert run(["dead-letters", "--home", str(home.folder), "--sink", "fts", "retry"]) == Exit.OK
+    assert "nothing will be sent again" in capsys.readouterr().out
 
 
 def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,19 +64,3 @@ def test_what_was_mended_is_not_listed_any_more(home: Home, capsys: pytest.Captu
     assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.OK
     assert "nothing will be sent again" in capsys.readouterr().out
     assert len(home.contents()["memory"]) == 4
-
-
-def test_retry_waits_for_the_writer(
-    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locks.writing, "__defaults__", (0.1,))
-    with writing(home.folder):
-        assert run(["dead-letters", "retry", "--home", str(home.folder)]) == Exit.LOCKED
-        assert len(letters(home, capsys)) == 2, "readers are not in the way"
-
-
-@pytest.mark.parametrize("arguments", [["dead-letters"], ["dead-letters", "retry"]])
-def test_without_an_index(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*arguments, "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink sync`" in capsys.readouterr().err
-    assert not (tmp_path / "home").exists()

@@ -1,6 +1,5 @@
 """`chunksink doctor` finds what a run would fail over, and its remedies work."""
 
-import errno
 import json
 import shutil
 import socket
@@ -223,15 +222,6 @@ def test_records_and_cache_that_are_damaged(built: Shell) -> None:
     assert problems(found) == {"index": "fail", "cache": "fail"}
     assert "move the file away" in found["cache"]["found"]
     assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
-
-
-def test_records_on_a_full_disk_are_not_to_be_moved_away(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_home: Path) -> None:
-        raise OSError(errno.EIO, "cannot be written (disk I/O error), make room")
-
-    monkeypatch.setattr("chunksink.rebuild.state.State.existing", full)
-    index = checks(built)["index"]
-    assert (index["verdict"], "make room" in index["remedy"], "move" in index["remedy"]) == ("fail", True, False)
 
 
 def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:

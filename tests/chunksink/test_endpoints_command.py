@@ -47,19 +47,6 @@ def test_what_they_name_can_be_opened(home: Home, capsys: pytest.CaptureFixture[
     assert sorted(line["text"] for line in lines) == ["a cat", "a mat"]
 
 
-def test_a_rebuild_makes_others(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    before = endpoints(home, capsys)
-    home.rebuild()
-    assert endpoints(home, capsys)["sinks"]["fts"]["path"] != before["sinks"]["fts"]["path"]
-
-
-def test_for_people(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["endpoints", "--home", str(home.folder)]) == Exit.OK
-    out = capsys.readouterr().out
-    assert f"generation  {home.live().id}\nmodel       no model\nfts\n" in out
-    assert "path" in out
-
-
 def test_paths_do_not_depend_on_the_folder_one_is_in(
     home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,8 +71,3 @@ def test_the_engines_say_where_they_are_without_being_asked(
     sink: Any = open_sink(name, tmp_path, options)
     assert sink.address("b1") == {part: value.replace("HOME", str(tmp_path)) for part, value in address.items()}
     sink.close()
-
-
-def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["endpoints", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink sync`" in capsys.readouterr().err

@@ -65,11 +65,6 @@ def test_the_bus_need_not_be_there(twice: Shell) -> None:
     assert traces(twice, "cheese", "secret.md", parent_of("secret.md"), *ids) == set()
 
 
-def test_where_nothing_was_built_there_is_nothing_to_forget(shell: Shell) -> None:
-    ended = shell("forget", "secret.md")
-    assert (ended.code, shell.home.exists()) == (Exit.USAGE, False)
-
-
 def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models) -> None:
     models.asked()
     ended = twice("forget", "secret.md")
@@ -84,22 +79,6 @@ def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models
     assert len(twice.texts()) == len(twice.texts("chroma")) == 4
 
 
-def test_a_partition_that_was_missing_meanwhile_brings_it_back(twice: Shell) -> None:
-    """As long as it is gone nobody knows of the source; then the bus says it again."""
-    away = [(file, file.read_bytes()) for file in sorted(twice.root.path.rglob("p1*")) if file.is_file()]
-    for file, _ in away:
-        file.unlink()
-    twice("sync")
-    ended = twice("forget", "secret.md")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert "the moon is made of cheese" not in twice.texts()
-    for file, content in away:
-        file.write_bytes(content)
-    assert "1 source added" in twice("sync").out
-    assert "the moon is made of cheese" in twice.texts()
-    assert twice("verify").code == Exit.OK
-
-
 def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell: Shell) -> None:
     """Two versions in one partition are a finding, with the names of both."""
     quick_shell.synced(p1=[SECRET, source("secret.md", "of cheese", version="2")], p2=[OTHER])
@@ -108,15 +87,6 @@ def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell
     assert "state.db" in traces(quick_shell, "secret.md")
     assert quick_shell("forget", "secret.md").code == Exit.OK
     assert traces(quick_shell, "secret.md") == set()
-
-
-def test_a_text_that_another_source_shares_keeps_its_vector(twice: Shell) -> None:
-    assert twice("forget", "secret.md").code == Exit.INVALID_INPUT
-    texts = ["the moon is made of cheese", "shared by both", "nothing to hide"]
-    assert cached(twice, *texts) == ["shared by both", "nothing to hide"]
-    assert twice("verify", "--deep").code == Exit.DRIFT  # the bus says that it should be there
-    twice.commit("p3", at=FEBRUARY, tombstones=GONE)
-    assert twice("verify", "--deep").code == Exit.OK
 
 
 @pytest.mark.parametrize("name", ["secret.md", "./secret.md", parent_of("secret.md"), "secret.md@1"])
@@ -183,19 +153,6 @@ def test_a_former_document_whose_texts_live_on_names_it_too(former: Shell) -> No
     assert traces(former, "secret.md@", "cheddar") == set()
 
 
-def test_what_it_said_in_earlier_versions_goes_too(former: Shell) -> None:
-    assert former("forget", "secret.md").code == Exit.INVALID_INPUT, "the bus still holds the last one"
-    assert cached(former, "the moon is made of cheese", "the moon is made of cheddar") == []
-
-
-def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:
-    former.remove("p1")
-    assert former("retire-partition", "p1").code == Exit.OK
-    assert former("sync", "--allow-deletions", "1").code == Exit.OK
-    assert former("forget", "secret.md", "--json").json["vectors"] == 2
-    assert traces(former, "cheese", "cheddar") == set()
-
-
 def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: Shell) -> None:
     former.commit("p1", at=FEBRUARY)
     assert former("sync").code == Exit.OK
@@ -240,20 +197,6 @@ def test_a_build_that_no_record_names(twice: Shell) -> None:
     assert (ended.code, sum(ended.json["documents"].values())) == (Exit.OK, 4)
     for sink, build in held:
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
-
-
-def test_a_tenants_source_by_the_name_that_all_of_them_share(shell: Shell) -> None:
-    names = [source("same.md", f"of {tenant}", tenant_id=tenant) for tenant in ("one", "two")]
-    shell.commit("p1", *names, OTHER)
-    for _ in range(2):
-        assert shell("rebuild").code == Exit.OK
-    shell.commit("p1", OTHER, at=FEBRUARY)
-    assert shell("sync", "--allow-deletions", "2").code == Exit.OK
-    lose(shell, "receipt")
-    ended = shell("forget", parent_of("same.md"), "--every", "--json")
-    assert (ended.code, len(ended.json["families"])) == (Exit.OK, 2)
-    for sink, build in builds(shell):
-        assert shell.texts(sink, build) == ["nothing to hide", "shared by both"]
 
 
 def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
@@ -370,3 +313,11 @@ def test_the_same_place_by_another_name_is_not_left(place: str, twice: Shell, mo
     ended = twice("forget", "secret.md")
     assert (ended.code, "not erased" in ended.err) == (Exit.OK, False)
     assert "nothing to hide" in twice("search", "hide", "--mode", "keyword").out
+
+
+def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:
+    former.remove("p1")
+    assert former("retire-partition", "p1").code == Exit.OK
+    assert former("sync", "--allow-deletions", "1").code == Exit.OK
+    assert former("forget", "secret.md", "--json").json["vectors"] == 2
+    assert traces(former, "cheese", "cheddar") == set()

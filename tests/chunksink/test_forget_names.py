@@ -4,21 +4,10 @@ import pytest
 
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
-from tests.chunksink.forgetting import GONE, OTHER, builds, traces
+from tests.chunksink.forgetting import OTHER, builds, traces
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
-from tests.support.bus import FEBRUARY, parent_of, source
-
-
-@pytest.mark.parametrize("name", ["secret.md", parent_of("secret.md"), "secret.md@1"])
-def test_it_is_known_by_its_address_its_parent_and_its_document(name: str, twice: Shell) -> None:
-    twice.commit("p3", at=FEBRUARY, tombstones=GONE)
-    ended = twice("forget", name)
-    assert ended.code == Exit.INVALID_INPUT  # withdrawn, but the chunks are still there
-    assert "in p1: " in ended.err
-    assert twice.texts() == ["nothing to hide", "shared by both"]
-    twice("sync")
-    assert twice.texts() == ["nothing to hide", "shared by both"]
+from tests.support.bus import FEBRUARY, source
 
 
 @pytest.mark.parametrize(
@@ -100,10 +89,3 @@ def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) 
 def test_every_tenants_source_is_erased_where_that_is_said(of_two: Shell) -> None:
     assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
     assert of_two.texts() == []
-
-
-def test_of_a_tenant_who_has_none_nothing_is_known(of_two: Shell) -> None:
-    ended = of_two("forget", "same.md", "--tenant", "west")
-    assert ended.code == Exit.USAGE
-    assert "no source 'same.md' of tenant 'west' is known here" in ended.err
-    assert of_two.texts() == ["what north says", "what south says"]

@@ -59,16 +59,6 @@ def test_every_command_knows_it(name: str, command: click.Command, library: Shel
     assert not list(library.folder.glob("**/state.db"))
 
 
-def test_each_has_its_own_home(library: Shell) -> None:
-    assert library("sync", "--index", "books").code == library("sync", "--index", "notes").code == Exit.OK
-    assert (library.home / "books" / "state.db").exists()
-    assert Path("elsewhere/state.db").exists()
-    for name, found in (("books", "b.md"), ("notes", "n.md")):
-        hits = library("search", "a", "--mode", "keyword", "--index", name, "--json").json["hits"]
-        assert [hit["source_uri"] for hit in hits] == [found]
-        assert library("verify", "--index", name).code == Exit.OK
-
-
 def test_it_stands_above_the_environment_and_flags_above_it(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_INDEX", "notes")
     assert library("sync", "--index", "books").code == Exit.OK
@@ -88,10 +78,3 @@ def test_a_command_of_a_group_takes_it_before_and_after(library: Shell) -> None:
     ):
         assert library(*arguments).code == Exit.OK
     assert library("dead-letters", "retry", "--index", "notes").code == Exit.USAGE
-
-
-def test_one_call_leaves_nothing_for_the_next(library: Shell) -> None:
-    assert library("sync", "--index", "books").code == Exit.OK
-    ended = library("status")
-    assert ended.code == Exit.USAGE
-    assert "no index in .chunksink yet" in ended.err

@@ -27,11 +27,6 @@ def test_a_chunk_id_is_a_text(chunk_id: Any, index: Index) -> None:
         index.get_chunk(chunk_id)
 
 
-@pytest.mark.parametrize("chunk_id", ["", "nowhere", "\ud800", "\0", "x" * 10_000], ids=lambda id: repr(id)[:10])
-def test_a_chunk_id_that_is_none_finds_nothing(chunk_id: str, index: Index) -> None:
-    assert index.get_chunk(chunk_id) is None
-
-
 @pytest.mark.parametrize("context", [-1, 21, 1.5, True, "1", None], ids=repr)
 def test_the_context_is_limited_as_that_of_a_search(context: Any, index: Index) -> None:
     with pytest.raises(InvalidQuestion, match="context") as of_chunk:
@@ -39,20 +34,6 @@ def test_the_context_is_limited_as_that_of_a_search(context: Any, index: Index) 
     with pytest.raises(InvalidQuestion, match="context") as of_search:
         index.search("cat", context=context)
     assert str(of_chunk.value) == str(of_search.value)
-
-
-@pytest.mark.parametrize("tenant", ["", " ", 5], ids=repr)
-def test_a_tenant_that_is_none_is_refused_by_both(tenant: Any, index: Index) -> None:
-    for ask in (index.search, index.get_chunk):
-        with pytest.raises(InvalidQuestion, match="tenant"):
-            ask("x", tenant=tenant)
-
-
-def test_the_context_comes_with_it(index: Index) -> None:
-    (hit,) = index.search("cat", mode="keyword")
-    found = index.get_chunk(hit.chunk_id, context=20)
-    assert found is not None
-    assert [one.text for one in (*found.before, found.document, *found.after)] == ["a cat", "a mat"]
 
 
 def test_what_is_no_text_has_no_vector(index: Index) -> None:

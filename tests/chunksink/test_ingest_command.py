@@ -28,19 +28,6 @@ EVENTS = "".join(
 )
 
 
-def test_a_second_run_does_nothing_and_says_so(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    first = shell("ingest", "docs")
-    assert first.code == Exit.OK
-    assert first.out == (
-        "wrote 1 partition of chunks (documents): 1 file new or changed, 0 unchanged; now 1 chunk of 1 source\n"
-    )
-    second = shell("ingest", "docs")
-    assert (second.code, second.err) == (Exit.OK, "")
-    assert second.out == "nothing to do: chunks holds 1 chunk of 1 source, 1 file unchanged\n"
-    assert shell("validate").code == Exit.OK
-
-
 def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/b.md", b"\xff")
@@ -127,22 +114,6 @@ def test_what_a_recording_does_not_contain_any_more_leaves_the_index_with_prune(
     assert quick_shell("ingest", "docs", "--sync", "--json").json["ingest"]["missing"] == 1
     ended = quick_shell("ingest", "docs", "--sync", "--prune")
     assert (ended.code, quick_shell.texts()) == (Exit.OK, ["Kept."])
-
-
-def test_sync_afterwards_brings_the_index_up_to_date(quick_shell: Shell) -> None:
-    write(quick_shell, "docs/a.md", "Backups run at night.")
-    ended = quick_shell("ingest", "docs", "--sync")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert quick_shell.texts() == ["Backups run at night."]
-    path = write(quick_shell, "docs/a.md", "Backups run at noon.")
-    said = quick_shell("ingest", "docs", "--sync", "--json").json
-    assert said["ingest"]["processed"] == 1
-    assert said["sync"]["families"]["changed"] == 1
-    assert quick_shell.texts() == ["Backups run at noon."]
-    write(quick_shell, "docs/b.md", "Another.")
-    path.unlink()
-    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.OK
-    assert quick_shell.texts() == ["Another."]
 
 
 def test_a_number_that_may_go_holds_for_the_sync_too(quick_shell: Shell) -> None:

@@ -66,11 +66,11 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
     ended = shell("ingest", "docs", "docs/1")
     assert ended.code == Exit.OK
     assert ended.err == (
-        "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .7 1, .c 1, .py 1); "
+        "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
         "--as text reads .log, no suffix here too; --include PATTERN reads any file as text\n"
     )
     told = shell("ingest", "docs", "--json").json["other_kinds"]
-    assert told == {".log": 9, ".csv": 3, "no suffix": 2, ".7": 1, ".c": 1, ".py": 1}
+    assert told == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
     assert list(told)[:3] == [".log", ".csv", "no suffix"]
     (shell.folder / "docs" / "0" / "other.7").unlink()
     assert "other.7" not in shell("ingest", "docs/a.md").err
@@ -83,7 +83,7 @@ def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
     assert shell("ingest", "docs", "--json").json["sources"] == 5
     told = shell("ingest", "docs", "--as", "text")
     assert told.err == (
-        "skipped 3 files of other kinds (.1 1, .csv 1, .md 1); --include PATTERN reads any file as text\n"
+        "skipped 3 files of other kinds (.csv 1, .md 1, others 1); --include PATTERN reads any file as text\n"
     )
     assert "2 files new or changed, 4 unchanged" in told.out
     sources = {attempt["source_uri"] for attempt in cast(Any, shell("ledger", "--json").json)}

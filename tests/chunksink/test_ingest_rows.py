@@ -1,6 +1,5 @@
 """`chunksink ingest` of rows: JSON and CSV, fields of the user's own, and what stays as it was read before."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -51,19 +50,6 @@ def test_what_names_no_field_is_refused(shell: Shell, options: list[str], told: 
     write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}\n')
     ended = shell("ingest", "in", *options)
     assert (ended.code, told in ended.err) == (Exit.USAGE, True)
-
-
-def test_a_row_that_left_its_file_goes_when_it_is_pruned(shell: Shell) -> None:
-    rows = [json.dumps({"id": number, "text": f"Words of {number}."}) + "\n" for number in range(3)]
-    write(shell, "in/rows.jsonl", "".join(rows))
-    assert shell("ingest", "in", "--json").json["documents"] == 3
-    write(shell, "in/rows.jsonl", rows[0].replace("Words", "Other words"))
-    assert shell("ingest", "in", "--json").json["pruned"] == 0
-    write(shell, "in/rows.jsonl", rows[0] + "{broken\n")
-    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 0
-    write(shell, "in/rows.jsonl", rows[0])
-    assert shell("ingest", "in", "--prune", "--json").json["pruned"] == 2
-    assert [chunk["text"] for chunk in chunks_in(shell.folder / "chunks")] == ["Words of 0."]
 
 
 def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:

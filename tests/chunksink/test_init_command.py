@@ -68,8 +68,3 @@ def test_an_existing_file_is_left_alone(folder: Path, capsys: pytest.CaptureFixt
     assert (folder / CONFIG_FILE).read_text() == "patience = 5\n"
     assert run(["init", "--force"]) == Exit.OK
     assert (folder / CONFIG_FILE).read_text() == content()
-
-
-def test_a_setting_in_the_environment_does_not_hinder_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKSINK_PATIENCE", "never")
-    assert run(["init"]) == Exit.OK

@@ -80,11 +80,5 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "ingest.db" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--status", "odd"], ["--nonsense"]])
-def test_a_call_that_makes_no_sense(arguments: list[str], home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ledger", "--home", str(home), *arguments]) == Exit.USAGE
-    assert arguments[0] in capsys.readouterr().err
-
-
 def test_a_name_cannot_forge_a_row_or_move_the_cursor() -> None:
     assert printable("a\nb\x1b[2J\u202e é") == "a\\nb\\x1b[2J\\u202e é"

@@ -31,9 +31,8 @@ from chunksink.settings.config import Config, load_config
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.reader import Hit
 from chunksink.views import View, open_view
-from tests.chunksink.shell import Models, Shell
+from tests.chunksink.shell import Shell
 from tests.engines.servers import MeilisearchServer
-from tests.engines.silent import silent_server
 from tests.support.bus import parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -235,17 +234,6 @@ def test_first_questions_at_once_open_one_search(built: Shell, monkeypatch: pyte
     assert len(made) == 1
 
 
-def test_a_leg_that_comes_back_is_asked_again(built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    build = built.home / "chroma" / built.live().builds["chroma"]
-    aside = build.with_name("aside")
-    build.rename(aside)
-    answer = live.search(Question("cat"), EVERYTHING)
-    assert (list(answer.unavailable), len(answer.hits)) == (["semantic"], 1)
-    aside.rename(build)
-    monkeypatch.setattr("chunksink.live._AGAIN_SECONDS", 0.0)
-    assert live.search(Question("cat"), EVERYTHING).unavailable == {}
-
-
 def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question looks whether something was written; that is no reason to wait on."""
     monkeypatch.setattr("chunksink.live._AGAIN_SECONDS", 0.3)
@@ -259,40 +247,6 @@ def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: p
         while live.search(Question("cat"), EVERYTHING).unavailable:
             assert time.monotonic() < until
             time.sleep(0.02)
-
-
-def test_a_silent_engine_keeps_one_question_waiting(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes the connection and never answers; the other engine is well."""
-    timeout = 0.4
-    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_SEARCH_TIMEOUT", str(timeout))
-    with silent_server() as address:
-        monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", address)
-        with closing(LiveSearch(load_config({}))) as live:
-            began = time.monotonic()
-            answers = [live.search(Question("cat"), EVERYTHING) for _ in range(5)]
-            assert timeout <= time.monotonic() - began < 2 * timeout + 1
-        for answer in answers:
-            assert [hit.text for hit in answer.hits] == ["a cat"]
-            assert "did not answer in time" in answer.unavailable["semantic"]
-        began = time.monotonic()
-        ended = built("search", "cat")
-        assert time.monotonic() - began < timeout + 3
-    assert ended.code == Exit.ENGINE
-    assert f"without semantic search: Chroma at {address} did not answer in time" in ended.err
-    assert "a cat" in ended.out
-
-
-def test_the_model_is_loaded_once_and_remembers_its_queries(built: Shell, live: LiveSearch, models: Models) -> None:
-    models.asked()
-    models.loaded.clear()
-    for _ in range(3):
-        assert texts(live, "cat")
-    assert (models.asked(), len(models.loaded)) == (["cat"], 1)
-    assert built("rebuild").code == Exit.OK
-    models.asked()
-    models.loaded.clear()
-    assert texts(live, "cat")
-    assert (models.asked(), models.loaded) == ([], [])  # the same model made the new generation
 
 
 @pytest.mark.parametrize("closed", [True, False])

@@ -31,20 +31,6 @@ def named(shell: Shell, sink: str) -> dict[str, set[str]]:
     return {what: set(found[what]) for what in ("missing", "extra", "changed")}
 
 
-def test_nearly_all_is_taken_from_meilisearch(shell: Shell, index: Any) -> None:
-    sound = shell.digests()
-    lost = {document.id for number, document in enumerate(DOCUMENTS) if number % 33}
-    assert len(lost) >= 0.96 * len(DOCUMENTS)
-    done(index, [index.delete_document(id) for id in lost][-1])
-    assert named(shell, "meilisearch") == {"missing": lost, "extra": set(), "changed": set()}
-    mended = shell("verify", "--repair", "--json")
-    assert mended.code == Exit.OK, mended
-    assert shell.digests() == sound
-    done(index, [index.delete_document(id) for id in lost][-1])
-    assert shell("sync").code == Exit.OK, "which notices by itself"
-    assert shell.digests() == sound
-
-
 def test_all_at_once_in_meilisearch(shell: Shell, index: Any) -> None:
     sound = shell.digests()
     lost, changed, copied = DOCUMENTS[0].id, DOCUMENTS[20].id, DOCUMENTS[40].id

@@ -38,12 +38,6 @@ def test_sync(synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert WHY in ended.err
 
 
-def test_doctor(synced: Shell) -> None:
-    ended = synced("doctor")
-    assert ended.code == Exit.ENGINE
-    assert f"the environment sets MEILI_URL; {WHY}" in ended.out
-
-
 @pytest.mark.parametrize("command", ["status", "verify", "doctor", "sync"])
 def test_where_a_setting_names_the_sinks_it_is_not_to_blame(
     command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,18 @@ def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return quick_shell
 
 
+def test_a_new_sink_that_does_not_hold_what_it_was_sent_is_told_and_the_others_sync(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
+        ended = added("sync", "--json")
+    assert (ended.code, ended.json["status"], ended.json["families"]["added"]) == (Exit.ENGINE, "failed", 1)
+    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
+    assert added.texts() == ["a boat", "a cat", "a mat"]
+    assert added("sync").code == Exit.OK
+
+
 def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     added: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,15 +76,3 @@ def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     assert "jsonl is not up to date: another run is building in " in ended.err
     assert added("sync").code == Exit.OK
     assert added.texts("jsonl") == ["a boat", "a cat", "a mat"]
-
-
-def test_a_new_sink_that_does_not_hold_what_it_was_sent_is_told_and_the_others_sync(
-    added: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
-        ended = added("sync", "--json")
-    assert (ended.code, ended.json["status"], ended.json["families"]["added"]) == (Exit.ENGINE, "failed", 1)
-    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
-    assert added.texts() == ["a boat", "a cat", "a mat"]
-    assert added("sync").code == Exit.OK

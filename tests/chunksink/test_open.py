@@ -7,13 +7,11 @@ from threading import Event
 import pytest
 
 import chunksink
-from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.index import Index
 from chunksink.live import LiveSearch
-from chunksink.rebuild import locks, rebuild
+from chunksink.rebuild import rebuild
 from chunksink.rebuild.errors import (
     Brake,
-    HomeLocked,
     InvalidBus,
     NoGeneration,
     NotMissing,
@@ -21,7 +19,6 @@ from chunksink.rebuild.errors import (
     RebuildError,
     UnknownSource,
 )
-from chunksink.rebuild.locks import writing
 from chunksink.settings.config import Config
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell
@@ -43,13 +40,6 @@ def silent(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> Shell:
 def nothing_printed(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
     yield
     assert tuple(capsys.readouterr()) == ("", "")
-
-
-def test_the_current_folder(silent: Shell) -> None:
-    with chunksink.open() as index:
-        report = index.sync()
-    assert (report.status, report.families.added, report.written) == ("ok", 2, 3)
-    assert silent.texts() == ["a boat", "a cat", "a mat"]
 
 
 def test_an_index_that_nobody_has_lets_go_of_its_readers(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,17 +84,6 @@ def test_a_config(silent: Shell) -> None:
     with chunksink.open(config) as index:
         assert index.config is config
         assert list(index.sync().sinks) == ["jsonl"]
-
-
-def test_settings_stand_above_file_and_environment(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("chunksink.toml").write_text('home = "from-file"\n[index.second]\nchunks = "chunks"\n')
-    monkeypatch.setenv("CHUNKSINK_HOME", "from-environment")
-    assert chunksink.open(home="given").config.home == "given"
-    assert chunksink.open(home=Path("given")).config.home == "given"
-    assert chunksink.open().config.home == "from-environment"
-    monkeypatch.delenv("CHUNKSINK_HOME")
-    assert chunksink.open(index="second").config.home == "from-file/second"
-    assert chunksink.open(sinks=["jsonl"]).config.sinks == ("jsonl",)
 
 
 def test_one_sink_is_named_without_a_list(silent: Shell) -> None:
@@ -172,27 +151,6 @@ def test_what_goes_wrong_is_an_exception(
         prepare(silent, index)
         with pytest.raises(error):
             call(index)
-
-
-def test_before_there_is_an_index(silent: Shell) -> None:
-    with chunksink.open() as index:
-        for call in (index.verify, index.rollback):
-            with pytest.raises(NoGeneration):
-                call()
-        assert (index.plan().hash, index.plan().families.added) == (None, 2)
-
-
-def test_without_chunks(silent: Shell) -> None:
-    with chunksink.open(chunks="nowhere") as index, pytest.raises(NotABusRoot):
-        index.sync()
-
-
-def test_another_writer(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
-    with chunksink.open() as index:
-        with writing(silent.home), pytest.raises(HomeLocked):
-            index.sync()
-        assert index.sync().status == "ok"  # nothing of the refused run is left in the way
 
 
 @pytest.mark.parametrize(("much", "processes"), [(0, 1), (2**30, 0)])

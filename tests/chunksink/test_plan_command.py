@@ -54,37 +54,12 @@ def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
     assert (models.loaded, moved.files(), moved.texts("chroma")) == ([], engines, texts)
 
 
-def test_documents_of_somebody_else_without_a_source_are_told_as_such(moved: Shell) -> None:
-    with State.existing(moved.home) as state:
-        Receipts(state.db, moved.live().builds["fts"]).intend([""])
-    out = moved("plan").out
-    assert "2 sources to remove" in out
-    assert "\n  (documents that name no source)\n" in out
-
-
-def test_the_sync_that_follows_does_it(moved: Shell, models: Models) -> None:
-    plan = moved("plan", "--json").json
-    report = moved("sync", "--json").json
-    assert {name: report["families"][name] for name in plan["families"]} == plan["families"]
-    assert report["chunks"] == plan["chunks"]
-    assert report["embeddings"]["computed"] == plan["embeddings"]["missing"] == len(models.asked())
-    for name, sink in plan["sinks"].items():
-        assert report["sinks"][name]["families"] == sink["families"]
-
-
 def test_many_are_named_in_part(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[A])
     quick_shell.commit("p2", *(source(f"{number:02}.md", f"text {number}") for number in range(25)))
     out = quick_shell("plan").out
     assert re.search(r"25 sources to add\n(  \d\d\.md\n){10}  \.\.\. and 15 more\n", out)
     assert len(quick_shell("plan", "--json").json["examples"]["added"]) == 20
-
-
-def test_a_price_makes_a_cost(moved: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1000000")
-    plan = moved("plan", "--json").json
-    assert plan["cost"] == pytest.approx(plan["embeddings"]["tokens"])
-    assert f" tokens to embed, which costs {plan['cost']:,.2f}\n" in moved("plan").out
 
 
 def test_held_and_superseded_are_counted(quick_shell: Shell) -> None:
@@ -155,15 +130,6 @@ def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest
     report = shell("sync", "--json").json
     assert {name: report["families"][name] for name in plan["families"]} == plan["families"]
     assert report["chunks"] == plan["chunks"]
-
-
-def test_a_new_sink_is_all_to_be_written(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick_shell.synced(p1=[A, B])
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    sinks = quick_shell("plan", "--json").json["sinks"]
-    assert (sinks["fts"]["families"]["added"], sinks["fts"]["filled"]) == (0, None)
-    assert (sinks["jsonl"]["families"]["added"], sinks["jsonl"]["filled"]) == (2, "it has no build yet")
-    assert "jsonl: 2 sources to write, it has no build yet\n" in quick_shell("plan").out
 
 
 @pytest.mark.parametrize("how", ["gone", "broken"])
@@ -293,15 +259,6 @@ def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
     assert (planned["missing"], planned["cached"]) == (synced["computed"], synced["cached"]) == (2, 2)
 
 
-def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell) -> None:
-    quick_shell.synced(p1=[A], p2=[C])
-    named = quick_shell("plan", "--json").json["hash"]
-    quick_shell.root.manifest_file("p1").unlink()
-    refused = quick_shell("sync", "--plan", named)
-    assert (refused.code, "nothing was written" in refused.err) == (Exit.OTHER_PLAN, True)
-    assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.INVALID_INPUT
-
-
 def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[A, B], p2=[C])
     for record in quick_shell.home.glob("state.db*"):
@@ -310,3 +267,12 @@ def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_she
     ended = quick_shell("sync")
     assert "1 source of the index before, whose records are lost, not found in the chunks" in ended.err
     assert quick_shell("sync", "--json").json["left_behind"] == 0
+
+
+def test_a_plan_from_before_sources_were_held_is_another_one(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A], p2=[C])
+    named = quick_shell("plan", "--json").json["hash"]
+    quick_shell.root.manifest_file("p1").unlink()
+    refused = quick_shell("sync", "--plan", named)
+    assert (refused.code, "nothing was written" in refused.err) == (Exit.OTHER_PLAN, True)
+    assert quick_shell("sync", "--plan", quick_shell("plan", "--json").json["hash"]).code == Exit.INVALID_INPUT

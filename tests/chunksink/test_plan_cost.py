@@ -31,22 +31,6 @@ def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, wit
     assert expected / within < plan["embeddings"]["tokens"] < expected * within
 
 
-def test_scripts_that_stand_beside_each_other(shell: Shell) -> None:
-    shell.commit("p1", source("en.md", *(f"{ENGLISH} {number}" for number in range(SAMPLE))))
-    shell.commit("p2", source("zh.md", *(f"{CHINESE} {number}" for number in range(SAMPLE))))
-    tokens = shell("plan", "--json").json["embeddings"]["tokens"]
-    assert 0.75 < tokens / (SAMPLE * (47 + 50)) < 1.25
-
-
-def test_a_text_that_also_stands_in_a_partition_that_is_gone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.synced(a=[source("a.md", "a cat")])
-    shell.remove("a")
-    shell.commit("b", source("b.md", "a cat"))
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
-    assert shell("plan", "--json").json["embeddings"] == {"cached": 0, "missing": 1, "tokens": 2}
-
-
 @pytest.mark.parametrize(
     ("price", "told"),
     [

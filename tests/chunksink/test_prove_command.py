@@ -144,17 +144,6 @@ def test_a_changed_chunk_is_told(synced: Shell) -> None:
     assert Path("proof.json").read_bytes() == before
 
 
-def test_another_model_is_told(synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where vectors are stored, the digest names it; words are the same with any model."""
-    assert synced("prove", "proof.json").code == Exit.OK
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    assert synced("rebuild").code == Exit.OK
-    ended = synced("prove", "proof.json", "--check")
-    assert ended.code == Exit.DRIFT
-    places = [line.split(":")[0] for line in ended.err.splitlines()]
-    assert places == ["model.dimension", "model.fingerprint", "sinks.chroma.digest"]
-
-
 def test_an_index_that_is_not_what_the_chunks_say_is_not_proved(synced: Shell) -> None:
     synced.commit("p3", source("c.md", "a cow"))
     ended = synced("prove", "proof.json")
@@ -184,16 +173,6 @@ def test_a_file_that_is_no_proof(content: str | None, told: str, synced: Shell) 
     ended = synced("prove", "proof.json", "--check")
     assert ended.code == Exit.USAGE
     assert told in ended.err
-
-
-def test_a_proof_that_names_more_than_is_here(synced: Shell) -> None:
-    assert synced("prove", "proof.json").code == Exit.OK
-    proof = json.loads(Path("proof.json").read_text())
-    proof["partitions"]["p9"] = {"chunks": 1, "sha256": "x"}
-    Path("proof.json").write_text(json.dumps(proof))
-    ended = synced("prove", "proof.json", "--check")
-    assert ended.code == Exit.DRIFT
-    assert ended.err == "partitions.p9: {'chunks': 1, 'sha256': 'x'} in the proof, None here\n"
 
 
 @pytest.mark.parametrize("how", ["missing", "cut off", "without a manifest"])

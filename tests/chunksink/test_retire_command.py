@@ -24,15 +24,6 @@ def test_one_that_is_there_is_refused(synced: Shell) -> None:
     assert synced("sync").code == Exit.OK
 
 
-def test_one_that_was_never_there_is_refused_and_the_missing_are_named(synced: Shell) -> None:
-    assert "missing are: none" in synced("retire-partition", "p9").err
-    synced.remove("p2")
-    ended = synced("retire-partition", "p9")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "no partition p9 is known, or it was retired already; missing are: p2" in ended.err
-    assert synced("retire-partition", "../p2").code == Exit.USAGE
-
-
 def test_the_sources_that_only_it_held_go_with_the_next_sync(synced: Shell) -> None:
     synced.remove("p2")
     ended = synced("retire-partition", "p2")
@@ -70,18 +61,3 @@ def test_what_is_still_withdrawn_or_held_does_not_come_back(synced: Shell) -> No
         assert synced("retire-partition", key).err == ""
     assert synced("sync").code == Exit.INVALID_INPUT
     assert synced.texts() == ["a boat", "a cow"]
-
-
-def test_what_comes_back_is_there_again(synced: Shell) -> None:
-    synced.remove("p2")
-    assert synced("retire-partition", "p2").code == Exit.OK
-    synced.commit("p2", B, C)
-    assert "3 sources unchanged" in synced("sync").out
-    assert len(synced.texts()) == 4
-
-
-def test_before_there_is_an_index(quick_shell: Shell) -> None:
-    quick_shell.commit("p1", A)
-    ended = quick_shell("retire-partition", "p9")
-    assert ended.code == Exit.USAGE
-    assert "missing are: none" in ended.err

@@ -58,20 +58,6 @@ def test_nothing_to_go_back_to(quick_shell: Shell) -> None:
     assert quick_shell.live() == live
 
 
-def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
-    after = twice.live()
-    assert twice("rollback").code == Exit.OK
-    before = twice.live()
-    assert twice("rollback").code == Exit.OK
-    shutil.rmtree(twice.home / "chroma" / before.builds["chroma"])
-    ended = twice("rollback")
-    assert (ended.code, ended.out) == (Exit.ENGINE, "")
-    assert "the build before in chroma is gone or cannot be read: there is no way back to it" in ended.err
-    assert "`chunksink sync`" not in ended.err
-    assert twice.live() == after
-    assert twice.texts() == ["a boat", "a cheetah"]
-
-
 @pytest.mark.promise(5)
 def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shell) -> None:
     shell = quick_shell
@@ -99,8 +85,15 @@ def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:
     assert quick_shell("rollback").code == Exit.OK
 
 
-def test_no_index_at_all(quick_shell: Shell) -> None:
-    ended = quick_shell("rollback")
-    assert ended.code == Exit.USAGE
-    assert "no index in .chunksink yet" in ended.err
-    assert list(quick_shell.folder.iterdir()) == []
+def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
+    after = twice.live()
+    assert twice("rollback").code == Exit.OK
+    before = twice.live()
+    assert twice("rollback").code == Exit.OK
+    shutil.rmtree(twice.home / "chroma" / before.builds["chroma"])
+    ended = twice("rollback")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+    assert "the build before in chroma is gone or cannot be read: there is no way back to it" in ended.err
+    assert "`chunksink sync`" not in ended.err
+    assert twice.live() == after
+    assert twice.texts() == ["a boat", "a cheetah"]

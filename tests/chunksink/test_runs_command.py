@@ -40,15 +40,6 @@ def test_the_newest_first_and_what_they_changed(home: Path, capsys: pytest.Captu
     assert lines[3].endswith("3 added, 1 removed, 12 chunks written, 2 chunks deleted")
 
 
-def test_for_machines(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["runs", "--home", str(home), "--json"]) == Exit.OK
-    found = json.loads(capsys.readouterr().out)
-    assert [one["status"] for one in found] == ["ok", "killed or still running", "failed", "ok"]
-    assert found[1]["seconds"] is None
-    assert found[3]["seconds"] >= 0
-    assert found[3]["facts"]["chunks"] == {"written": 12, "deleted": 2}
-
-
 def test_at_most_so_many(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["runs", "--home", str(home), "--limit", "1"]) == Exit.OK
     out, err = capsys.readouterr()

@@ -48,21 +48,6 @@ def test_a_wrong_filter_is_said_with_the_known_fields(built: Shell) -> None:
     assert "'colour' cannot be filtered; these can: authors" in ended.err
 
 
-def test_every_chunk_or_each_source_once(built: Shell) -> None:
-    assert sorted(sources(built, "cat")) == ["guide.md", "notes.txt"]
-    assert sorted(sources(built, "cat", "--all-chunks")) == ["guide.md", "guide.md", "notes.txt"]
-
-
-def test_facets_do_not_narrow_themselves(built: Shell) -> None:
-    """Whoever has chosen a value still sees what else could be chosen."""
-    ended = built("search", "cat", "--facet", "source_type", "--facet", "year", "--filter", "source_type=md", "--json")
-    assert ended.json["facets"] == {
-        "source_type": [{"value": "md", "families": 1}, {"value": "txt", "families": 1}],
-        "year": [{"value": 2021, "families": 1}],
-    }
-    assert "source_type: md (1), txt (1)" in built("search", "cat", "--facet", "source_type").out
-
-
 def test_context_and_explanation(built: Shell) -> None:
     ended = built("search", "dog", "--context", "1", "--explain")
     assert "| the cat sleeps" in ended.out
@@ -160,17 +145,6 @@ def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monke
     assert shell("search", "cat").err == "", "it was left out on purpose"
 
 
-def test_a_sink_that_cannot_be_used_as_it_is_configured_leaves_the_search_to_the_other(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell.synced(p1=[GUIDE])
-    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET_ANYWHERE")
-    ended = shell("search", "cat", "--json")
-    assert [list(hit["ranks"]) for hit in ended.json["hits"]] == [["keyword"]]
-    assert "NOT_SET_ANYWHERE" in ended.json["unavailable"]["semantic"]
-
-
 @pytest.mark.parametrize("mode", ["keyword", "engine", "hybrid"])
 def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
     shell: Shell, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -217,37 +191,11 @@ def test_a_query_that_begins_with_a_hyphen(built: Shell) -> None:
     assert sorted(hit["source_uri"] for hit in hits) == ["guide.md", "notes.txt"]
 
 
-@pytest.mark.parametrize(
-    ("query", "written"), [("-cat", "-cat"), ("-cat's dog", "'-cat'\"'\"'s dog'"), ("--no-cat dog", "'--no-cat dog'")]
-)
-def test_without_two_hyphens_it_looks_like_an_option_and_how_to_write_it_is_said(
-    query: str, written: str, built: Shell
-) -> None:
-    ended = built("search", query, "--limit", "3")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err.rstrip().endswith(f"chunksink search -- {written}")
-
-
-@pytest.mark.parametrize("misspelt", [["--limt", "5"], ["--limt=5"]])
-def test_a_misspelt_option_is_no_query(misspelt: list[str], built: Shell) -> None:
-    ended = built("search", "cat", *misspelt)
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "--limt" in ended.err
-    assert "--limit" in ended.err
-    assert "chunksink search -- " not in ended.err
-
-
 def test_several_words_are_one_query(built: Shell) -> None:
     told = built("search", "cat", "the", "notes", "--limit", "1", "--json").json
     assert (told["query"], told["hits"][0]["source_uri"]) == ("cat the notes", "notes.txt")
     assert built("search").code == Exit.USAGE
     assert sources(built, '"the', 'notes"') == ["notes.txt"]
-
-
-def test_a_place_before_the_first_heading_is_not_shown(built: Shell) -> None:
-    built.commit("p2", source("plain.txt", "a zebra", title="Plain", metadata={"chunk_path": "/"}))
-    assert built("sync").code == Exit.OK
-    assert built("search", "zebra").out.splitlines()[0] == "1. Plain"
 
 
 @pytest.mark.parametrize(

@@ -31,18 +31,6 @@ def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["می\u200cخواهم", "Donau\u00addampf", "👩\u200d💻", "क्\u200dष", "❤\ufe0f", "ភាសា\u200bខ្មែរ", "a\u2060b"]
-)
-def test_what_is_not_seen_and_harms_nobody_is_left_as_it_is(built: Shell, text: str) -> None:
-    assert printable(text) == text
-    built.commit("p2", source("own.md", f"cat {text}", title=text))
-    assert built("sync").code == Exit.OK
-    out = built("search", "cat").out
-    assert f". {text}\n" in out
-    assert f"cat {text}\n" in out
-
-
-@pytest.mark.parametrize(
     "char",
     [
         chr(code)

@@ -127,21 +127,6 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
     assert server.complained == [], "no log of what was asked, no complaint"
 
 
-@pytest.mark.usefixtures("bus")
-def test_where_the_chunks_cannot_be_seen_it_is_not_known_whether_it_is_up_to_date(
-    tmp_path: Path, quick_shell: Shell
-) -> None:
-    assert quick_shell("sync").code == Exit.OK  # the copied partitions are read
-    for chunks, summary in (
-        ("chunks", '<p class="summary good">Up to date</p>'),
-        ("elsewhere", '<p class="summary bad">Not known if up to date</p>'),
-    ):
-        with running(tmp_path, "--chunks", chunks, **WORDS) as server:
-            status, page = server.get("/status")
-        assert (status, summary in page) == (200, True)
-        assert ("no chunks at" in page) == (chunks == "elsewhere")
-
-
 def test_without_vectors_on_purpose_nothing_is_said_to_be_missing(tmp_path: Path, bus: BusRoot) -> None:
     with running(tmp_path, **WORDS) as server:
         told = json.loads(server.get("/api/search?q=cat")[1])
@@ -163,7 +148,7 @@ def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
         port = other.getsockname()[1]
         ended = quick_shell("serve", "--port", str(port))
     assert (ended.code, "--port" in ended.err) == (Exit.USAGE, True)
-    assert f"port {port} of 127.0.0.1 is in use" in ended.err
+    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in ended.err
 
 
 @pytest.mark.parametrize(

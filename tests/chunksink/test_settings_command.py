@@ -3,19 +3,15 @@
 import json
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.runlog import utc_now
 from chunksink.cli import run
-from chunksink.embeddings.settings import EncoderSettings
 from chunksink.exits import Exit
-from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.settings.config import ConfigError
-from chunksink.settings.index_settings import differences, find_settings_file, load_index_settings
+from chunksink.settings.index_settings import differences, load_index_settings
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -60,12 +56,6 @@ def test_another_homes_index_is_left_alone(live: MeilisearchSink, capsys: pytest
     assert live.live_settings()["stopWords"] == []
     assert run(["settings", "apply"]) == Exit.OK
     assert live.live_settings()["stopWords"] == ["river"]
-
-
-@pytest.mark.usefixtures("live")
-def test_what_is_shown_is_the_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["settings", "show"]) == Exit.OK
-    assert json.loads(capsys.readouterr().out) == FILE
 
 
 def test_what_is_shown_asks_for_what_is_live(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,17 +175,6 @@ def settings_tasks(sink: MeilisearchSink) -> int:
     return int(sink._connection.get("/tasks", types="settingsUpdate", limit=1)["total"])  # type: ignore[attr-defined]
 
 
-def test_without_an_index_it_says_what_to_do(
-    meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", meilisearch_server.url)
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", "nobody")
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
-    for command in ("show", "diff"):
-        assert run(["settings", command]) == Exit.ENGINE
-        assert "run `chunksink sync`" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -241,37 +220,3 @@ def test_what_the_server_does_not_take_is_told_with_the_file(
             settings_file="own.json",
             index=live._indexes.public,  # type: ignore[attr-defined]
         ).create(marker(), 8)
-
-
-EMBEDDER = {"default": {"source": "userProvided", "dimensions": 8}}
-
-
-def test_an_embedder_that_is_gone_is_a_difference(live: MeilisearchSink, capsys: pytest.CaptureFixture[str]) -> None:
-    """By what the home knows of its live build."""
-    (build_id,) = live.builds()
-    model = replace(NO_MODEL, name="hash", fingerprint="of a model", dimension=8)
-    with State(Path(".chunksink")) as state:
-        generation = Generation(
-            id="g", created_at=utc_now(), encoder=EncoderSettings("hash"), model=model, builds={"meilisearch": build_id}
-        )
-        state.add_generation(generation)
-        state.flip(generation)
-    assert run(["settings", "diff"]) == Exit.OK
-    index = live._connection.control.index(live._indexes.public)
-    index.wait_for_task(index.reset_embedders().task_uid)
-    capsys.readouterr()
-    assert run(["settings", "diff", "--json"]) == Exit.DRIFT
-    assert json.loads(capsys.readouterr().out) == {"embedders": {"live": {}, "file": EMBEDDER}}
-    assert run(["settings", "show"]) == Exit.OK
-    assert json.loads(capsys.readouterr().out) == FILE
-    assert run(["settings", "apply"]) == Exit.OK
-    assert live.live_settings()["embedders"] == EMBEDDER
-    assert run(["settings", "diff"]) == Exit.OK
-
-
-def test_the_file_here_goes_before_the_one_that_came_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert find_settings_file(None) == ROOT / "meilisearch-settings.json"
-    own_file()
-    assert find_settings_file(None) == Path("meilisearch-settings.json")
-    assert find_settings_file("x.json") == Path("x.json")

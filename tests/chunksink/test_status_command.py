@@ -1,11 +1,9 @@
 """`chunksink status` tells from records alone what is live, held, due or under way."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
-from chunksink.commands import status
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
 from chunksink.rebuild.state import State
@@ -58,14 +55,6 @@ def test_after_an_upgrade_that_projects_otherwise_all_is_to_be_compared(
     assert {sink["to_write"] for sink in report(home, capsys)["sinks"].values()} == {3}
 
 
-def test_without_an_index_it_says_what_makes_one_and_makes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["status", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink sync`" in capsys.readouterr().err
-    assert not (tmp_path / "home").exists()
-
-
 @pytest.mark.parametrize("command", [["status"], ["search", "cat"], ["why", "x"], ["verify"]])
 def test_while_the_first_index_is_built_that_is_said(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -96,31 +85,6 @@ def test_an_index_that_is_up_to_date(home: Home, capsys: pytest.CaptureFixture[s
     assert "fts         3 sources, 4 chunks\n" in out
     assert "no rollback is possible" in out
     assert "a rebuild is due: the live index was made with hash" in out
-
-
-@pytest.mark.skipif(which("jq") is None, reason="needs jq")
-def test_the_example_of_the_help_tells_whether_there_is_anything_to_do(
-    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (expression,) = re.findall(r"jq -e '?([^']+?)'? &&", status.command.help or "")
-
-    def nothing_to_do() -> bool:
-        asked = told(home, capsys, "--json").encode()
-        return subprocess.run(["jq", "-e", expression], input=asked, capture_output=True).returncode == 0
-
-    assert report(home, capsys)["rebuild_due"]
-    assert not nothing_to_do()
-    monkeypatch.setenv("CHUNKSINK_MODEL", home.live().encoder.model)
-    assert nothing_to_do()
-    commit(home.root, "p3", source("d.md", "a dog"))
-    assert not nothing_to_do()
-
-
-def test_the_previous_generation_can_be_shown_again(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    before = home.live().id
-    home.rebuild()
-    assert report(home, capsys)["previous"]["id"] == before
-    assert f"previous    {before}; `chunksink rollback`" in told(home, capsys)
 
 
 def test_partitions_that_were_not_synced_yet(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

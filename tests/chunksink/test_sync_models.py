@@ -69,16 +69,3 @@ def test_the_first_sink_with_vectors_decides_the_model(
     assert (shell.live().model.name, shell.live().builds["fts"]) == ("other", before.builds["fts"])
     assert sorted(models.known["other"].asked) == ["a boat", "a cat", "a mat"]
     assert shell("verify", "--deep").code == Exit.OK
-
-
-def test_a_rebuild_of_one_sink_without_vectors_keeps_the_model_of_the_others(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell.synced(p1=[A])
-    before = shell.live()
-    models.loaded.clear()
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    assert shell("rebuild", "--sink", "fts").code == Exit.OK
-    assert (shell.live().model, shell.live().builds["chroma"]) == (before.model, before.builds["chroma"])
-    assert models.loaded == []
-    assert "a rebuild is due" in shell("sync").err

@@ -16,7 +16,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
-from tests.support.bus import FEBRUARY, source
+from tests.support.bus import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -67,20 +67,6 @@ def test_one_engine_is_out_of_reach_and_the_others_are_synced(
     assert (verified.code, [sink["chunks"] for sink in verified.json["sinks"].values()]) == (Exit.OK, [3, 3])
 
 
-@pytest.mark.usefixtures("meilisearch")
-def test_where_no_engine_is_in_reach_no_source_is_called_unchanged(
-    meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    shell.synced(p1=[A, B])
-    shell.commit("p1", source("a.md", "a rug", version="2"), B, at=FEBRUARY)
-    monkeypatch.setenv("MEILI_URL", nobody)
-    ended = shell("sync", "--json")
-    assert (ended.code, ended.json["status"]) == (Exit.ENGINE, "failed")
-    assert set(ended.json["families"].values()) == {0}
-    assert shell("sync").out.startswith("synced nothing, in")
-
-
 def test_the_first_index_is_made_in_every_engine_or_not_at_all(
     nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,58 +113,6 @@ def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
     file.write_bytes(orjson.dumps(settings))
     ended = shell("sync")
     assert (ended.code, shell("verify").code) == (Exit.OK, Exit.OK), ended.err
-
-
-def test_a_sink_that_is_new_in_the_configuration_is_built(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the live model, whatever is configured by now; what is there is not written again."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    shell.synced(p1=[A])
-    before = shell.live()
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    shell.commit("p2", B)
-    ended = shell("sync", "--json")
-    assert ended.code == Exit.OK
-    live = shell.live()
-    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
-    assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
-    assert models.known["other"].asked == []
-    assert "configured is other" in ended.json["rebuild_due"]
-    assert shell("verify", "--deep").code == Exit.OK
-    assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
-
-
-def test_a_new_sink_waits_while_chunks_are_missing_and_the_others_sync(
-    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell = quick_shell
-    shell.synced(p1=[A])
-    shell.remove("p1")
-    shell.commit("p2", B)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    ended = shell("sync")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "partition p1 is missing" in ended.err
-    assert not (shell.home / "jsonl").exists()
-    assert shell.texts() == ["a boat", "a cat", "a mat"]
-    shell.synced(p1=[A])
-    assert shell.texts("jsonl") == ["a boat", "a cat", "a mat"]
-
-
-def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
-    quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell = quick_shell
-    shell.synced(p1=[A])
-    shell.commit("p2", B)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
-    monkeypatch.setenv("MEILI_URL", nobody)
-    ended = shell("sync")
-    assert shell.texts() == ["a boat", "a cat", "a mat"]
-    assert ended.code == Exit.ENGINE
-    assert "meilisearch is not up to date" in ended.err
 
 
 def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,3 +206,38 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("runs", shell("runs", "--json").json[0]["id"], "--json").out.count(build)
     monkeypatch.setenv("MEILI_URL", meilisearch)
     assert shell("rebuild", "--json").json["not_removed"] == []
+
+
+def test_a_sink_that_is_new_in_the_configuration_is_built(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the live model, whatever is configured by now; what is there is not written again."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    shell.synced(p1=[A])
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p2", B)
+    ended = shell("sync", "--json")
+    assert ended.code == Exit.OK
+    live = shell.live()
+    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
+    assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
+    assert models.known["other"].asked == []
+    assert "configured is other" in ended.json["rebuild_due"]
+    assert shell("verify", "--deep").code == Exit.OK
+    assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
+
+
+def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
+    quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = quick_shell
+    shell.synced(p1=[A])
+    shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("MEILI_URL", nobody)
+    ended = shell("sync")
+    assert shell.texts() == ["a boat", "a cat", "a mat"]
+    assert ended.code == Exit.ENGINE
+    assert "meilisearch is not up to date" in ended.err

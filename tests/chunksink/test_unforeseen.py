@@ -54,47 +54,6 @@ def test_without_json_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
         run(["validate", "--home", str(tmp_path)])
 
 
-def bring_sink(site: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package with a sink called `failing`, as pip would install it."""
-    metadata = site / "failing_sink-1.dist-info"
-    metadata.mkdir(parents=True)
-    (site / "failing_sink.py").write_text(code)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: failing_sink\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[chunksink.sinks]\nfailing = failing_sink:open_sink\n")
-    monkeypatch.syspath_prepend(site)
-    monkeypatch.delitem(sys.modules, "failing_sink", raising=False)
-
-
-def test_doctor_looks_at_the_rest_where_a_foreign_sink_does_not_open(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = "def open_sink(home, options):\n    raise RuntimeError('no licence')\n"
-    bring_sink(tmp_path / "site", code, monkeypatch)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "failing,fts")
-    checks = {check["name"]: check for check in json.loads(shell("doctor", "--json").out)}
-    assert checks["sink failing"]["verdict"] == "fail"
-    assert "the sink failing cannot be opened: RuntimeError: no licence" in checks["sink failing"]["found"]
-    assert checks["sink fts"]["verdict"] == "ok"
-    assert "model" in " ".join(checks)
-    ended = shell("sync")
-    assert (ended.code, "Traceback" in ended.err) == (Exit.USAGE, False)
-
-
-def test_doctor_looks_at_the_rest_where_a_sink_that_is_not_in_use_is_away(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code = (
-        "from chunksink.sinks.errors import Unreachable\n"
-        "def open_sink(home, options):\n    raise Unreachable('nobody there')\n"
-    )
-    bring_sink(tmp_path / "site", code, monkeypatch)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    monkeypatch.setenv("CHUNKSINK_SINK_FAILING_FOLDER", "x")
-    checks = {check["name"]: check for check in json.loads(shell("doctor", "--json").out)}
-    assert (checks["options of failing"]["verdict"], checks["options of failing"]["found"]) == ("warn", "nobody there")
-    assert "model" in " ".join(checks)
-
-
 # -- the name of the index ---------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from chunksink.chunkbus.runlog import read_run
 from chunksink.cli import run
 from chunksink.exits import Exit
 from tests.chunkbus.cases import CASES, KEY, Case
-from tests.chunkbus.samples import chunk, lines_of, listing, provenance, put
+from tests.chunkbus.samples import chunk, lines_of, listing, put
 
 Validate = Callable[..., tuple[int, str, str]]
 
@@ -124,29 +124,6 @@ def test_a_call_that_makes_no_sense(arguments: list[str], told: str, root: BusRo
     assert (code, out) == (Exit.USAGE, "")
     assert told in err
     assert listing(root.path) == before
-
-
-def test_the_policy_can_be_set_in_three_places(root: BusRoot, call: Validate, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(root, KEY, lines_of([chunk(0, provenance=provenance(source_checksum=None))]))
-    assert call()[0] == 0
-    assert call("--require-source-checksum")[0] == Exit.INVALID_INPUT
-    Path("chunksink.toml").write_text("require_source_checksum = true\n")
-    assert call()[0] == Exit.INVALID_INPUT
-    assert call("--no-require-source-checksum")[0] == 0
-    monkeypatch.setenv("CHUNKSINK_REQUIRE_SOURCE_CHECKSUM", "false")
-    assert call()[0] == 0
-    Path("chunksink.toml").unlink()
-    monkeypatch.setenv("CHUNKSINK_REQUIRE_SOURCE_CHECKSUM", "true")
-    assert call()[0] == Exit.INVALID_INPUT
-
-
-def test_chunks_and_home_can_be_elsewhere(root: BusRoot, call: Validate, tmp_path: Path) -> None:
-    put(BusRoot(tmp_path / "bus"), KEY, b"{\n")
-    before = listing(tmp_path / "bus")
-    assert call("--chunks", "bus", "--home", "deep/home")[0] == Exit.INVALID_INPUT
-    assert len(records(tmp_path / "deep" / "home")) == 1
-    assert listing(tmp_path / "bus") == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bus", "deep"]
 
 
 def test_jobs_do_not_change_what_is_found(root: BusRoot, call: Validate) -> None:

@@ -1,6 +1,5 @@
 """`chunksink validate` as a real process: signals, pipes, terminals, full disks."""
 
-import json
 import os
 import pty
 import signal
@@ -86,20 +85,6 @@ def ended() -> Iterator[list[Popen]]:
         process.communicate()
 
 
-def test_a_killed_run_leaves_a_record_that_can_be_read(long_run: BusRoot, tmp_path: Path, ended: list[Popen]) -> None:
-    before = listing(long_run.path)
-    process = start(long_run, tmp_path)
-    ended.append(process)
-    wait_for_findings(process, tmp_path)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    events = record(tmp_path)
-    assert events[0]["event"] == "started"
-    assert {event["event"] for event in events[1:]} == {"finding"}
-    assert [event["line"] for event in events[1:]] == [None, *range(1, len(events) - 1)]
-    assert listing(long_run.path) == before
-
-
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_ends_it_with_its_own_code_and_a_finished_record(
     jobs: str, long_run: BusRoot, tmp_path: Path, ended: list[Popen]
@@ -172,12 +157,3 @@ def test_a_bar_on_a_terminal_and_none_in_a_pipe(tmp_path: Path) -> None:
     assert out.startswith("clean: 1 partition, 5,000 chunks in ")
     process = start(root, tmp_path / "two", stdout=subprocess.PIPE)
     assert process.communicate(timeout=60) == (out, "")
-
-
-def test_json_on_a_terminal_is_still_json(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path / "bus"), "k", b"{\n")
-    process = start(root, tmp_path / "home", "--json", stdout=subprocess.PIPE)
-    out, err = process.communicate(timeout=60)
-    assert json.loads(out)["ok"] is False
-    assert err == ""
-    assert process.returncode == Exit.INVALID_INPUT

@@ -54,17 +54,6 @@ def only(sinks: dict[str, dict[str, Any]], kind: str) -> dict[str, list[str]]:
     return {name: sink[kind] for name, sink in sinks.items()}
 
 
-def test_all_is_well(synced: Shell, models: Models) -> None:
-    models.loaded.clear()
-    ended = synced("verify")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    fts, digest, chroma, _ = ended.out.splitlines()
-    assert fts == "fts: 4 chunks of 3 sources, as it should be"
-    assert chroma == "chroma: 4 chunks of 3 sources, as it should be"
-    assert digest.startswith("  digest ")
-    assert models.loaded == []
-
-
 def test_what_is_wrong_is_named(synced: Shell) -> None:
     wrong = tamper(synced)
     ended = synced("verify")
@@ -108,43 +97,6 @@ def test_repair_writes_the_least_and_verifies_again(synced: Shell, models: Model
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
-def test_repair_for_machines(synced: Shell) -> None:
-    sound = synced("verify", "--repair", "--json").json
-    assert "repair" not in sound
-    tamper(synced)
-    ended = synced("verify", "--repair", "--json")
-    assert (ended.code, ended.json["ok"], ended.json["sinks"]) == (Exit.OK, True, sound["sinks"])
-    assert ended.json["repair"]["chunks"]["written"] == 2
-    assert ended.json["repair"]["sinks"]["fts"]["scanned"] is True
-    assert ended.json["repair"]["sinks"]["fts"]["drifted"] is False
-
-
-@pytest.mark.parametrize("sink", ["fts", "chroma"])
-def test_a_build_that_is_gone_is_made_again(sink: str, synced: Shell) -> None:
-    sound = synced("verify", "--json").json
-    build = synced.live().builds[sink]
-    place = synced.home / sink / build
-    for found in [place, *place.parent.glob(f"{build}.*")]:
-        if found.is_dir():
-            shutil.rmtree(found)
-        elif found.exists():
-            found.unlink()
-    ended = synced("verify")
-    assert ended.code == Exit.DRIFT
-    assert f"{sink}: " in ended.err
-    failed = synced("verify", "--json").json
-    assert failed["ok"] is False
-    gone = failed["sinks"][sink]
-    assert (gone["ok"], gone["families"], gone["chunks"], len(gone["digest"])) == (False, 0, 0, 64)
-    assert sorted(gone["missing"]) == sorted(
-        found.id for found in synced.stored("fts" if sink == "chroma" else "chroma")
-    )
-    assert gone["extra"] == gone["changed"] == gone["refused"] == []
-    assert gone["error"]
-    assert synced("verify", "--repair").code == Exit.OK
-    assert synced("verify", "--json").json == sound
-
-
 @pytest.mark.usefixtures("models")
 def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
@@ -178,29 +130,6 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     assert ended.code == Exit.ENGINE
     assert "fts: 2 chunks" in ended.out
     assert "meilisearch: " in ended.err
-
-
-def test_another_home_took_over_the_public_index(
-    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is below is as it should be, so a repair has nothing to do; what to do is said."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", f"v{uuid.uuid4().hex[:10]}")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    shell.synced(p1=[A])
-    assert shell("rebuild", "--home", "other", "--adopt").code == Exit.OK
-    ended = shell("verify")
-    assert ended.code == Exit.DRIFT
-    assert "made by another home" in ended.err
-    assert "--adopt" in ended.err
-    assert "puts it right" not in ended.err
-    sink = shell("verify", "--json").json["sinks"]["meilisearch"]
-    assert (sink["ok"], sink["chunks"], sink["missing"]) == (False, 2, [])
-    assert shell("plan").code == shell("sync").code == Exit.USAGE
-    assert shell("verify", "--repair", "--adopt").code == Exit.OK
-    assert shell("verify").code == Exit.OK
 
 
 def put_another_vector(shell: Shell, models: Models) -> str:
@@ -263,20 +192,6 @@ def test_what_is_held_is_left_alone(synced: Shell) -> None:
             "partition p1 is missing or invalid\n3 sources held as they are; `chunksink status` says why" in found.err
         )
     assert len(synced.texts()) == 4
-
-
-def test_what_is_held_and_damaged_is_named_though_nothing_can_write_it(synced: Shell) -> None:
-    synced.remove("p1")
-    with sqlite3.connect(fts_file(synced)) as db:
-        db.execute("delete from documents where text in ('a cat', 'a boat')")
-    db.close()
-    for arguments in (["verify"], ["verify", "--repair"], ["verify"]):
-        found = synced(*arguments)
-        assert found.code == Exit.DRIFT
-        assert "fts: 2 chunks of 2 sources, not as it should be" in found.out
-        assert "2 documents of those named above cannot be put right now, for they are of held sources" in found.err
-        assert "puts it right" not in found.err
-    assert len(synced.texts()) == 2
 
 
 def test_a_sync_says_what_is_lost_and_held(synced: Shell) -> None:

@@ -217,8 +217,3 @@ def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixt
 def test_an_id_that_nobody_knows(name: str, told: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
     assert told in capsys.readouterr().err
-
-
-def test_without_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["why", "x", "--home", str(tmp_path / "home")]) == Exit.USAGE
-    assert "`chunksink sync`" in capsys.readouterr().err

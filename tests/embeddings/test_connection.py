@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import Connection
+from chunksink.embeddings.connection import EndpointConnection
 from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
@@ -60,7 +60,7 @@ def test_a_reader_who_stops_waits_for_nobody(server: Server) -> None:
 
 
 def test_whoever_did_not_hear_that_it_ends_is_told_again(server: Server) -> None:
-    connection = Connection(EndpointSettings(server.url, "hash-model"))
+    connection = EndpointConnection(EndpointSettings(server.url, "hash-model"))
     begun = threading.Event()
 
     async def deaf() -> None:
