@@ -17,21 +17,23 @@ import ssl
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
 from chunksink.embeddings.answer import OddAnswer, WrongCount, vectors_in
-from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.encoder import LongTexts, Vectors
 from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
 from chunksink.embeddings.retry import MayPass, Odd, patience
 from chunksink.settings.addresses import address_parts
 from chunksink.settings.config import ConfigError
 from chunksink.settings.secret import key_in
 
-if TYPE_CHECKING:
-    from chunksink.embeddings.endpoint import EndpointSettings
+DEFAULT_MAX_CHARS = 24_000
+"""Three characters for each of the 8,192 tokens that most models take."""
+
 
 _T = TypeVar("_T")
 _Client = TypeVar("_Client")
@@ -47,6 +49,34 @@ _SAID = 300
 
 class NoVector(Odd):
     """Nothing for a text that was asked for alone; if that lasts, it is the text's own fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """Where an endpoint is and how to speak to it."""
+
+    url: str
+    """Up to and without `/embeddings`, as `http://127.0.0.1:11434/v1`."""
+    model: str
+    key_variable: str | None = None
+    """Name of the environment variable that holds the key; None sends no key."""
+    dimensions: int | None = None
+    """Asked of models that can shorten their vectors; otherwise the model's own."""
+    max_chars: int = DEFAULT_MAX_CHARS
+    """Longer texts are cut or embedded in windows, and counted: many endpoints cut them without a word. Lower it for
+    a model that takes less than 8,192 tokens, and for Chinese or Japanese, where a character can be a token."""
+    long_texts: LongTexts = "windows"
+    query_prompt: str = ""
+    passage_prompt: str = ""
+    batch_texts: int = 64
+    batch_chars: int = 200_000
+    concurrency: int = 4
+    timeout_seconds: float = 60.0
+    """For one try."""
+    deadline_seconds: float = 180.0
+    """For one request with all its tries."""
+    first_deadline_seconds: float = 20.0
+    """For the first question, which tells whether anyone is there."""
 
 
 class EndpointConnection:

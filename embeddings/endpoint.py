@@ -9,50 +9,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
 
 import numpy as np
 
-from chunksink.embeddings.connection import EndpointConnection, checked_url
-from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, LongTexts, ModelInfo, Vectors
+from chunksink.embeddings.connection import EndpointConnection, EndpointSettings, checked_url
+from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EndpointDenied, TextRefused, WrongVectors
 from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
 from chunksink.embeddings.tokens import Windows, edges
 
 _Answer = tuple[Vectors, dict[int, str]]
 
-DEFAULT_MAX_CHARS = 24_000
-"""Three characters for each of the 8,192 tokens that most models take."""
 
 _DOUBTFUL_REFUSALS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Where an endpoint is and how to speak to it."""
-
-    url: str
-    """Up to and without `/embeddings`, as `http://127.0.0.1:11434/v1`."""
-    model: str
-    key_variable: str | None = None
-    """Name of the environment variable that holds the key; None sends no key."""
-    dimensions: int | None = None
-    """Asked of models that can shorten their vectors; otherwise the model's own."""
-    max_chars: int = DEFAULT_MAX_CHARS
-    """Longer texts are cut or embedded in windows, and counted: many endpoints cut them without a word. Lower it for
-    a model that takes less than 8,192 tokens, and for Chinese or Japanese, where a character can be a token."""
-    long_texts: LongTexts = "windows"
-    query_prompt: str = ""
-    passage_prompt: str = ""
-    batch_texts: int = 64
-    batch_chars: int = 200_000
-    concurrency: int = 4
-    timeout_seconds: float = 60.0
-    """For one try."""
-    deadline_seconds: float = 180.0
-    """For one request with all its tries."""
-    first_deadline_seconds: float = 20.0
-    """For the first question, which tells whether anyone is there."""
 
 
 class EndpointEncoder(InfoEncoder):

@@ -99,7 +99,8 @@ def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
 
 
 def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> ClosingEncoder:
-    from chunksink.embeddings.endpoint import DEFAULT_MAX_CHARS, EndpointEncoder, EndpointSettings
+    from chunksink.embeddings.connection import DEFAULT_MAX_CHARS, EndpointSettings
+    from chunksink.embeddings.endpoint import EndpointEncoder
 
     if settings.precision == "bfloat16":
         raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")

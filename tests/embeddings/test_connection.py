@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import EndpointConnection
-from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.connection import EndpointConnection, EndpointSettings
+from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.endpoint import KEY, Server, connect, good, hang, saying, status

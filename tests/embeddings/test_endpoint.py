@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.connection import EndpointSettings
 from chunksink.embeddings.encoder import encode_queries
-from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.vectors import EmbedReport, vectors_for

@@ -13,7 +13,8 @@ from tenacity import wait_fixed
 
 from chunksink.embeddings.answer import OddAnswer, vectors_in
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.connection import EndpointSettings
+from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.endpoint import KEY, Answer, Fault, Server, good, saying, status

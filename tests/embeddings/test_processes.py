@@ -41,7 +41,8 @@ with VectorCache.open(sys.argv[1]) as cache:
 ASKING = """
 import sys
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.connection import EndpointSettings
+from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.helpers import stream, numbered
 

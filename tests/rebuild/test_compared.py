@@ -24,7 +24,7 @@ Planned = set[tuple[str, str, str]]
 @pytest.fixture
 def db() -> Iterator[Database]:
     db = Database(memory=True)
-    migrations.apply(db)
+    migrations().apply(db)
     yield db
     db.close()
 

@@ -111,7 +111,7 @@ def test_a_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild, ho
 def test_a_bug_keeps_its_traceback(distant: WorkerBuild) -> None:
     with pytest.raises(AttributeError) as raised:
         distant._worker.call("no such call")
-    assert "worker.py" in "".join(raised.value.__notes__)
+    assert "worker_process.py" in "".join(raised.value.__notes__)
     assert distant.count() == 0
 
 
