@@ -13,6 +13,7 @@ from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.resolve import resolve_model
 from chunksink.embeddings.transformer import TransformerEncoder
+from tests.embeddings.endpoint import Server, serve
 
 WORDS = [
     *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),
@@ -24,6 +25,12 @@ WORDS = [
 def cache(tmp_path: Path) -> Iterator[VectorCache]:
     with VectorCache.open(tmp_path / "vectors.db") as opened:
         yield opened
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve() as served:
+        yield served
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
 from tests.embeddings.helpers import HashEncoder
 
 KEY = "canary-key-2f9c1e7d"
 Answer = tuple[int, dict[str, str], bytes]
+Fault = Callable[[dict[str, Any]], Answer]
 
 
 class Server:
@@ -45,6 +47,11 @@ class Server:
         return good(body, self.dimension)
 
 
+def connect(server: Server, **settings: Any) -> EndpointEncoder:
+    settings = {"deadline_seconds": 5.0, "timeout_seconds": 2.0} | settings
+    return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
+
+
 def good(body: dict[str, Any], dimension: int = 16) -> Answer:
     encoder = HashEncoder(dimension=body.get("dimensions", dimension))
     data = [
@@ -54,11 +61,15 @@ def good(body: dict[str, Any], dimension: int = 16) -> Answer:
     return 200, {}, json.dumps({"object": "list", "data": data[::-1], "model": body["model"]}).encode()
 
 
-def status(code: int, **headers: str) -> Callable[[dict[str, Any]], Answer]:
-    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, b"no")
+def saying(code: int, said: str, **headers: str) -> Fault:
+    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, said.encode())
 
 
-def broken(*, width: int) -> Callable[[dict[str, Any]], Answer]:
+def status(code: int, **headers: str) -> Fault:
+    return saying(code, "no", **headers)
+
+
+def broken(*, width: int) -> Fault:
     """Good, but for the number of dimensions."""
     return lambda body: good({key: value for key, value in body.items() if key != "dimensions"}, width)
 

@@ -8,7 +8,6 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from pathlib import Path
@@ -21,24 +20,8 @@ from chunksink.embeddings.connection import EndpointConnection, EndpointSettings
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
-from tests.embeddings.endpoint import KEY, Answer, Server, good, hang, serve, status
+from tests.embeddings.endpoint import KEY, Server, connect, good, hang, saying, status
 from tests.embeddings.helpers import numbered, stream
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serve() as served:
-        yield served
-
-
-def connect(server: Server, **settings: Any) -> EndpointEncoder:
-    settings = {"deadline_seconds": 5.0, "timeout_seconds": 2.0} | settings
-    return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
-
-
-def answering(code: int, said: str, **headers: str) -> Callable[[dict[str, Any]], Answer]:
-    return lambda body: (code, headers, said.encode())
-
 
 # -- it ends when it should --------------------------------------------------------------------------------------------
 
@@ -120,7 +103,7 @@ def test_the_key_is_sent_and_never_told(
     told = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
     told += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
     for code in (401, 403, 404):
-        server.next = [answering(code, f"wrong key {KEY}")]
+        server.next = [saying(code, f"wrong key {KEY}")]
         with pytest.raises(EndpointDenied) as denied:
             encoder.encode(["a"])
         told += chain_of(denied.value)
@@ -149,7 +132,7 @@ def test_no_part_of_the_key_stands_where_an_answer_is_cut(
 ) -> None:
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
-    server.next = [answering(401, "." * before + KEY)]
+    server.next = [saying(401, "." * before + KEY)]
     with pytest.raises(EndpointDenied) as denied:
         encoder.encode(["a"])
     assert KEY[:4] not in str(denied.value)
@@ -160,7 +143,7 @@ def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.Monk
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
     for said in (key, repr(key), json.dumps(key), json.dumps(key).replace("/", "\\/")):
-        server.next = [answering(403, f"no: {said}")]
+        server.next = [saying(403, f"no: {said}")]
         with pytest.raises(EndpointDenied) as denied:
             encoder.encode(["a"])
         assert "9c" not in str(denied.value)
@@ -172,7 +155,7 @@ def test_an_error_of_the_client_that_repeats_the_key_is_not_shown(
 ) -> None:
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
-    server.next = [answering(200, "{}", **{"not a header": KEY})] * 50
+    server.next = [saying(200, "{}", **{"not a header": KEY})] * 50
     with pytest.raises(EndpointUnavailable, match=r"illegal header line.*\[key\]") as failed:
         encoder.encode(["a"])
     assert KEY not in "\n".join(chain_of(failed.value))

@@ -38,6 +38,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def copy(original: Path, tmp_path: Path) -> Path:
+    """The file, to be damaged."""
+    return Path(shutil.copy(original, tmp_path / "vectors.db"))
+
+
 def right(items: list[Embedded], texts: list[str]) -> None:
     """Every vector is that of its text."""
     encoder = HashEncoder(dimension=DIMENSION)
@@ -116,35 +122,31 @@ def test_a_header_that_is_gone_does_not_lose_the_rows(original: Path, tmp_path: 
     assert run_again(path).asked == []
 
 
-def test_damage_that_shows_in_mid_run_is_mended_in_mid_run(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
+def test_damage_that_shows_in_mid_run_is_mended_in_mid_run(copy: Path) -> None:
     texts = [f"text number {number}" for number in range(ROWS)]
     encoder = HashEncoder(dimension=DIMENSION)
-    with VectorCache.open(path) as cache:
-        content = bytearray(path.read_bytes())
+    with VectorCache.open(copy) as cache:
+        content = bytearray(copy.read_bytes())
         for page in range(3, len(content) // PAGE):
             content[page * PAGE] = 0xFF
-        path.write_bytes(content)
+        copy.write_bytes(content)
         report = EmbedReport()
         run = vectors_for(stream(texts), encoder, cache, report)
         right(list(run), texts)
         assert len(report.salvaged) == 1
-    assert run_again(path).asked == []
+    assert run_again(copy).asked == []
 
 
 @pytest.mark.parametrize("columns", ["vector", "checksum, vector"], ids=["bytes", "bytes-and-checksum"])
-def test_swapped_vectors_are_caught(original: Path, tmp_path: Path, columns: str) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
-    tamper(path, "CREATE TABLE before AS SELECT * FROM vector WHERE id <= 10")
+def test_swapped_vectors_are_caught(copy: Path, columns: str) -> None:
+    tamper(copy, "CREATE TABLE before AS SELECT * FROM vector WHERE id <= 10")
     tamper(
-        path,
+        copy,
         f"UPDATE vector SET ({columns}) = (SELECT {columns} FROM before WHERE before.id = 11 - vector.id) "
         "WHERE id <= 10",
     )
-    tamper(path, "DROP TABLE before")
-    assert len(run_again(path).asked) == 10
+    tamper(copy, "DROP TABLE before")
+    assert len(run_again(copy).asked) == 10
 
 
 @pytest.mark.parametrize(
@@ -161,69 +163,54 @@ def test_swapped_vectors_are_caught(original: Path, tmp_path: Path, columns: str
         "UPDATE vector SET checksum = x''",
     ],
 )
-def test_rows_that_another_program_wrote_are_caught(original: Path, tmp_path: Path, sql: str) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
+def test_rows_that_another_program_wrote_are_caught(copy: Path, sql: str) -> None:
     try:
-        tamper(path, sql + " WHERE id % 10 = 0")
+        tamper(copy, sql + " WHERE id % 10 = 0")
     except Exception as exc:
         assert "NOT NULL" in str(exc)
         return
     encoder = HashEncoder(dimension=DIMENSION)
-    with VectorCache.open(path) as cache:
+    with VectorCache.open(copy) as cache:
         assert verify(cache).bad_rows == ROWS // 10
         report = EmbedReport()
         run = vectors_for(stream(f"text number {number}" for number in range(ROWS)), encoder, cache, report)
         list(run)
         assert report.corrupt == len(encoder.asked) == ROWS // 10
-    assert run_again(path).asked == []
+    assert run_again(copy).asked == []
 
 
-def test_nan_is_caught_even_under_a_checksum_that_fits(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
+def test_nan_is_caught_even_under_a_checksum_that_fits(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
     vector = encoder.vector("text number 5").copy()
     vector[17] = np.nan
     row = seal(
         bytes.fromhex(encoder.fingerprint), bytes.fromhex(text_hash("text number 5")[7:]), 1, 0, vector.tobytes()
     )
-    tamper(
-        path,
-        "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?",
-        row.vector,
-        row.checksum,
-        row.text_hash,
-    )
-    assert run_again(path).asked == ["text number 5"]
+    sql = "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?"
+    tamper(copy, sql, row.vector, row.checksum, row.text_hash)
+    assert run_again(copy).asked == ["text number 5"]
 
 
-def test_a_row_given_to_another_model_is_caught(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
+def test_a_row_given_to_another_model_is_caught(copy: Path) -> None:
     other = HashEncoder(dimension=DIMENSION, name="other")
-    tamper(path, "UPDATE vector SET fingerprint = ?", bytes.fromhex(other.fingerprint))
-    with VectorCache.open(path) as cache:
+    tamper(copy, "UPDATE vector SET fingerprint = ?", bytes.fromhex(other.fingerprint))
+    with VectorCache.open(copy) as cache:
         report = EmbedReport()
         run = vectors_for(stream(f"text number {number}" for number in range(ROWS)), other, cache, report)
         list(run)
         assert report.corrupt == report.encoded == ROWS
 
 
-def test_another_dimension_under_the_same_fingerprint_is_not_served(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
-    with VectorCache.open(path) as cache:
+def test_another_dimension_under_the_same_fingerprint_is_not_served(copy: Path) -> None:
+    with VectorCache.open(copy) as cache:
         keys = [bytes.fromhex(text_hash("text number 1")[7:])]
         found = cache.lookup(HashEncoder(dimension=DIMENSION).fingerprint, keys, dimension=DIMENSION // 2)
         assert found.corrupt == tuple(keys)
 
 
-def test_verify_names_what_is_bad_and_repair_drops_only_that(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
-    tamper(path, "UPDATE vector SET vector = zeroblob(length(vector)) WHERE id IN (3, 4)")
-    with VectorCache.open(path) as cache:
+def test_verify_names_what_is_bad_and_repair_drops_only_that(copy: Path) -> None:
+    tamper(copy, "UPDATE vector SET vector = zeroblob(length(vector)) WHERE id IN (3, 4)")
+    with VectorCache.open(copy) as cache:
         assert [row.reason for row in verify(cache).bad] == ["checksum mismatch"] * 2
         assert verify(cache, repair=True).dropped == 2
         report = verify(cache)
@@ -231,11 +218,9 @@ def test_verify_names_what_is_bad_and_repair_drops_only_that(original: Path, tmp
     assert report.rows == ROWS - 2
 
 
-def test_verify_remembers_a_few_bad_rows_and_drops_all(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
-    tamper(path, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
-    with VectorCache.open(path) as cache:
+def test_verify_remembers_a_few_bad_rows_and_drops_all(copy: Path) -> None:
+    tamper(copy, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
+    with VectorCache.open(copy) as cache:
         report = verify(cache)
         assert (report.rows, report.bad_rows, len(report.bad), report.dropped) == (ROWS, ROWS - 50, 20, 0)
         assert verify(cache, repair=True).dropped == ROWS - 50
@@ -273,12 +258,8 @@ def test_verify_ends_on_rows_that_come_in_circles(tmp_path: Path) -> None:
     assert circles > 5
 
 
-def test_verify_goes_on_after_a_failed_check_of_the_file(
-    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
-    with VectorCache.open(path) as cache:
+def test_verify_goes_on_after_a_failed_check_of_the_file(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with VectorCache.open(copy) as cache:
         read = cache.read
 
         def failing(sql: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
@@ -306,11 +287,9 @@ def test_verify_salvages_a_broken_index(original: Path, tmp_path: Path) -> None:
     assert run_again(path).asked == []
 
 
-def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    shutil.copy(original, path)
+def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
-    first, second = VectorCache.open(path), VectorCache.open(path)
+    first, second = VectorCache.open(copy), VectorCache.open(copy)
     embed(["more"], encoder, first)
     assert second.salvage("by the other") is not None
     assert first.salvage("too late") is None
@@ -319,4 +298,4 @@ def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(o
     assert len(embed(["more", "still more"], encoder, second)) == 2
     assert encoder.asked == ["more", "still more"]
     second.close()
-    assert run_again(path).asked == []
+    assert run_again(copy).asked == []

@@ -15,7 +15,7 @@ from chunksink.embeddings import exchange
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import BadExport, ExchangeError, ImportRefused
-from chunksink.embeddings.exchange import export_cache, import_cache
+from chunksink.embeddings.exchange import ImportReport, export_cache, import_cache
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.proof import EncoderFor
 from chunksink.embeddings.stats import stats
@@ -32,6 +32,16 @@ def only(encoder: Encoder) -> EncoderFor:
     return encoder_for
 
 
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[VectorCache]:
+    with VectorCache.open(tmp_path / "other.db") as opened:
+        yield opened
+
+
+def imported(to: VectorCache, file: Path, texts: Sequence[str], encoder: Encoder) -> ImportReport:
+    return import_cache(to, file, texts=lambda: stream(texts), encoder_for=only(encoder))
+
+
 def exported(cache: VectorCache, file: Path, encoder: HashEncoder, count: int = 3000) -> Path:
     embed(numbered(count), encoder, cache)
     report = export_cache(cache, file)
@@ -39,23 +49,17 @@ def exported(cache: VectorCache, file: Path, encoder: HashEncoder, count: int = 
     return file
 
 
-def test_a_cache_travels(cache: VectorCache, tmp_path: Path) -> None:
+def test_a_cache_travels(cache: VectorCache, other: VectorCache, tmp_path: Path) -> None:
     file = exported(cache, tmp_path / "export.bin", HashEncoder())
     encoder = HashEncoder()
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(
-            other,
-            file,
-            texts=lambda: stream(numbered(3000)),
-            encoder_for=only(encoder),
-        )
-        assert report.rows == 3000
-        assert report.proofs[0].checked == 16
-        assert report.proofs[0].least_cosine == pytest.approx(1)
-        assert len(encoder.asked) == 16
-        again = HashEncoder()
-        assert all(item.cached for item in embed(numbered(3000), again, other))
-        assert stats(other).models[0].name == "hash"
+    report = imported(other, file, numbered(3000), encoder)
+    assert report.rows == 3000
+    assert report.proofs[0].checked == 16
+    assert report.proofs[0].least_cosine == pytest.approx(1)
+    assert len(encoder.asked) == 16
+    again = HashEncoder()
+    assert all(item.cached for item in embed(numbered(3000), again, other))
+    assert stats(other).models[0].name == "hash"
 
 
 def test_bad_rows_are_left_out_of_an_export(cache: VectorCache, tmp_path: Path) -> None:
@@ -65,10 +69,11 @@ def test_bad_rows_are_left_out_of_an_export(cache: VectorCache, tmp_path: Path) 
     assert (report.rows, report.skipped) == (9, 1)
 
 
-def test_a_damaged_export_is_refused_wherever_the_damage_is(cache: VectorCache, tmp_path: Path) -> None:
+def test_a_damaged_export_is_refused_wherever_the_damage_is(
+    cache: VectorCache, other: VectorCache, tmp_path: Path
+) -> None:
     file = exported(cache, tmp_path / "export.bin", HashEncoder(), 20)
     content = file.read_bytes()
-    other = VectorCache.open(tmp_path / "other.db")
     bad = [content[:length] for length in range(0, len(content), 97)]
     for place in range(0, len(content), 61):
         flipped = bytearray(content)
@@ -77,11 +82,10 @@ def test_a_damaged_export_is_refused_wherever_the_damage_is(cache: VectorCache, 
     for damaged in [*bad, content + b"x", b"", b"SQLite format 3\0" + bytes(1000)]:
         file.write_bytes(damaged)
         with pytest.raises(BadExport):
-            import_cache(other, file, texts=lambda: stream(numbered(20)), encoder_for=only(HashEncoder()))
+            imported(other, file, numbered(20), HashEncoder())
     assert stats(other).rows == 0
     with pytest.raises(ExchangeError):
-        import_cache(other, tmp_path / "none", texts=list, encoder_for=only(HashEncoder()))
-    other.close()
+        imported(other, tmp_path / "none", [], HashEncoder())
 
 
 class Impostor(HashEncoder):
@@ -91,69 +95,58 @@ class Impostor(HashEncoder):
         return super().encode([text + "!" for text in texts])
 
 
-def test_vectors_of_another_model_are_refused_before_anything_is_written(cache: VectorCache, tmp_path: Path) -> None:
+def test_vectors_of_another_model_are_refused_before_anything_is_written(
+    cache: VectorCache, other: VectorCache, tmp_path: Path
+) -> None:
     file = exported(cache, tmp_path / "export.bin", Impostor(), 100)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        with pytest.raises(ImportRefused, match=r"0\.999 is the least"):
-            import_cache(other, file, texts=lambda: stream(numbered(100)), encoder_for=only(HashEncoder()))
-        with pytest.raises(ImportRefused, match="another model or precision"):
-            import_cache(
-                other, file, texts=lambda: stream(numbered(100)), encoder_for=lambda _: HashEncoder(name="unasked")
-            )
-        assert stats(other).rows == 0
+    with pytest.raises(ImportRefused, match=r"0\.999 is the least"):
+        imported(other, file, numbered(100), HashEncoder())
+    with pytest.raises(ImportRefused, match="another model or precision"):
+        import_cache(
+            other, file, texts=lambda: stream(numbered(100)), encoder_for=lambda _: HashEncoder(name="unasked")
+        )
+    assert stats(other).rows == 0
 
 
-def test_rows_that_nothing_proves_are_left_out(cache: VectorCache, tmp_path: Path) -> None:
+def test_rows_that_nothing_proves_are_left_out(cache: VectorCache, other: VectorCache, tmp_path: Path) -> None:
     file = exported(cache, tmp_path / "export.bin", HashEncoder(), 10)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        for texts, known in ((["unrelated"], HashEncoder()), (numbered(10), HashEncoder(name="x"))):
-            report = import_cache(other, file, texts=partial(stream, texts), encoder_for=only(known))
-            assert (report.rows, report.unproved, report.proofs[0].checked) == (0, 10, 0)
+    for texts, known in ((["unrelated"], HashEncoder()), (numbered(10), HashEncoder(name="x"))):
+        report = imported(other, file, texts, known)
+        assert (report.rows, report.unproved, report.proofs[0].checked) == (0, 10, 0)
 
 
-def test_float32_here_is_not_replaced_by_bfloat16_from_there(cache: VectorCache, tmp_path: Path) -> None:
+def test_float32_here_is_not_replaced_by_bfloat16_from_there(
+    cache: VectorCache, other: VectorCache, tmp_path: Path
+) -> None:
     class Rounded(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
             return (super().encode(texts).astype(np.float16)).astype(np.float32)
 
     file = exported(cache, tmp_path / "export.bin", Rounded(precision="bfloat16"), 10)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        full = HashEncoder()
-        embed(numbered(5), full, other)
-        import_cache(
-            other,
-            file,
-            texts=lambda: stream(numbered(10)),
-            encoder_for=only(Rounded(precision="bfloat16")),
-        )
-        assert stats(other).models[0].rows_by_precision == {"float32": 5, "bfloat16": 5}
-        assert np.array_equal(embed(numbered(1), full, other)[0].vector, full.vector(numbered(1)[0]))  # type: ignore[arg-type]
+    full = HashEncoder()
+    embed(numbered(5), full, other)
+    imported(other, file, numbered(10), Rounded(precision="bfloat16"))
+    assert stats(other).models[0].rows_by_precision == {"float32": 5, "bfloat16": 5}
+    assert np.array_equal(embed(numbered(1), full, other)[0].vector, full.vector(numbered(1)[0]))  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not HEAVY, reason="the real model, twice; CHUNKSINK_SOAK_HEAVY")
 def test_the_real_model_proves_its_own_export(
-    cache: VectorCache, tmp_path: Path, real_bfloat16: TransformerEncoder, real_float32: TransformerEncoder
+    cache: VectorCache,
+    other: VectorCache,
+    tmp_path: Path,
+    real_bfloat16: TransformerEncoder,
+    real_float32: TransformerEncoder,
 ) -> None:
     texts = [f"{text} and some more words about wings and slipstreams" for text in numbered(40)]
     list(vectors_for(stream(texts), real_bfloat16, cache))
     export_cache(cache, tmp_path / "x")
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(
-            other,
-            tmp_path / "x",
-            texts=lambda: stream(texts),
-            encoder_for=only(real_bfloat16),
-        )
-        assert report.rows == 40
-        assert report.proofs[0].checked == 16
-        # At float32 this machine has nothing to compare with, so nothing is proved.
-        report = import_cache(
-            other,
-            tmp_path / "x",
-            texts=lambda: stream(texts),
-            encoder_for=only(real_float32),
-        )
-        assert report.unproved == 40
+    report = imported(other, tmp_path / "x", texts, real_bfloat16)
+    assert report.rows == 40
+    assert report.proofs[0].checked == 16
+    # At float32 this machine has nothing to compare with, so nothing is proved.
+    report = imported(other, tmp_path / "x", texts, real_float32)
+    assert report.unproved == 40
 
 
 # -- where an export may be written -----------------------------------------------------------------------------------
@@ -247,7 +240,7 @@ def test_an_export_reads_the_vectors_once(cache: VectorCache, tmp_path: Path, mo
     ("rows", "here", "told"), [(5000, 1, "only 1 of the 16"), (40, 15, "15 of the 16"), (7, 6, "6 of the 7")]
 )
 def test_an_honest_sample_does_not_carry_the_others(
-    cache: VectorCache, tmp_path: Path, rows: int, here: int, told: str
+    cache: VectorCache, other: VectorCache, tmp_path: Path, rows: int, here: int, told: str
 ) -> None:
     """One honest row among thousands that are not: too few of the texts stand here to say anything."""
     honest, texts = HashEncoder(), numbered(rows)
@@ -256,48 +249,46 @@ def test_an_honest_sample_does_not_carry_the_others(
     false[:here] = honest.encode(texts[:here])
     cache.put(honest.info, keys, false)
     export_cache(cache, tmp_path / "x")
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(
-            other, tmp_path / "x", texts=lambda: stream(texts[:here]), encoder_for=only(HashEncoder())
-        )
-        assert (report.rows, report.unproved, report.proofs[0].checked) == (0, rows, 0)
-        assert report.proofs[0].obstacle is not None
-        assert told in report.proofs[0].obstacle
-        assert stats(other).rows == 0
+    report = imported(other, tmp_path / "x", texts[:here], HashEncoder())
+    assert (report.rows, report.unproved, report.proofs[0].checked) == (0, rows, 0)
+    assert report.proofs[0].obstacle is not None
+    assert told in report.proofs[0].obstacle
+    assert stats(other).rows == 0
 
 
 @pytest.mark.parametrize("rows", [1, 7, 16, 17])
-def test_a_small_export_is_proved_by_all_its_rows(cache: VectorCache, tmp_path: Path, rows: int) -> None:
+def test_a_small_export_is_proved_by_all_its_rows(
+    cache: VectorCache, other: VectorCache, tmp_path: Path, rows: int
+) -> None:
     file = exported(cache, tmp_path / "x", HashEncoder(), rows)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        report = import_cache(other, file, texts=lambda: stream(numbered(rows)), encoder_for=only(HashEncoder()))
-        assert (report.rows, report.proofs[0].checked) == (rows, min(rows, 16))
+    report = imported(other, file, numbered(rows), HashEncoder())
+    assert (report.rows, report.proofs[0].checked) == (rows, min(rows, 16))
 
 
-def test_rows_of_another_dimension_refuse_the_file(cache: VectorCache, tmp_path: Path) -> None:
+def test_rows_of_another_dimension_refuse_the_file(cache: VectorCache, other: VectorCache, tmp_path: Path) -> None:
     encoder = HashEncoder()
     embed(numbered(40), encoder, cache)
     other_info = HashEncoder(dimension=8).info
     object.__setattr__(other_info, "fingerprint", encoder.fingerprint)
     cache.put(other_info, [b"\1" * 32], HashEncoder(dimension=8).encode(["x"]))
     export_cache(cache, tmp_path / "x")
-    with VectorCache.open(tmp_path / "other.db") as other:
-        with pytest.raises(ImportRefused, match="dimensions"):
-            import_cache(other, tmp_path / "x", texts=lambda: stream(numbered(40)), encoder_for=only(encoder))
-        assert stats(other).rows == 0
+    with pytest.raises(ImportRefused, match="dimensions"):
+        imported(other, tmp_path / "x", numbered(40), encoder)
+    assert stats(other).rows == 0
 
 
-def test_a_corrupt_row_here_is_replaced_by_the_imported_one(cache: VectorCache, tmp_path: Path) -> None:
+def test_a_corrupt_row_here_is_replaced_by_the_imported_one(
+    cache: VectorCache, other: VectorCache, tmp_path: Path
+) -> None:
     file = exported(cache, tmp_path / "x", HashEncoder(), 30)
-    with VectorCache.open(tmp_path / "other.db") as other:
-        embed(numbered(10), HashEncoder(), other)
-        tamper(other.path, "UPDATE vector SET vector = zeroblob(64) WHERE id <= 6")
-        tamper(other.path, "UPDATE vector SET precision = 0, tokens = 'x' WHERE id = 7")
-        report = import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=only(HashEncoder()))
-        assert report.rows == 30
-        last = HashEncoder()
-        assert all(item.cached for item in embed(numbered(30), last, other))
-        assert last.asked == []
+    embed(numbered(10), HashEncoder(), other)
+    tamper(other.path, "UPDATE vector SET vector = zeroblob(64) WHERE id <= 6")
+    tamper(other.path, "UPDATE vector SET precision = 0, tokens = 'x' WHERE id = 7")
+    report = imported(other, file, numbered(30), HashEncoder())
+    assert report.rows == 30
+    last = HashEncoder()
+    assert all(item.cached for item in embed(numbered(30), last, other))
+    assert last.asked == []
 
 
 def test_a_vector_that_is_not_a_number_proves_nothing(cache: VectorCache, tmp_path: Path) -> None:
@@ -309,10 +300,12 @@ def test_a_vector_that_is_not_a_number_proves_nothing(cache: VectorCache, tmp_pa
 
     file = exported(cache, tmp_path / "x", HashEncoder(), 30)
     with VectorCache.open(tmp_path / "other.db") as other, pytest.raises(ImportRefused):
-        import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=only(Broken()))
+        imported(other, file, numbered(30), Broken())
 
 
-def test_errors_of_others_are_not_blamed_on_the_file_or_the_cache(cache: VectorCache, tmp_path: Path) -> None:
+def test_errors_of_others_are_not_blamed_on_the_file_or_the_cache(
+    cache: VectorCache, other: VectorCache, tmp_path: Path
+) -> None:
     file = exported(cache, tmp_path / "x", HashEncoder(), 30)
 
     def failing(error: Exception) -> Iterator[tuple[str, str]]:
@@ -322,9 +315,8 @@ def test_errors_of_others_are_not_blamed_on_the_file_or_the_cache(cache: VectorC
     def encoder_for(_: ModelInfo) -> Encoder | None:
         raise OSError("the model's folder")
 
-    with VectorCache.open(tmp_path / "other.db") as other:
-        for error in (OSError("somebody else's disk"), sqlite3.DatabaseError("somebody else's file")):
-            with pytest.raises(type(error), match="somebody else's"):
-                import_cache(other, file, texts=partial(failing, error), encoder_for=only(HashEncoder()))
-        with pytest.raises(OSError, match="the model's folder"):
-            import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=encoder_for)
+    for error in (OSError("somebody else's disk"), sqlite3.DatabaseError("somebody else's file")):
+        with pytest.raises(type(error), match="somebody else's"):
+            import_cache(other, file, texts=partial(failing, error), encoder_for=only(HashEncoder()))
+    with pytest.raises(OSError, match="the model's folder"):
+        import_cache(other, file, texts=lambda: stream(numbered(30)), encoder_for=encoder_for)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,25 +17,13 @@ from chunksink.embeddings.connection import EndpointSettings
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
-from tests.embeddings.endpoint import KEY, Answer, Server, good, serve, status
+from tests.embeddings.endpoint import KEY, Answer, Fault, Server, good, saying, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
-
-Fault = Callable[[dict[str, Any]], Answer]
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serve() as served:
-        yield served
 
 
 def connect(server: Server, **settings: Any) -> EndpointEncoder:
     settings = {"deadline_seconds": 60.0, "timeout_seconds": 30.0, "concurrency": 1} | settings
     return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
-
-
-def saying(code: int, said: str, **headers: str) -> Fault:
-    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, said.encode())
 
 
 def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
@@ -159,11 +148,13 @@ def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.Mo
     assert "asks to wait" not in str(failed.value)
 
 
-def test_a_wait_that_is_too_long_is_told(server: Server) -> None:
+def test_a_wait_that_is_too_long_is_told_and_not_waited(server: Server) -> None:
     encoder = connect(server)
     server.next = [saying(429, "slow down", retry_after="86400")]
+    started = time.monotonic()
     with pytest.raises(EndpointUnavailable, match="status 429: slow down; it asks to wait 86,400 s"):
         encoder.encode(["a"])
+    assert time.monotonic() - started < 30, "it is not waited for"
 
 
 def test_an_answer_that_does_not_come_is_told_in_words(server: Server) -> None:

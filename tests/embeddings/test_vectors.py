@@ -47,14 +47,6 @@ def test_what_is_computed_is_told_while_a_window_is_worked_on(cache: VectorCache
     assert max(told) < 60
 
 
-def test_a_second_run_computes_nothing(cache: VectorCache) -> None:
-    embed(numbered(100), HashEncoder(), cache)
-    encoder = HashEncoder()
-    items = embed(numbered(100), encoder, cache)
-    assert encoder.asked == []
-    assert all(item.cached for item in items)
-
-
 def test_only_what_is_new_is_computed(cache: VectorCache) -> None:
     embed(numbered(50), HashEncoder(), cache)
     encoder = HashEncoder()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
@@ -100,3 +101,16 @@ def is_at(chunk: Any, path: Sequence[str | int], value: Any) -> bool:
     except (KeyError, TypeError, IndexError):
         return False
     return type(found) is type(value) and bool(found == value)
+
+
+def json_values(names: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Every kind of JSON value, nested, with these names of fields."""
+    return st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53) + 1, 2**53 - 1)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(max_size=8),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+        max_leaves=8,
+    )

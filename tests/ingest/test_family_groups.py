@@ -4,7 +4,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,14 +101,6 @@ def test_group_when_an_index_is_far_away_is_fast(path: Path) -> None:
     assert texts(group(path, [chunk("a", 0), chunk("a", 2**50)])) == [["a0", f"a{2**50}"]]
 
 
-def test_group_when_a_chunk_is_missing_numbers_the_others_and_keeps_their_ids(path: Path) -> None:
-    (complete,) = (item for item in group(path, [chunk("a", n) for n in range(3)]) if isinstance(item, Family))
-    (partial,) = (item for item in group(path, [chunk("a", 0), chunk("a", 2)]) if isinstance(item, Family))
-    last = partial.chunks[1]
-    assert last["chunk_id"] == complete.chunks[2]["chunk_id"]
-    assert (last["chunk_index"], last["chunk_count"], last["original"]) == (1, 2, {"chunk_index": 2})
-
-
 @pytest.mark.parametrize("bad", [b"{", b'{"a": 1}'])
 def test_group_when_a_record_is_refused_marks_every_family_as_partial(path: Path, bad: bytes) -> None:
     items = group(path, [chunk("a", 0), bad, chunk("b", 0)])
@@ -155,10 +146,3 @@ def test_group_when_a_chunk_would_be_invalid_refuses_it_alone(path: Path) -> Non
     items = group(path, [chunk("a", 0, fields={"quality": 5}), chunk("a", 1), chunk("b", 0)])
     assert texts(items) == [["a1"], ["b0"]]
     assert notices(items) == [(1, findings.WRONG_TYPE, True)]
-
-
-def test_group_when_values_are_odd_keeps_them_exact(path: Path) -> None:
-    odd = {"big": "9" * 30, "float": 1e300, "zero": -0.0, "none": None, "nested": {"a": [1, {"b": "é"}]}}
-    (item,) = group(path, [chunk("a", 0, fields={"odd": odd})])
-    assert isinstance(item, Family)
-    assert orjson.dumps(item.chunks[0]["odd"]) == orjson.dumps(odd)

@@ -100,7 +100,7 @@ def test_a_document_without_text_loses_its_chunks_and_is_no_failure(two: Bench) 
     two.ingest()
     two.write("a.md", "")
     report = two.ingest()
-    assert (report.empty, report.failed, report.left_out) == (1, 0, {SOURCE_EMPTY: 1})
+    assert (report.empty, report.failed, report.pruned, report.left_out) == (1, 0, 0, {SOURCE_EMPTY: 1})
     assert two.names() == {"docs/sub/b.md"}
     assert two.ledger()[-1]["error_type"] == SOURCE_EMPTY
     assert two.ingest().written is False
@@ -305,7 +305,8 @@ def test_an_invalid_partition_is_refused_and_left_alone(two: Bench) -> None:
     assert two.files() == before
 
 
-def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench) -> None:
+@pytest.mark.parametrize("names", [("chunks.jsonl",), ("1.jsonl", "2.jsonl")], ids=["one file", "two files"])
+def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench, names: tuple[str, ...]) -> None:
     made_by = {
         "parser": {"parser_name": "p", "parser_version": "1"},
         "canonicalizer": {"canonicalizer_name": "c", "canonicalizer_version": "1"},
@@ -321,7 +322,8 @@ def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench) -
         }
         for name in ("cat", "dog")
     ]
-    bench.write("chunks.jsonl", chunks)
+    for number, name in enumerate(names):
+        bench.write(name, chunks[number :: len(names)])
     report = bench.ingest()
     assert [failure.code for failure in report.failures] == ["INTEGRITY_VIOLATION:duplicate_ids"]
     assert bench.texts() == {"cat": ["The cat."]}

@@ -130,11 +130,6 @@ def test_failures_of_another_tenant_stay_in_the_manifest(three: Bench) -> None:
     assert three.manifest().counts.failures == 1
 
 
-def test_an_emptied_document_is_not_counted_as_pruned(three: Bench) -> None:
-    three.write("a.md", "")
-    assert (three.ingest().pruned, "docs/a.md" in three.names()) == (0, False)
-
-
 def test_many_changes_cost_no_more_than_few(three: Bench) -> None:
     """The diff looks families up; it never scans the changes for each of them."""
     with IngestStore(three.home) as store:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import Config, ConfigError, load_config, variable
+from chunksink.embeddings.resolve import DEFAULT_MODEL
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.settings.config import MEANINGS, Config, ConfigError, load_config
 
 
 def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | None = None, **flags: object) -> Config:
@@ -23,21 +25,11 @@ def test_the_defaults_need_nothing(tmp_path: Path) -> None:
     assert config.require_source_checksum is False
 
 
-def test_the_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
-    toml = 'chunks = "from-file"\nhome = "from-file"\nrequire_source_checksum = true\n'
-    env = {"CHUNKSINK_HOME": "from-env", "CHUNKSINK_CHUNKS": "from-env", "OTHER_HOME": "no"}
-    config = load(tmp_path, toml, env, chunks="from-flag", home=None)
-    assert (config.chunks, config.home, config.require_source_checksum) == ("from-flag", "from-env", True)
-    assert load(tmp_path, toml).chunks == str(tmp_path / "from-file")
-
-
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("1", True), ("false", False), ("0", False)])
 def test_the_environment_can_say_yes_and_no(text: str, value: bool, tmp_path: Path) -> None:
     toml = f"require_source_checksum = {str(not value).lower()}"
     config = load(tmp_path, toml, {"CHUNKSINK_REQUIRE_SOURCE_CHECKSUM": text})
     assert config.require_source_checksum is value
-    flagged = load(tmp_path, env={"CHUNKSINK_REQUIRE_SOURCE_CHECKSUM": text}, require_source_checksum=not value)
-    assert flagged.require_source_checksum is not value
 
 
 @pytest.mark.parametrize(
@@ -81,10 +73,6 @@ def test_without_arguments_it_reads_where_it_runs(tmp_path: Path, monkeypatch: p
     assert (config.home, config.chunks) == ("from-file", "from-env")
 
 
-def test_a_setting_and_its_variable_share_a_name() -> None:
-    assert variable("require_source_checksum") == "CHUNKSINK_REQUIRE_SOURCE_CHECKSUM"
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -103,3 +91,14 @@ def test_what_is_wrong_with_a_value_is_said_with_what_would_fit(
 ) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}"):
         load_config(flags, {}, tmp_path)
+
+
+def test_every_setting_is_explained() -> None:
+    assert list(MEANINGS) == list(Config.__struct_fields__)
+
+
+def test_the_two_defaults_of_an_encoder_agree() -> None:
+    config, settings = Config(), EncoderSettings()
+    assert config.model == DEFAULT_MODEL
+    for name in EncoderSettings.__dataclass_fields__:
+        assert getattr(config, name) == getattr(settings, name)

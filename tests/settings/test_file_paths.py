@@ -51,11 +51,6 @@ def test_every_path_of_a_file_is_taken_from_its_folder(elsewhere: Path) -> None:
     assert books.sink["fts"] == {"folder": str(elsewhere / "of-books")}
 
 
-def test_a_model_that_is_no_folder_there_keeps_its_name(elsewhere: Path) -> None:
-    (elsewhere / "chunksink.toml").write_text(FILE)
-    assert load_config({}, {}, elsewhere).model == "own-model"
-
-
 def test_the_index_settings_beside_a_file_are_those_of_its_meilisearch(elsewhere: Path) -> None:
     (elsewhere / "chunksink.toml").write_text('sinks = ["meilisearch"]')
     beside = elsewhere / "meilisearch-settings.json"

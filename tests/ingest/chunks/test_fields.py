@@ -4,12 +4,13 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
+from tests.conftest import examples
 from tests.ingest.chunks.samples import (
     canonical_chunk,
     framework_chunk,
@@ -17,7 +18,7 @@ from tests.ingest.chunks.samples import (
     recorder_chunk,
     structural_chunk,
 )
-from tests.ingest.reading import is_at, leaves, read_lines
+from tests.ingest.reading import is_at, json_values, leaves, read_lines
 
 FORMAT = ChunksFormat()
 SAMPLES = {
@@ -42,20 +43,13 @@ CONTRACT = [*canonical_chunk(), "source", "span", "metadata", "canonicalization"
 CONTRACT += ["quality", "embedding_ref", "parent_id", "chunk_count", "original", "index", "ordinal"]
 
 names = st.text(max_size=6) | st.sampled_from(["a.b", "", "pages", "page_start", "source_uri", "source_type", "inputs"])
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
-)
+values = json_values(names)
 texts = st.text(min_size=1).map(lambda text: f"x{text}x")
 Folders = pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("form", list(SAMPLES))
+@settings(max_examples=examples(100))
 @given(st.dictionaries(names | st.sampled_from(CONTRACT), values, max_size=6), texts)
 def test_read_when_fields_are_odd_loses_none(
     tmp_path_factory: Folders, form: str, more: dict[str, Any], text: str

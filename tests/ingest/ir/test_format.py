@@ -20,6 +20,7 @@ from tests.ingest.reading import (
     codes_of,
     is_at,
     is_valid_partition,
+    json_values,
     leaves,
     read_items,
     read_lines,
@@ -203,15 +204,7 @@ def test_match_when_records_vary_is_told_by_content_text() -> None:
 
 
 names = st.text(max_size=6) | st.sampled_from(["original", "span", "hashes", "tokens", "a.b", "", "vector", "parser"])
-values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53) + 1, 2**53 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
-)
+values = json_values(names)
 unknown = st.dictionaries(names, values, max_size=4)
 PLACES: dict[tuple[str | int, ...], tuple[str | int, ...]] = {
     ("id",): ("chunk_id",),

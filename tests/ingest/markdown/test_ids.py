@@ -38,13 +38,6 @@ def test_golden_ids_do_not_change() -> None:
     assert found == GOLDEN
 
 
-def test_chunk_id_without_tenant_uses_default_in_the_formula_only() -> None:
-    (record,) = chunks_of("Tea")
-    version = hashlib.sha256(b"Tea").hexdigest()
-    assert record["chunk_id"] == hashlib.sha256(f"default|{record['document_id']}|{version}|0|Tea".encode()).hexdigest()
-    assert "tenant_id" not in record
-
-
 def test_golden_token_counts_do_not_change() -> None:
     counts = {
         "": 0,

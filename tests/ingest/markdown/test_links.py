@@ -58,54 +58,50 @@ def test_links_of_every_syntax_are_found(text: str, expected: list[tuple[str, st
     assert links_of(text) == expected
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://acme.atlassian.net/wiki/spaces/ENG/pages/123/Title",
-        "https://acme.atlassian.net/l/cp/AbC",
-        "https://confluence.acme.example/display/ENG/Title",
-        "https://confluence.acme.example:8443",
-        "https://wiki.acme.example/pages/viewpage.action?pageId=42",
-        "https://wiki.corp.com/download/attachments/12/f.pdf",
-        "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
-        "https://docs.acme.example/display/ENG/Title",
-        "https://docs.acme.example/display/~jane/Home",
-        "https://docs.acme.example/pages/releaseview.action?pageId=42",
-        "https://docs.acme.example/spaces/ENG/pages/123/Title",
-        "https://docs.acme.example/x/AbCdEg",
-        "https://docs.acme.example/download/attachments/12/f.pdf?version=1",
-        "/pages/viewpage.action?pageId=42",
-        "/spaces/ENG/pages/123/Title",
-    ],
-)
-def test_confluence_addresses_are_recognised(url: str) -> None:
-    assert classify(url) is LinkKind.CONFLUENCE
+CONFLUENCE = [
+    "https://acme.atlassian.net/wiki/spaces/ENG/pages/123/Title",
+    "https://acme.atlassian.net/l/cp/AbC",
+    "https://confluence.acme.example/display/ENG/Title",
+    "https://confluence.acme.example:8443",
+    "https://wiki.acme.example/pages/viewpage.action?pageId=42",
+    "https://wiki.corp.com/download/attachments/12/f.pdf",
+    "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
+    "https://docs.acme.example/display/ENG/Title",
+    "https://docs.acme.example/display/~jane/Home",
+    "https://docs.acme.example/pages/releaseview.action?pageId=42",
+    "https://docs.acme.example/spaces/ENG/pages/123/Title",
+    "https://docs.acme.example/x/AbCdEg",
+    "https://docs.acme.example/download/attachments/12/f.pdf?version=1",
+    "/pages/viewpage.action?pageId=42",
+    "/spaces/ENG/pages/123/Title",
+]
+EXTERNAL = [
+    "https://wiki.archlinux.org/title/Pacman",
+    "https://wiki.acme.example/index.php?title=Tea",
+    "https://confluence.acme.example/wiki/Tea",
+    "https://wiki.debian.org/DebianInstaller/x86",
+    "https://wiki.corp.com/label/DOC/howto",
+    "https://huggingface.co/spaces/stabilityai/sd",
+    "https://golang.org/x/net",
+    "https://docs.acme.example/display/settings/monitor.md",
+    "https://acme.atlassian.net/browse/ENG-12",
+    "https://acme.example/?from=wiki.corp.com",
+    "//a.example/x",
+    " https://a.example",
+]
+DOCUMENT = ["/display/DOC/a.md", "spaces/ENG/pages/1/a.md", "/x/AbC", "wiki.corp.com/a", "b.md"]
 
 
 @pytest.mark.parametrize(
-    "url",
+    ("url", "kind"),
     [
-        "https://wiki.archlinux.org/title/Pacman",
-        "https://wiki.acme.example/index.php?title=Tea",
-        "https://confluence.acme.example/wiki/Tea",
-        "https://wiki.debian.org/DebianInstaller/x86",
-        "https://wiki.corp.com/label/DOC/howto",
-        "https://huggingface.co/spaces/stabilityai/sd",
-        "https://golang.org/x/net",
-        "https://docs.acme.example/display/settings/monitor.md",
-        "https://acme.atlassian.net/browse/ENG-12",
-        "https://acme.example/?from=wiki.corp.com",
-        "//a.example/x",
-        " https://a.example",
+        *((url, LinkKind.CONFLUENCE) for url in CONFLUENCE),
+        *((url, LinkKind.EXTERNAL) for url in EXTERNAL),
+        *((url, LinkKind.DOCUMENT) for url in DOCUMENT),
     ],
 )
-def test_other_addresses_are_external(url: str) -> None:
-    assert classify(url) is LinkKind.EXTERNAL
-
-
-@pytest.mark.parametrize("url", ["/display/DOC/a.md", "spaces/ENG/pages/1/a.md", "/x/AbC", "wiki.corp.com/a", "b.md"])
-def test_local_addresses_are_documents(url: str) -> None:
-    assert classify(url) is LinkKind.DOCUMENT
+def test_kind_follows_from_the_address(url: str, kind: LinkKind) -> None:
+    assert classify(url) is kind
 
 
 @pytest.mark.parametrize(
@@ -131,42 +127,27 @@ def test_target_within_the_root_is_named_as_its_source(url: str, expected: str |
 @pytest.mark.parametrize(
     ("url", "source", "expected"),
     [
+        # A source on the web: from its address.
         ("../x.html?a=1#part", "https://a.example/b/c/d.html", ["https://a.example/b/x.html?a=1"]),
         ("/x", "http://a.example/b/", ["http://a.example/x"]),
         ("#part", "https://a.example/b", ["https://a.example/b"]),
         ("//[", "https://a.example/b", []),
         ("[[Note]]", "https://a.example/b", []),
         ("y.md", "s3://bucket/dir/x.md", ["s3:/bucket/dir/y.md"]),
+        # A wiki link: from its folder, or one above.
+        ("[[Setup#Part|shown]]", "s/t/a.md", ["s/t/Setup", "s/Setup", "Setup"]),
+        ("[[ a/b |shown]]", "s/t/a.md", ["s/t/a/b", "s/a/b", "a/b"]),
+        ("[[100%25]]", "s/t/a.md", ["s/t/100%25", "s/100%25", "100%25"]),
+        ("[[#Part]]", "s/t/a.md", ["s/t/a.md"]),
+        # A leading slash: from every folder above.
+        ("/x/y", "a.md", ["x/y"]),
+        ("/x/y", "docs/a.md", ["docs/x/y", "x/y"]),
+        ("/x/y", "s/t/u/a.md", ["s/x/y", "x/y", "s/t/x/y", "s/t/u/x/y"]),
+        ("/x/y", "/s/a.md", ["x/y", "/s/x/y"]),
     ],
 )
-def test_targets_of_a_source_on_the_web_count_from_its_address(url: str, source: str, expected: list[str]) -> None:
+def test_targets_count_from_the_source(url: str, source: str, expected: list[str]) -> None:
     assert list(targets(url, source)) == expected
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("[[Setup#Part|shown]]", ["s/t/Setup", "s/Setup", "Setup"]),
-        ("[[ a/b |shown]]", ["s/t/a/b", "s/a/b", "a/b"]),
-        ("[[100%25]]", ["s/t/100%25", "s/100%25", "100%25"]),
-        ("[[#Part]]", ["s/t/a.md"]),
-    ],
-)
-def test_targets_of_a_wiki_link_count_from_its_folder_or_one_above(url: str, expected: list[str]) -> None:
-    assert list(targets(url, "s/t/a.md")) == expected
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("a.md", ["x/y"]),
-        ("docs/a.md", ["docs/x/y", "x/y"]),
-        ("s/t/u/a.md", ["s/x/y", "x/y", "s/t/x/y", "s/t/u/x/y"]),
-        ("/s/a.md", ["x/y", "/s/x/y"]),
-    ],
-)
-def test_targets_of_a_leading_slash_count_from_every_folder_above(source: str, expected: list[str]) -> None:
-    assert list(targets("/x/y", source)) == expected
 
 
 def test_link_is_in_the_metadata_of_one_chunk() -> None:

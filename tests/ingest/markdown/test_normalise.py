@@ -4,9 +4,9 @@ import pytest
 
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.markdown.normalise import decode
 from tests.ingest.markdown.support import chunks_of, normalise, texts_of
 
+BINARY = r"control characters.*iconv.*--exclude"
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
 
 
@@ -22,39 +22,22 @@ def test_separator_in_code_adds_no_line_and_no_indentation(sign: str) -> None:
     assert normalise(f"```\n{sign}def f():\n    a{sign}b\n{sign}\n```") == "```\ndef f():\n    a b\n\n```"
 
 
-def test_decode_invalid_utf8_reports_offset_and_line() -> None:
-    with pytest.raises(SourceFailed, match=r"0xff at offset 6, line 2") as failure:
-        chunks_of(b"# Top\n\xff\n")
-    assert failure.value.code == CHUNKING_FAILED
-
-
-@pytest.mark.parametrize("codec", ["utf-16"])
-def test_decode_other_unicode_encodings_is_refused_with_the_remedy(codec: str) -> None:
-    remedy = f"iconv -f {codec.upper()} -t UTF-8"
-    for order in ("le", "be"):
-        with pytest.raises(SourceFailed, match=remedy) as failure:
-            decode("\ufeff# A".encode(f"{codec}-{order}"))
-        assert failure.value.code == CHUNKING_FAILED
-
-
 @pytest.mark.parametrize(
-    "data",
+    ("data", "reason"),
     [
-        *("Привет мир".encode(codec) for codec in ("utf-16-le", "utf-16-be")),
-        *(text.encode("utf-16-le") for text in ("ok", "Plain words", "Words. " * 10_000)),
-        b"\x7fELF" + bytes(range(32)) + b"words " * 100,
-        b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe",
+        (b"# Top\n\xff\n", r"0xff at offset 6, line 2"),
+        ("Müller".encode("windows-1252"), r"byte 0xfc at offset 1, line 1.*iconv -f WINDOWS-1252"),
+        *(("\ufeff# A".encode(f"utf-16-{order}"), "iconv -f UTF-16 -t UTF-8") for order in ("le", "be")),
+        *(("Привет мир".encode(f"utf-16-{order}"), BINARY) for order in ("le", "be")),
+        *((text.encode("utf-16-le"), BINARY) for text in ("ok", "Plain words", "Words. " * 10_000)),
+        (b"\x7fELF" + bytes(range(32)) + b"words " * 100, BINARY),
+        (b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe", BINARY),
     ],
 )
-def test_decode_binary_data_is_refused(data: bytes) -> None:
-    with pytest.raises(SourceFailed, match=r"control characters.*iconv.*--exclude") as failure:
+def test_decode_what_is_not_utf8_is_refused_with_the_remedy(data: bytes, reason: str) -> None:
+    with pytest.raises(SourceFailed, match=reason) as failure:
         chunks_of(data)
     assert failure.value.code == CHUNKING_FAILED
-
-
-def test_decode_windows_text_names_the_remedy() -> None:
-    with pytest.raises(SourceFailed, match=r"byte 0xfc at offset 1, line 1.*iconv -f WINDOWS-1252"):
-        chunks_of("Müller".encode("windows-1252"))
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\0\0" + b"x" * 198, b"\x01\x02\x1b[1mbold"])

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.ingest.formats.rows.separated import read_separated
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Source
+from tests.conftest import HEAVY, examples
 from tests.ingest.reading import families, notices
 from tests.ingest.rows.samples import FORMAT, read_file, read_rows
 
@@ -32,6 +33,7 @@ def solid(words: str) -> str:
     return "".join(words.split())
 
 
+@settings(max_examples=examples(150))
 @given(rows)
 def test_no_word_is_lost_and_two_readings_agree(
     tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, str]]
@@ -49,6 +51,7 @@ def test_no_word_is_lost_and_two_readings_agree(
     assert all(found.get(id_, "") == solid(words) for id_, words in last.items() if "<" not in words)
 
 
+@settings(max_examples=examples(150))
 @given(rows, st.sampled_from([",", ";", "\t", "|"]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]), st.booleans())
 def test_separated_values_are_read_like_json(
     tmp_path_factory: pytest.TempPathFactory,
@@ -68,7 +71,7 @@ def test_separated_values_are_read_like_json(
 
 @pytest.mark.parametrize("name", ["r.jsonl", "r.csv"])
 def test_memory_is_flat(tmp_path: Path, name: str) -> None:
-    words = [f"Words of {n}. " * 80 for n in range(12_000)]
+    words = [f"Words of {n}. " * 80 for n in range(12_000 if HEAVY else 6_000)]
     path = tmp_path / name
     if name == "r.csv":
         path.write_text("id,text\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(words)))
