@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
@@ -132,8 +131,9 @@ class MeilisearchBuild:
             none: list[dict[str, Any]] = [
                 {"id": id, rows.VECTORS: {EMBEDDER: None}} for id in ids[start : start + _PAGE]
             ]
-            send = partial(self._connection.control.index(self._name).update_documents, none)
-            tasks.carry_out(self._connection, send, self._limits.patience)
+            with self._connection.translated():
+                task = self._connection.control.index(self._name).update_documents(none)
+            tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 
     def _held(self, *, content: bool, vectors: bool) -> Iterator[dict[str, Any]]:
         """Documents as they lie there, page by page."""

@@ -8,6 +8,7 @@ Whoever sets the settings back takes the marker away. What lies unmarked under t
 be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
+        self._single_tasks = tasks.SingleTasks(connection, patience)
         self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
@@ -121,7 +123,7 @@ class Indexes:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            tasks.carry_out(self.connection, create, self._patience)
+            self._single_tasks.carry_out(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -145,7 +147,7 @@ class Indexes:
             if EMBEDDERS in patch:
                 self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            tasks.carry_out(self.connection, send, self._patience)
+            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def dimensions(self, name: str) -> int | None:
         """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
@@ -195,7 +197,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            tasks.carry_out(self.connection, swap, self._patience)
+            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
         self._dimensions.clear()
@@ -238,7 +240,7 @@ class Indexes:
 
     def _remove(self, name: str) -> None:
         self._dimensions.pop(name, None)
-        tasks.carry_out(self.connection, partial(self.connection.control.delete_index, name), self._patience)
+        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[ServerIndex]:
         found: list[ServerIndex] = []

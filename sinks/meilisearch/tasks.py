@@ -124,11 +124,27 @@ class Accepted(Protocol):
     task_uid: int
 
 
-def carry_out(connection: Connection, send: Callable[[], Accepted], patience: float) -> None:
-    """A request that ends in one task, which must succeed."""
-    with connection.translated():
-        number = send().task_uid
-    wait_for(connection, number, patience)
+class SingleTasks:
+    """Requests that end in one task which must succeed.
+
+    One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.
+    """
+
+    def __init__(self, connection: Connection, patience: float) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._unseen: dict[str, int] = {}
+
+    def carry_out(self, order: str, send: Callable[[], Accepted]) -> None:
+        """`order` says in words what `send` asks for: the same words are the same order."""
+        if order not in self._unseen:
+            with self._connection.translated():
+                self._unseen[order] = send().task_uid
+        number = self._unseen[order]
+        failed = failures(self._connection, [number], self._patience)
+        del self._unseen[order]
+        if failed:
+            raise failed[number]
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:

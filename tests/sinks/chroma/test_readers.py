@@ -287,3 +287,25 @@ def test_a_reader_that_was_closed_opens_nothing(
     with pytest.raises(RuntimeError, match="closed"):
         reader.query(vector("x"), 1)
     assert engines(folder(tmp_path, signed)) == []
+
+
+def test_a_reader_beside_an_open_writer_shows_nothing_that_is_gone(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker
+) -> None:
+    """The writer's engine has loaded the vectors before the reader came, and before another program removed some."""
+    families = [family(f"f{number}", ["x", "y"]) for number in range(5)]
+    build.replace(families)
+    build.flush()
+    everything = {document.id: one.parent_id for one in families for document in one.documents}
+    with closing(sink.reader(signed.build_id)) as early:
+        assert len(early.query(vector("x"), 20)) == 10
+    gone = list(everything)[:4]
+    program = (
+        "import sys, chromadb; "
+        "chromadb.PersistentClient(sys.argv[1]).get_collection('chunks').delete(ids=sys.argv[2].split())"
+    )
+    folder = sink.address(signed.build_id)["path"]
+    subprocess.run([sys.executable, "-c", program, folder, " ".join(gone)], check=True)
+    with closing(sink.reader(signed.build_id)) as reader:
+        shown = reader.query(vector("x"), 20, families=lambda ids: {id: everything[id] for id in ids})
+        assert {hit.id for hit in shown} == everything.keys() - gone

@@ -19,7 +19,7 @@ import requests
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey, WrongShape
-from chunksink.sinks.meilisearch import MeilisearchSink, indexes, tasks
+from chunksink.sinks.meilisearch import MeilisearchSink, indexes
 from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
@@ -84,31 +84,32 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
     for signed in (first, second):
         sink.create(signed, DIMENSIONS)
     sink.flip(None, first.build_id)
-    carry_out = tasks.carry_out
+    orders = sink._indexes._single_tasks  # type: ignore[attr-defined]
+    carry_out = orders.carry_out
 
-    def unseen(*order: Any) -> None:
-        carry_out(*order)
-        lost()
+    def unseen(what: str, send: Any) -> None:
+        carry_out(what, send)
+        raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(tasks, "carry_out", unseen)
+    monkeypatch.setattr(orders, "carry_out", unseen)
     sink.flip(first.build_id, second.build_id)
 
-    def later(*order: Any) -> None:
+    def later(what: str, send: Any) -> None:
         """The swap comes after nobody was told of it."""
-        threading.Timer(0.5, partial(carry_out, *order)).start()
-        lost()
+        threading.Timer(0.5, partial(carry_out, what, send)).start()
+        raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(tasks, "carry_out", later)
+    monkeypatch.setattr(orders, "carry_out", later)
     sink.flip(second.build_id, first.build_id)
     assert sink._indexes.look_at(server.index).marker == first  # type: ignore[attr-defined]
-    monkeypatch.setattr(tasks, "carry_out", lost)
+    monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
     monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
     with pytest.raises(Refused, match="its key is not shown that task"):
         sink.flip(first.build_id, second.build_id)
 
 
-def lost(*_order: Any) -> None:
-    raise NotConfirmed("lost")
+def lost(what: str) -> None:
+    raise NotConfirmed(f"{what}: lost")
 
 
 def test_a_build_that_was_never_signed_is_signed(server: Server, sink: MeilisearchSink) -> None:
