@@ -15,7 +15,6 @@ from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.meilisearch import tasks
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, sinks_with
@@ -132,7 +131,7 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     def swap() -> None:
         sink = server_sink(one)
         order = partial(sink._connection.control.swap_indexes, [{"indexes": names}])
-        tasks.carry_out(sink._connection, order, 30)
+        sink._indexes._single_tasks.carry_out("swap", order)
         sink.close()
 
     swap()
@@ -159,7 +158,7 @@ def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
     indexes = sink._indexes
     order = partial(sink._connection.control.swap_indexes, [{"indexes": [indexes.public, f"{indexes.public}-theirs"]}])
     sink._connection.control.create_index(f"{indexes.public}-theirs", {"primaryKey": "id"})
-    tasks.carry_out(sink._connection, order, 30)
+    indexes._single_tasks.carry_out("swap", order)
     commit(home.root, "p1", DOGS, at=FEBRUARY)
     with pytest.raises((Refused, OtherHome)):
         home.rebuild()
