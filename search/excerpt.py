@@ -17,6 +17,8 @@ _LINK = re.compile(
     rf'(?<![A-Za-z0-9_\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'
 )
 _HEADING = re.compile(r"^#{1,6} (.*?)(?:[ \t]+\{[ \t]*#[^{}\n]*\})?$", re.MULTILINE)
+_REST_OF_HEADING = re.compile(r"\A(…[^\n]*?)[ \t]+\{[ \t]*#[^{}\n]*\}$", re.MULTILINE)
+"""What is left of a heading where the excerpt begins within it."""
 _BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
 _ROLE = re.compile(
     r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?(?P<words>[^`<>]{1,500}?)(?:\s*<(?P<address>[^`<>]{1,500})>)?`(?![`\w])"
@@ -27,11 +29,14 @@ _TAG = re.compile(
     r"strong|sub|sup|tt|u|var)(?:\s[^<>]*)? ?/?>",
     re.IGNORECASE | re.DOTALL,
 )
+_REST_OF_TAG = re.compile(r"\A…[^<>\n]{0,300}[\"'](?:\s*/)?>")
+"""What is left of a tag where the excerpt begins within it."""
 _LINE_OF_TAGS = re.compile(r"^[ \t]*(?:</?[A-Za-z][\w.-]*(?:\s[^<>\n]*)?/?>[ \t]*)+(?:\n|\Z)", re.MULTILINE)
 _FENCES = ("```", "~~~")
-# Lines of Markdown that nobody is to read: edges of code and of containers, rules, also of tables and below headings.
+# Lines of Markdown that readers of it do not see: definitions of links, edges of code and of containers, rules, also of
+# tables and below headings. In any other text they are content.
 _ONLY_MARKS = re.compile(
-    r"^[ \t]*(?::{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*|={2,}[ \t]*|-{3,}[ \t]*"
+    r"^[ \t]*(?:\[[^\[\]\n]+\]:[ \t]+\S[^\n]*|:{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*|={2,}[ \t]*|-{3,}[ \t]*"
     r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+(?:[ \t]*:?-{3,}:?)?[ \t]*)(?:\n|\Z)",
     re.MULTILINE,
 )
@@ -49,10 +54,12 @@ def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in ends)
     shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
     if document.mime_type == "text/markdown" and not document.text.startswith(_FENCES):
+        shown = _REST_OF_TAG.sub(lambda rest: rest[0] if _OPEN in rest[0] else "…", shown)
         shown = _LINE_OF_TAGS.sub(_unless_found, _TAG.sub(_without_tag, shown))
+        shown = _ONLY_MARKS.sub(_unless_found, shown)
     shown = _ROLE.sub(_words, shown)
-    shown = _ONLY_MARKS.sub(_unless_found, shown)
-    shown = _BOLD.sub(r"\1", _HEADING.sub(r"\1", shown))
+    shown = _REST_OF_HEADING.sub(r"\1", _HEADING.sub(r"\1", shown))
+    shown = _BOLD.sub(r"\1", shown)
     shown = _below_headings(shown, {_words_of(heading) for heading in (document.title or "", *document.headings)})
     parts = [part for part in _MARKS.split(shown) if part]
     return [Piece(part.strip(_OPEN + _CLOSE), part.startswith(_OPEN)) for part in parts]

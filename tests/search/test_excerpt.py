@@ -10,6 +10,7 @@ from tests.search.support import family
 
 HEADINGS = ["The Book", "Use `it` now"]
 [DOCUMENT] = family("a.md", "any", metadata={"headings": HEADINGS}).documents
+[MARKDOWN] = family("a.md", "any", metadata={"mime_type": "text/markdown"}).documents
 CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
 
 
@@ -58,6 +59,8 @@ def test_links_are_shown_as_their_words(text: str, shown: str) -> None:
     [
         ("## Set up\n\nfirst\n### Then", "Set up\n\nfirst\nThen"),
         ("## Use it { #use-it }\n\nfirst\n### Then {#then .new}", "Use it\n\nfirst\nThen"),
+        ("…startup - shutdown { #startup-shutdown }\n\nWhen you", "…startup - shutdown\n\nWhen you"),
+        ("…said {#this} and more\nof {#it}", ...),
         ("as {#this} and { x }\n## A set { 1, 2 }", "as {#this} and { x }\nA set { 1, 2 }"),
         ("is **kept or dropped**, **both**.", "is kept or dropped, both."),
         ("f(**a, **b), 2**3 + 4**2, ** no **, **cut off", ...),
@@ -125,20 +128,29 @@ def test_what_was_found_below_the_headings_stays_marked() -> None:
         ("a cat\n```vue-html\nmeows\n```\n~~~\n", "a cat\nmeows\n"),
         ("| a | cat |\n|---|:---:|\n| sits | - |\n", "| a | cat |\n| sits | - |\n"),
         ("--- and | - | --\n: no, :: no", ...),
+        (
+            "see [the docs][docs]\n\n[docs]: https://example.org/x\n[a cat]: cat.html#a 'Cats'\n",
+            "see [the docs][docs]\n\n",
+        ),
+        ("a[0]: x\n[never]:\n[no](x): y", ...),
     ],
 )
 def test_lines_that_are_marks_alone_are_not_shown(text: str, shown: str) -> None:
-    assert "".join(piece.text for piece in excerpt([Piece(text)], DOCUMENT)) == (text if shown is ... else shown)
+    assert "".join(piece.text for piece in excerpt([Piece(text)], MARKDOWN)) == (text if shown is ... else shown)
+    assert excerpt([Piece(text)], DOCUMENT) == [Piece(text)], "in any other text they are content"
 
 
 def test_marks_in_which_alone_something_was_found_are_shown() -> None:
-    found = [Piece("a dog\n```"), Piece("cat", match=True), Piece("\n")]
-    assert excerpt(found, DOCUMENT) == found
+    for mark in ("```", "[dog]: https://example.org/"):
+        found = [Piece(f"a dog\n{mark}"), Piece("cat", match=True), Piece("\n")]
+        assert excerpt(found, MARKDOWN) == found
 
 
 def test_an_excerpt_stands_below_its_title_and_headings() -> None:
     text = "The Title\n## A\n\n```html\na **cat**"
-    [document] = family("a.md", text, metadata={"title": "The Title", "headings": ["A"]}).documents
+    [document] = family(
+        "a.md", text, metadata={"title": "The Title", "headings": ["A"], "mime_type": "text/markdown"}
+    ).documents
     assert "".join(piece.text for piece in excerpt([Piece(text)], document)) == "a cat"
 
 
@@ -149,6 +161,8 @@ def test_an_excerpt_stands_below_its_title_and_headings() -> None:
         ('<a href="x.html">the docs</a>, press <kbd>Ctrl</kbd>', "the docs, press Ctrl"),
         ("a `<b>` and ``<b>`` tag, `<i> cut off <b>", ...),
         ("List<String>, a < b > c, <p>, <div class='x'>, <bold>, <Button>", ...),
+        ('…title="Cross-Origin Resource Sharing">CORS, check', "…CORS, check"),
+        ("…where a > b and 'c' > 'd' holds", ...),
         ('<p align="center"><img src="x.png"></p>\na cat\n</div>\n<Tabs.Item />\nsits', "a cat\nsits"),
     ],
 )
