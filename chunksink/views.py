@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.state import Generation
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer
+    from chunksink.search.circuit_breaker import CircuitBreaker
     from chunksink.search.legs import Legs
     from chunksink.search.query_vectors import Queries
     from chunksink.search.question import Question
@@ -115,7 +116,7 @@ def _legs(
     return Legs(legs.get(KEYWORD), legs.get(SEMANTIC), unavailable, partial(_from_chunks, config), legs.get(ENGINE))
 
 
-def _reader(sink: Any, build_id: str, stack: ExitStack) -> Any:
+def _reader(sink: Any, build_id: str, stack: ExitStack) -> "CircuitBreaker | None":
     from chunksink.search.circuit_breaker import CircuitBreaker
     from chunksink.sinks.capabilities import SupportsReader, capability
 

@@ -1,11 +1,30 @@
 """A circuit breaker around a reader: after its engine kept one search waiting, the next ones do not wait for it."""
 
 import threading
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Any
+from typing import ParamSpec, TypeVar, cast
 
+from chunksink.sinks.capabilities import SupportsFamilies, capability, required
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
+from chunksink.sinks.reader import (
+    FacetValue,
+    FamiliesOf,
+    Filter,
+    Hit,
+    HybridReader,
+    KeywordReader,
+    Piece,
+    Reader,
+    VectorReader,
+    nobodys,
+)
+
+C = TypeVar("C")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 OPEN_SECONDS = 10.0
 _LONG_SECONDS = 1.0
@@ -13,10 +32,13 @@ _LONG_SECONDS = 1.0
 
 
 class CircuitBreaker:
-    """Has the calls of another reader. After one that took too long all calls fail at once, as that one did. When the
-    time is over one call tries, and the others are let through again when it was answered."""
+    """Has the calls of another reader, and its capabilities.
 
-    def __init__(self, reader: Any, seconds: float = OPEN_SECONDS) -> None:
+    After one that took too long all calls fail at once, as that one did. When the time is over one call tries, and the
+    others are let through again when it was answered.
+    """
+
+    def __init__(self, reader: Reader, seconds: float = OPEN_SECONDS) -> None:
         self._reader = reader
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -24,9 +46,47 @@ class CircuitBreaker:
         self._until = 0.0
         self._refresh_is_due = False
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._reader, name)
-        return partial(self._call, found) if callable(found) else found
+    def capability(self, kind: type[C]) -> C | None:
+        return cast(C, self) if capability(self._reader, kind) is not None else None
+
+    def marker(self) -> Marker | None:
+        return self._call(self._reader.marker)
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        return self._call(self._reader.get, ids)
+
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+        return self._call(required(self._reader, KeywordReader).search, query, limit, filters, every=every)
+
+    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        return self._call(required(self._reader, KeywordReader).snippets, query, ids)
+
+    def most_score(self, query: str) -> float | None:
+        return self._call(required(self._reader, KeywordReader).most_score, query)
+
+    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        return self._call(required(self._reader, KeywordReader).meant, query, filters)
+
+    def facets(
+        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
+    ) -> dict[str, list[FacetValue]]:
+        return self._call(required(self._reader, KeywordReader).facets, query, fields, filters, limit)
+
+    def families(self, ids: Sequence[str]) -> Mapping[str, str]:
+        return self._call(required(self._reader, SupportsFamilies).families, ids)
+
+    def query(
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+    ) -> list[Hit]:
+        return self._call(required(self._reader, VectorReader).query, vector, limit, filters, families)
+
+    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        return self._call(required(self._reader, VectorReader).similarities, vector, ids)
+
+    def hybrid(
+        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
+    ) -> list[Hit]:
+        return self._call(required(self._reader, HybridReader).hybrid, query, vector, limit, filters, every=every)
 
     def refresh(self) -> None:
         """Put off until the engine answers again: some know what was written without being asked."""
@@ -38,14 +98,14 @@ class CircuitBreaker:
     def close(self) -> None:
         self._reader.close()
 
-    def _call(self, call: Any, *given: Any, **named: Any) -> Any:
+    def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._require_closed()
         began = monotonic()
         try:
             if self._refresh_is_due:
                 self._refresh_is_due = False  # before: another one may come meanwhile
                 self._refresh()
-            answer = call(*given, **named)
+            answer = call(*args, **kwargs)
         except SinkError as error:
             self._until = monotonic() + self._seconds
             self._failure = error if _has_waited(error, monotonic() - began) else None

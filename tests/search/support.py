@@ -112,6 +112,9 @@ class Failing:
         self._error, self._reader, self._call = error, reader, call
 
     def __getattr__(self, name: str) -> Any:
+        if name == "capability":  # it is a reader, and wraps none for `chunksink.sinks.capabilities`
+            raise AttributeError(name)
+
         def fails(*_given: object, **_named: object) -> None:
             raise self._error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -15,10 +15,12 @@ from chunksink.search.circuit_breaker import CircuitBreaker
 from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query import search
 from chunksink.search.question import Question
+from chunksink.sinks.capabilities import SupportsFamilies, capability
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, VectorReader
 from tests.engines.silent import silent_server
 from tests.search.support import Failing, family, legs_over, meaning
 
@@ -37,10 +39,11 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
         yield legs
 
 
-class Engine:
-    """Fails as long as it is told to."""
+class Engine(Failing):
+    """Its search fails as long as there is a failure."""
 
     def __init__(self, failure: SinkError | None) -> None:
+        super().__init__(AssertionError("only searches are asked for"))
         self.failure = failure
         self.seconds = 0.0
         self.asked = 0
@@ -48,12 +51,12 @@ class Engine:
         self.closed = False
         self.meanwhile: Callable[[], object] | None = None
 
-    def search(self, query: str, *, every: bool = False) -> str:
+    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         self.asked += 1
         time.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
-        return f"{query} {every}"
+        return [hit(query, every=every)]
 
     def refresh(self) -> None:
         self.refreshed += 1
@@ -65,6 +68,11 @@ class Engine:
         self.closed = True
 
 
+def hit(query: str, *, every: bool = False) -> Hit:
+    """What an engine finds, where that says how it was asked."""
+    return Hit(query, str(every), 1.0)
+
+
 def test_after_a_call_that_took_too_long_none_waits() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
     reader = CircuitBreaker(engine, seconds=0.3)
@@ -74,7 +82,7 @@ def test_after_a_call_that_took_too_long_none_waits() -> None:
     assert engine.asked == 1
     time.sleep(0.3)
     engine.failure = None
-    assert [reader.search("cat", every=True) for _ in range(2)] == ["cat True"] * 2
+    assert [reader.search("cat", every=True) for _ in range(2)] == [[hit("cat", every=True)]] * 2
     reader.close()
     assert engine.closed
 
@@ -116,7 +124,7 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     reader.refresh()
     assert engine.refreshed == 1
     engine.failure = None
-    assert [reader.search("cat") for _ in range(2)] == ["cat False"] * 2
+    assert [reader.search("cat") for _ in range(2)] == [[hit("cat")]] * 2
     assert engine.refreshed == 2
 
 
@@ -134,7 +142,7 @@ def with_a_refresh_due() -> tuple[Engine, CircuitBreaker]:
 def test_a_refresh_that_comes_while_one_is_made_up_for_is_not_lost() -> None:
     engine, reader = with_a_refresh_due()
     engine.meanwhile = reader.refresh
-    assert [reader.search("cat") for _ in range(3)] == ["cat False"] * 3
+    assert [reader.search("cat") for _ in range(3)] == [[hit("cat")]] * 3
     assert engine.refreshed == 2
 
 
@@ -147,7 +155,7 @@ def test_a_refresh_that_fails_is_still_due() -> None:
     engine.meanwhile = fails
     with pytest.raises(NotConfirmed):
         reader.search("cat")
-    assert reader.search("cat") == "cat False"
+    assert reader.search("cat") == [hit("cat")]
     assert engine.refreshed == 2
 
 
@@ -172,9 +180,40 @@ def test_an_address_that_swallows_everything_is_left_alone(monkeypatch: pytest.M
     assert engine.asked == 1
 
 
-def test_it_can_what_the_other_reader_can() -> None:
-    reader = CircuitBreaker(Engine(None))
-    assert (hasattr(reader, "search"), hasattr(reader, "query")) == (True, False)
+def test_it_has_the_capabilities_of_the_other_reader(legs: Legs) -> None:
+    assert legs.keyword is not None and legs.semantic is not None
+    kinds = (KeywordReader, SupportsFamilies, VectorReader, HybridReader)
+    for reader, expected in (
+        (legs.keyword.reader, [KeywordReader, SupportsFamilies]),
+        (legs.semantic.reader, [VectorReader]),
+    ):
+        breaker = CircuitBreaker(reader)
+        assert [kind for kind in kinds if capability(breaker, kind) is breaker] == expected
+        assert [kind for kind in kinds if capability(breaker, kind) is None] == [
+            kind for kind in kinds if kind not in expected
+        ]
+
+
+def test_every_call_is_that_of_the_other_reader(legs: Legs) -> None:
+    assert legs.keyword is not None and legs.semantic is not None
+    words, plain = CircuitBreaker(legs.keyword.reader), legs.keyword.reader
+    ids = [found.id for found in plain.search("cat")]
+    filters = [Filter("language", any_of=("none",))]
+    assert (words.marker(), words.get(ids), words.search("cat")) == (
+        plain.marker(),
+        plain.get(ids),
+        plain.search("cat"),
+    )
+    assert words.search("cat", filters=filters) == []
+    assert (words.snippets("cat", ids), words.most_score("cat")) == (
+        plain.snippets("cat", ids),
+        plain.most_score("cat"),
+    )
+    assert words.facets("cat", ["language"]) == plain.facets("cat", ["language"])
+    assert words.families(ids).keys() == set(ids) != set()
+    vectors, nearest, vector = CircuitBreaker(legs.semantic.reader), legs.semantic.reader, meaning("cat")
+    assert vectors.query(vector, 1) == nearest.query(vector, 1) != []
+    assert vectors.similarities(vector, ids) == nearest.similarities(vector, ids) != {}
 
 
 def test_a_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
