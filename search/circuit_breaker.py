@@ -64,8 +64,8 @@ class CircuitBreaker:
     def most_score(self, query: str) -> float | None:
         return self._call(required(self._reader, KeywordReader).most_score, query)
 
-    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        return self._call(required(self._reader, KeywordReader).meant, query, filters)
+    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        return self._call(required(self._reader, KeywordReader).corrections, query, filters)
 
     def facets(
         self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100

@@ -47,7 +47,7 @@ def meant_by(legs: Legs, question: Question, access: Access) -> Mapping[str, str
     if legs.keyword is None or KEYWORD not in LEGS_OF[question.mode]:
         return {}
     try:
-        return legs.keyword.reader.meant(for_words(question.text), access.filters())
+        return legs.keyword.reader.corrections(for_words(question.text), access.filters())
     except SinkError:  # its leg says what is wrong with it
         return {}
 

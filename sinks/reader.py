@@ -149,7 +149,7 @@ class KeywordReader(Reader, Protocol):
     def most_score(self, query: str) -> float | None:
         """About what a document would score that has all that is looked for; None where that is not known."""
 
-    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """By words of the query that no document holds which the filters let through: such a word as one does hold and
         that is written nearly so. Nothing from an engine that looks for those by itself."""
 

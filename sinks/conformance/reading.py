@@ -190,8 +190,8 @@ class KeywordConformance(ReaderConformance):
         assert reader.search("red", 0) == []
 
     def test_what_is_meant_is_another_word_that_is_there(self, reader: KeywordReader) -> None:
-        assert reader.meant("blue car ") == {}, "both stand somewhere"
-        for word, near in reader.meant("machien lerning ").items():
+        assert reader.corrections("blue car ") == {}, "both stand somewhere"
+        for word, near in reader.corrections("machien lerning ").items():
             assert near != word
             assert reader.search(f"{near} ", 1), near
 
@@ -217,7 +217,7 @@ class KeywordConformance(ReaderConformance):
             for query in (typed, f"red {typed}", f"{typed}red", f"red {typed} apple"):
                 reader.search(query, 5)
                 reader.facets(query, ["tags"])
-                reader.meant(query)
+                reader.corrections(query)
         found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
         assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
 

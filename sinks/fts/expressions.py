@@ -47,31 +47,31 @@ def side_by_side(query: Query) -> str:
 
 def any_word(query: Query) -> str:
     """Any of the words, the last one also as the beginning of a longer one; empty where there is none."""
-    return " OR ".join([words(query), *([beginning(query)] if query.begun else [])])
+    return " OR ".join([words(query), *([beginning(query)] if query.prefix else [])])
 
 
 def every_word(query: Query) -> str:
     """All of the words, the last one also as the beginning of a longer one."""
-    return " AND ".join(word(one, begun=one == query.begun) for one in query.words)
+    return " AND ".join(word(one, begun=one == query.prefix) for one in query.words)
 
 
 def beginning(query: Query) -> str:
     """Words that the last one is the beginning of, itself among them."""
-    return word(query.begun, begun=True)
+    return word(query.prefix, begun=True)
 
 
 def begun_alone(query: Query) -> str:
     """What these are asked for as, besides itself, which is among them only where its stem begins so too."""
-    return " OR ".join(_begun(query.begun))
+    return " OR ".join(_begun(query.prefix))
 
 
 def longer(query: Query) -> str:
     """The same without itself, which counts as a word."""
-    return f"{beginning(query)} NOT {word(query.begun)}"
+    return f"{beginning(query)} NOT {word(query.prefix)}"
 
 
 def guessed(query: Query) -> str:
     """Of these what begins so only in another form, if at all; empty where there is none."""
-    if not (guesses := beginning_of(query.begun).guessed):
+    if not (guesses := beginning_of(query.prefix).guessed):
         return ""
-    return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.begun), *_exactly_begun(query.begun)])})"
+    return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_exactly_begun(query.prefix)])})"

@@ -63,14 +63,14 @@ _STOP_WORDS = frozenset(_STOP_WORDS_TOLD.split())
 
 @dataclass(frozen=True)
 class Query:
-    """The words (a phrase is one of them) and the runs; `begun` is the last word where it may still be being typed.
+    """The words (a phrase is one of them) and the runs; `prefix` is the last word where it may still be being typed.
     `phrases` must all stand in what is found, as they were typed in quotes. `signed` are words that were typed with a
     sign (C++, .NET), each with it; `joined` are those of few words that hang together (dry-run); each is among the
     words too."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
-    begun: str = ""
+    prefix: str = ""
     phrases: tuple[str, ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
     joined: tuple[str, ...] = ()
@@ -102,10 +102,10 @@ def parse(typed: str) -> Query:
     said = tuple(word for word in words if word in meant or word.lower() not in _STOP_WORDS) or tuple(words)
     least = 2 if len(said) < 2 else 3  # two letters begin too much to say anything beside other words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
-    begun = "" if ended or last not in said else last
+    prefix = "" if ended or last not in said else last
     with_signs = tuple(one for one in signed if one[0] in said)[:MOST_SIGNED]
     side_by_side = tuple(joined) if len(said) <= FEW else ()  # a question is none the clearer for it
-    return Query(said, tuple(runs)[:MOST_PAIRS], begun, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
+    return Query(said, tuple(runs)[:MOST_PAIRS], prefix, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
 
 
 def _searchable(typed: str) -> str:

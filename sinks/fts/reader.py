@@ -58,7 +58,7 @@ class FtsReader:
         with self._snapshot() as connection:
             return Search(connection, ()).most(parse(query))
 
-    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._snapshot() as connection:
             return suggestions.suggestions(connection, parse(query), filters)
 

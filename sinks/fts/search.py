@@ -77,7 +77,7 @@ class Search:
             return True
         if len(query.words) > FEW:
             return False
-        rows, values = statements.holding(query.words, query.begun)  # beside scripts without spaces
+        rows, values = statements.holding(query.words, query.prefix)  # beside scripts without spaces
         return bool(self._connection.execute(f"SELECT EXISTS({rows})", values).fetchone()[0])
 
     def _rarest(self, query: Query) -> Query:
@@ -87,12 +87,12 @@ class Search:
         held = {word: self._held_by(query, word) for word in query.words}
         kept = frozenset(sorted(query.words, key=lambda word: held[word] or math.inf)[:MOST_TERMS])
         words = tuple(word for word in query.words if word in kept)
-        return replace(query, words=words, begun=query.begun if query.begun in words else "")
+        return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
     def _begun_weight(self, query: Query) -> float:
         """Words that begin with a word but not with its stem are rarer than it and would count for more: they give what
         they and it together would."""
-        if not query.begun:
+        if not query.prefix:
             return BEGUN_WEIGHT
         rows = self._about_rows()
         alone = idf(rows, self._count(expressions.begun_alone(query)))
@@ -100,7 +100,7 @@ class Search:
         return BEGUN_WEIGHT * together / alone
 
     def _held_by(self, query: Query, word: str) -> int:
-        return self._count(expressions.word(word, begun=word == query.begun))
+        return self._count(expressions.word(word, begun=word == query.prefix))
 
     def _count(self, expression: str) -> int:
         count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"

@@ -182,7 +182,7 @@ def sources_of(query: Query, begun_weight: float) -> Sources:
     sources: Sources = {}
     if query.words:
         sources["words"] = [_words(query)]
-        if query.begun:
+        if query.prefix:
             sources["words"].append(_said(query, expressions.longer(query), begun_weight))
         if query.joined:
             sources["words"].append(match("documents_fts", expressions.side_by_side(query), JOINED_WEIGHT))

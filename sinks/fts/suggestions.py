@@ -32,7 +32,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 def suggestions(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By the words of the query that nothing holds which the filters let through; of some there may be none."""
     words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
-    asked = {word: expressions.word(word, begun=word == query.begun) for word in words}
+    asked = {word: expressions.word(word, begun=word == query.prefix) for word in words}
     nowhere = [word for word in words if not _forms(connection, asked[word], filters)]
     found = {word: _nearest(connection, word, filters) for word in nowhere}
     return {word: near for word, near in found.items() if near}

@@ -43,7 +43,7 @@ def pattern(term: str, *, begun: bool = False) -> str:
 
 
 def _is_begun(word: str, query: Query) -> bool:
-    return word in widths(query.begun)
+    return word in widths(query.prefix)
 
 
 _HYPHENS = "-\u2010-\u2015"
@@ -66,12 +66,12 @@ class Claim:
 def claims(query: Query, begun_weight: float) -> Iterator[Claim]:
     """Of a query that comes to no more than the index tells there are none."""
     for bare, typed in query.signed:
-        begun = bare == query.begun
+        begun = bare == query.prefix
         yield Claim(expressions.word(bare), 1.0, exact_pattern(typed, begun=begun))
         if begun:
             yield Claim(expressions.longer(query), begun_weight, exact_pattern(typed, begun=True))
-    if query.begun and (guessed := expressions.guessed(query)):
-        yield Claim(guessed, begun_weight, pattern(query.begun, begun=True))
+    if query.prefix and (guessed := expressions.guessed(query)):
+        yield Claim(guessed, begun_weight, pattern(query.prefix, begun=True))
 
 
 def has_signs(phrase: str) -> bool:

@@ -110,7 +110,7 @@ class MeilisearchReader:
         del query
         return 1.0
 
-    def meant(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         del query, filters  # typos are found anyway
         return {}
 

@@ -241,7 +241,7 @@ def test_queries_fall_apart_as_they_should() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "begun"),
+    ("typed", "prefix"),
     [
         ("red appl", "appl"),
         ("red green-appl", "appl"),
@@ -257,8 +257,8 @@ def test_queries_fall_apart_as_they_should() -> None:
         ("東京", ""),
     ],
 )
-def test_the_last_word_may_be_a_beginning(typed: str, begun: str) -> None:
-    assert parse(typed).begun == begun
+def test_the_last_word_may_be_a_beginning(typed: str, prefix: str) -> None:
+    assert parse(typed).prefix == prefix
 
 
 def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) -> None:

@@ -48,7 +48,7 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
     ],
 )
 def test_what_is_meant(filled: FtsReader, typed: str, near: str) -> None:
-    assert list(filled.meant(typed).values()) == [near]
+    assert list(filled.corrections(typed).values()) == [near]
 
 
 @pytest.mark.parametrize(
@@ -66,15 +66,15 @@ def test_what_is_meant(filled: FtsReader, typed: str, near: str) -> None:
     ],
 )
 def test_nothing_is_meant(filled: FtsReader, typed: str) -> None:
-    assert filled.meant(typed) == {}
+    assert filled.corrections(typed) == {}
 
 
 def test_only_what_the_filters_let_through(filled: FtsReader) -> None:
     theirs = [Filter("source_type", any_of=("t1",))]
-    assert filled.meant("kichen travle ", theirs) == {"travle": "travel"}
-    assert filled.meant("kitchen ", theirs) == {}, "another one's word is not said, though it is written just so"
+    assert filled.corrections("kichen travle ", theirs) == {"travle": "travel"}
+    assert filled.corrections("kitchen ", theirs) == {}, "another one's word is not said, though it is written just so"
 
 
 def test_of_many_words_the_first(filled: FtsReader) -> None:
-    assert filled.meant("strcture " * 3 + "kichen ") == {"strcture": "structure", "kichen": "kitchen"}
-    assert filled.meant("x" * 5000 + " ") == {}
+    assert filled.corrections("strcture " * 3 + "kichen ") == {"strcture": "structure", "kichen": "kitchen"}
+    assert filled.corrections("x" * 5000 + " ") == {}
