@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +11,10 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, home_option, json_option, open_index
 from chunksink.output import Note, counted, echo, printable, show
-from chunksink.rebuild.forget import ForgetReport
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.forget import ForgetReport
+
 
 _OUT_OF_REACH = (
     "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
@@ -57,7 +61,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK
 
 
-def _erased(found: ForgetReport) -> Iterator[str]:
+def _erased(found: "ForgetReport") -> Iterator[str]:
     for build, documents in found.documents.items():
         yield f"{build}: {counted(documents, 'document')} erased"
     yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
@@ -66,7 +70,7 @@ def _erased(found: ForgetReport) -> Iterator[str]:
     yield _OUT_OF_REACH
 
 
-def _left(found: ForgetReport, missing_bus: Path | None) -> Iterator[str]:
+def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
     for sink, folder in found.left_behind.items():
         builds = f"{printable(folder)}, where builds of {sink} are left from before its folder was configured"
         yield f"not erased from {builds}: remove that folder if it is not needed"

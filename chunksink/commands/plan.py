@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.options import adopt_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import counted, more, printable, show
-from chunksink.rebuild.forecast import Forecast
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.forecast import Forecast
+
 
 _SHOWN = 10
 
@@ -44,7 +48,7 @@ def _money(cost: float) -> str:
     return f"{cost:,.{digits}f}"
 
 
-def _lines(found: Forecast) -> Iterator[str]:
+def _lines(found: "Forecast") -> Iterator[str]:
     families = found.families
     in_metadata = f", {families.metadata_only:,} of them in metadata alone" if families.metadata_only else ""
     for number, what, names in (

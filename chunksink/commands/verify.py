@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import Note, counted, echo, first, more, print_json, printable
-from chunksink.rebuild.removals import LEAST_REMOVALS
-from chunksink.rebuild.verify import SinkCheck, VerifyReport
 from chunksink.summary import exit_code, print_report, unbuilt_lines, unconfigured_lines
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.verify import SinkCheck, VerifyReport
+
 
 _SHOWN = 5
 
@@ -66,8 +69,10 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _remedy(found: VerifyReport) -> str:
+def _remedy(found: "VerifyReport") -> str:
     """A source that goes has at least one document that is extra."""
+    from chunksink.rebuild.removals import LEAST_REMOVALS
+
     remedy = "`chunksink verify --repair` puts it right"
     if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
         return remedy
@@ -77,7 +82,7 @@ def _remedy(found: VerifyReport) -> str:
     )
 
 
-def _lines(found: VerifyReport, why_these_sinks: str | None) -> Iterator[str]:
+def _lines(found: "VerifyReport", why_these_sinks: str | None) -> Iterator[str]:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
@@ -96,14 +101,14 @@ def _lines(found: VerifyReport, why_these_sinks: str | None) -> Iterator[str]:
         yield Note(why_these_sinks)
 
 
-def _state(sink: SinkCheck) -> str:
+def _state(sink: "SinkCheck") -> str:
     if sink.ok:
         return "as it should be"
     is_only_unproved = replace(sink, unjudged=0).ok
     return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
 
 
-def _held(found: VerifyReport) -> Iterator[str]:
+def _held(found: "VerifyReport") -> Iterator[str]:
     yield from first([f"partition {printable(key)} is missing or invalid" for key in found.unread], _SHOWN)
     if found.held:
         yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
@@ -113,13 +118,13 @@ def _held(found: VerifyReport) -> Iterator[str]:
         )
 
 
-def _can_be_repaired(sink: SinkCheck) -> bool:
+def _can_be_repaired(sink: "SinkCheck") -> bool:
     """Whether a repair would change anything: what is held stays."""
     wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
     return bool(not sink.shown or sink.settings or wrong > sink.held)
 
 
-def _drift(sink: SinkCheck) -> Iterator[str]:
+def _drift(sink: "SinkCheck") -> Iterator[str]:
     for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
         yield from (f"  {kind} {printable(id)}" for id in ids[:_SHOWN])
         yield from (f"  ... and {rest} {kind}" for rest in more(len(ids), _SHOWN))
