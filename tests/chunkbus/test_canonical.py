@@ -12,14 +12,9 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chunksink.chunkbus.canonical import (
-    bare_hex,
-    canonical_json,
-    canonical_text,
-    chunk_object_hash,
-    json_hash,
-)
+from chunksink.chunkbus.canonical import canonical_json, canonical_text, chunk_object_hash, json_hash
 from chunksink.chunkbus.errors import NotCanonical
+from tests.conftest import sampled
 
 SAFE = 2**53 - 1
 numbers = st.integers(-SAFE, SAFE) | st.floats(allow_nan=False, allow_infinity=False)
@@ -82,9 +77,8 @@ def test_canonical_text_is_idempotent_and_can_be_written(text: str) -> None:
 def test_canonical_text_finds_every_character_that_it_changes(around: str) -> None:
     """Each alone in a text, since a text without any is not looked at character by character."""
     first, last = around
-    changed = {
-        code: canonical_text(f"{first}{chr(code)}{last}") for code in range(0x110000) if not 0x3000 < code < 0xD700
-    }
+    codes = [*range(0x3000), *range(0xD700, 0xE100), *sampled(range(0xE100, 0x110000), 97)]
+    changed = {code: canonical_text(f"{first}{chr(code)}{last}") for code in codes}
     changed = {code: text for code, text in changed.items() if text != f"{first}{chr(code)}{last}"}
     breaks = {0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029}
     gone = {
@@ -111,20 +105,3 @@ def test_the_object_hash_covers_every_field_but_itself() -> None:
     assert record["hashes"] == {"text_hash": "x", "chunk_object_hash": "y"}
     for other in ({**record, "a": 2}, {**record, "b": {"c": [2, 1]}}, {**record, "hashes": {"text_hash": "z"}}):
         assert chunk_object_hash(other) != chunk_object_hash(record)
-
-
-@pytest.mark.parametrize(
-    ("digest", "expected"),
-    [
-        ("sha256:" + "aB" * 32, "ab" * 32),
-        ("aB" * 32, "ab" * 32),
-        ("sha256:" + "a" * 63, None),
-        ("sha256:" + "g" * 64, None),
-        ("md5:" + "a" * 32, None),
-        ("sha256:" + "a" * 64 + "\n", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_bare_hex(digest: str | None, expected: str | None) -> None:
-    assert bare_hex(digest) == expected

@@ -147,14 +147,6 @@ def test_every_cut_of_a_manifest_is_found(tmp_path: Path) -> None:
         assert [(finding.code, finding.line) for finding in found] == [(findings.JSON_PARSE, None)], length
 
 
-def test_an_empty_partition_is_an_empty_file_with_a_manifest(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
-    commit(root, "k", [])
-    assert root.chunks_file("k").read_bytes() == b""
-    assert read_manifest(root, "k").counts.chunks_emitted == 0
-    assert validate(root) == []
-
-
 def test_what_is_written_can_be_read() -> None:
     written = new_manifest(
         partition_key="k",

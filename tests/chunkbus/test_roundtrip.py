@@ -21,6 +21,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, provenance, validate
+from tests.conftest import examples
 
 json_values = st.recursive(
     st.none()
@@ -50,7 +51,7 @@ def records(draw: st.DrawFn) -> list[Record]:
 
 
 @given(records())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_reader_gives_back_what_the_writer_took(written: list[Record]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = BusRoot(Path(folder))
