@@ -6,16 +6,20 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
-from chunksink.explain import explained_lines
+from chunksink.home_cache import cached_vector
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import counted, print_json, printable
 from chunksink.progress import waiting
+from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import beginning, ending, excerpt
 from chunksink.search.filters import parse_filters
+from chunksink.search.fusion import Share
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
+from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from chunksink.views import search_once
@@ -30,6 +34,11 @@ _MOST_NAMED = 3
 _FRAGMENT_CHARACTERS = 300
 """Of a link. A heading of some length, each letter quoted."""
 _SPACE = re.compile(r"\s+")
+_FUSED_BY = {
+    "scores": "keyword: score / best score, or half of what all words would score if that is more; "
+    "semantic: from the least similarity here, 0, to the best, 1",
+    "ranks": "1 / (60 + rank) of each leg, added",
+}
 
 
 @click.command()
@@ -108,7 +117,7 @@ def command(
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
         # The keyword leg is always wanted: it finds quoted phrases.
         answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
-    why = [explained_lines(config, generation, answer, hit) for hit in answer.hits] if explain else []
+    why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
     if as_json:
         told = answer.as_json(explain=explain)
         for hit, lines in zip(told["hits"], why, strict=False):
@@ -194,3 +203,55 @@ def _near(snippet: Sequence[Piece]) -> Iterator[tuple[str, bool]]:
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
     return printable(beginning(_SPACE.sub(" ", text).strip(), most))
+
+
+def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:
+    """Ranks and scores of the searches, the arithmetic, and where the chunk is from: one fact a line."""
+    document = hit.document
+    lines = [*map(_share, hit.shares), _sum(answer, hit), f"chunk {document.chunk_id}: {_place(document)}"]
+    if spans := _spans(document):
+        lines.append(spans)
+    lines.append(f"text {document.text_hash}, vector {_cached(config, generation, document.text_hash)}")
+    builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
+    lines.append(f"generation {generation.id}: {builds}")
+    return lines
+
+
+def _share(share: Share) -> str:
+    rank = "not among its best" if share.rank is None else f"rank {share.rank}"
+    return f"{share.leg}: {rank}, score {share.score:.4g}{share.scaled}, gives {share.weight:g} x {share.value:.4f}"
+
+
+def _sum(answer: Answer, hit: SearchHit) -> str:
+    if len(hit.shares) == 1 and hit.score == hit.shares[0].score:
+        return f"score {hit.score:.4g}: one leg alone, as its engine gave it"
+    terms = " + ".join(f"{share.points:.4f}" for share in hit.shares)
+    return f"score {hit.score:.4f} = {terms} ({_FUSED_BY[answer.fusion]})"
+
+
+def _place(document: Document) -> str:
+    if document.chunk_index is None:
+        return f"of {document.document_id}"
+    total = f" of {document.chunk_count}" if document.chunk_count else ""
+    return f"number {document.chunk_index + 1}{total} of {document.document_id}"
+
+
+def _spans(document: Document) -> str:
+    spans = []
+    if document.char_start is not None:
+        spans.append(f"characters {document.char_start} to {document.char_end}")
+    if document.start_offset is not None:
+        spans.append(f"offsets {document.start_offset} to {document.end_offset}")
+    if document.token_count is not None:
+        spans.append(f"{document.token_count} tokens")
+    return ", ".join(spans)
+
+
+def _cached(config: Config, generation: Generation, text_hash: str) -> str:
+    if not generation.holds_vectors:
+        return "none, as no sink of the live index holds vectors"
+    try:
+        vector = cached_vector(config, generation.model_fingerprint, text_hash)
+    except EmbeddingsError as error:
+        return f"unknown ({error})"
+    return "not cached" if vector is None else f"cached as {vector.ref}"

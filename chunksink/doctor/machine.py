@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from chunksink.doctor.check import CheckProblem, remedies
+from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.resolve import resolve_model

@@ -4,16 +4,12 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
-
-import orjson
 
 from chunksink.chunkbus.errors import ChunkBusError, InvalidManifest, NewerStore, NotABusRoot, StoreUnreadable
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.doctor.check import CheckProblem, remedies
+from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
@@ -36,7 +32,7 @@ _MOVE_INGEST = (
 
 
 def chunks(path: Path) -> str:
-    """Whether each partition has its files, and whether their ends are there."""
+    """Whether each partition has its files."""
     with remedies((NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder")):
         root = BusRoot(path).require()
     keys = root.partition_keys()
@@ -68,20 +64,7 @@ def _flaw(root: BusRoot, key: str) -> str | None:
         size = os.fstat(file.fileno()).st_size
         if (size > 0) != (emitted > 0):
             return f"its manifest says {emitted:,} chunks, its chunks file has {size:,} bytes"
-        return None if _ends_well(file, size) else "its last line is cut off"
-
-
-def _ends_well(file: BinaryIO, size: int) -> bool:
-    """The last line break may be missing; then its line must be whole."""
-    file.seek(max(0, size - 1))
-    if file.read() in (b"", b"\n"):
-        return True
-    file.seek(max(0, size - MAX_LINE_BYTES))
-    try:
-        orjson.loads(file.read().rpartition(b"\n")[2])
-    except orjson.JSONDecodeError:
-        return False
-    return True
+    return None
 
 
 def partitions(path: Path, home: Path) -> str:

@@ -8,7 +8,8 @@ with chunksink.open() as index:
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
-from chunksink.retrievers.source import SearchIndex, hits_of, metadata_of, text_of
+from chunksink.index import Index
+from chunksink.retrievers.source import hits_of, metadata_of, text_of
 from chunksink.search.answer import SearchHit
 from chunksink.search.filters import Given
 from chunksink.search.question import Mode, require_mode
@@ -19,7 +20,7 @@ class ChunksinkRetriever(BaseRetriever):
 
     def __init__(
         self,
-        index: SearchIndex,
+        index: Index,
         *,
         similarity_top_k: int = 10,
         mode: Mode | None = None,

@@ -1,28 +1,10 @@
-"""What a retriever asks: an open index. `chunksink.open()` gives one."""
+"""What frameworks get of an answer: hits, their texts and their metadata."""
 
 import logging
-from typing import Any, Protocol
+from typing import Any
 
 from chunksink.search.answer import Answer, SearchHit, reference
 from chunksink.search.errors import NothingAnswered
-from chunksink.search.filters import Given
-from chunksink.search.question import Mode
-
-
-class SearchIndex(Protocol):
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = ...,
-        mode: Mode | None = ...,
-        filters: Given = ...,
-        tenant: str | None = ...,
-        collapse: bool = ...,
-        context: int = ...,
-    ) -> Answer:
-        """The best sources, or chunks, for a query."""
-
 
 _log = logging.getLogger("chunksink.retrievers")
 _log.addHandler(logging.NullHandler())  # silent until the program configures logging
