@@ -56,7 +56,25 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
         return None, _diagnose(line, str(error))
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
-    return chunk, _examine_chunk(chunk, require_source_checksum)
+    # JSON has no other spelling for it, and few lines have it anywhere.
+    nul = _fields_with_nul(chunk) if rb"\u0000" in line else ()
+    return chunk, _examine_chunk(chunk, nul, require_source_checksum)
+
+
+def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
+    """Of the fields that say what a chunk is, those with U+0000, at which some engines end a text."""
+    metadata = chunk.metadata or {}
+    fields = {
+        "text": chunk.text,
+        "chunk_id": chunk.chunk_id,
+        "document_id": chunk.document_id,
+        "parent_id": chunk.parent_id,
+        "tenant_id": chunk.tenant_id,
+        "provenance.source_uri": chunk.provenance.source_uri,
+        "provenance.source_ref": chunk.provenance.source_ref,
+        **{f"metadata.{name}": metadata.get(name) for name in NAMES},
+    }
+    return tuple(name for name, value in fields.items() if isinstance(value, str) and "\0" in value)
 
 
 def _may_be_deep(line: bytes, text: str) -> bool:
@@ -72,21 +90,22 @@ def _diagnose(line: bytes, refusal: str) -> tuple[Problem, ...]:
     return tuple(diagnose_fields(_loads(line), _REQUIRED, Chunk)) or (Problem(findings.JSON_PARSE, refusal),)
 
 
-def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem, ...]:
+def _examine_chunk(chunk: Chunk, nul: tuple[str, ...], require_source_checksum: bool) -> tuple[Problem, ...]:
     hashes = chunk.hashes
     stored = hashes.text_hash if hashes is not None else None
     if (
         (stored is None or stored == "sha256:" + sha256(chunk.text.encode()).hexdigest())
         and _has_origin(chunk.provenance)
         and _may_be_checksum(chunk.provenance.source_checksum, require_source_checksum)
-        and "\x00" not in chunk.text
+        and not nul
         and (chunk.created_at is None or _is_time(chunk.created_at))
         and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
         and (chunk.span is None or not _odd_ranges(chunk.span))
         and (chunk.metadata is None or _names_in_text(chunk.metadata))
     ):
         return _CLEAN
-    return tuple(_find_problems(chunk, stored, require_source_checksum))
+    problems = [Problem(findings.ENCODING, f"{name} holds U+0000") for name in nul]
+    return (*problems, *_find_problems(chunk, stored, require_source_checksum))
 
 
 def _has_origin(provenance: Provenance) -> bool:
@@ -128,8 +147,6 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
     if provenance.source_checksum and bare_hex(provenance.source_checksum) is None:
         detail = f"provenance.source_checksum is not sha256:<64 hex digits> but {provenance.source_checksum!r:.80}"
         problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
-    if "\x00" in chunk.text:
-        problems.append(Problem(findings.ENCODING, f"text holds U+0000 at character {chunk.text.index(chr(0)) + 1}"))
     if chunk.created_at is not None and not _is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
     for name, value in (chunk.metadata or {}).items():

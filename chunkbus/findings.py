@@ -84,7 +84,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
-        "write plain UTF-8 with \\n line ends; no text holds U+0000 or a lone surrogate, not even escaped",
+        "write plain UTF-8 with \\n line ends; no text, id or name holds U+0000 or a lone surrogate, not even escaped",
     ),
     LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut or refuse such texts"),
     FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),

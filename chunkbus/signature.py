@@ -2,7 +2,12 @@
 
 import os
 import time
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+
+_LONGEST_TICK_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,34 @@ class Signature:
 
     def is_settled(self, noted_ns: int) -> bool:
         """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
-        return all(stamp + _tick(stamp) < noted_ns for stamp in (self.mtime_ns, self.ctime_ns))
+        return self.settles_ns() < noted_ns
+
+    def settles_ns(self) -> int:
+        """From when on a change must leave other times."""
+        return max(stamp + _tick(stamp) for stamp in (self.mtime_ns, self.ctime_ns))
+
+
+def signatures_of(paths: Collection[Path]) -> list[Signature]:
+    """Of the files that are there."""
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.append(Signature.of(path.stat()))
+    return found
+
+
+def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
+    """The signatures of the files that are there, and whether any later change will show in them.
+
+    Waits for the next tick of the file system's clock where that makes the difference. Times in the future prove
+    nothing: the clock that made them is another one.
+    """
+    while True:
+        found = signatures_of(paths)
+        left_ns = max((signature.settles_ns() for signature in found), default=0) - time.time_ns()
+        if left_ns < 0 or left_ns > _LONGEST_TICK_NS:
+            return found, left_ns < 0
+        time.sleep((left_ns + 1_000_000) / 1e9)
 
 
 def _as_int64(number: int) -> int:
@@ -38,4 +70,4 @@ def wait_a_tick() -> None:
 
 def _tick(stamp: int) -> int:
     """How far apart two changes may be and bear one time: some file systems keep whole, or even, seconds."""
-    return 2_000_000_000 if stamp % 1_000_000_000 == 0 else 20_000_000
+    return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

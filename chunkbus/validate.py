@@ -19,7 +19,7 @@ from chunksink.chunkbus.reader import open_partition, read_blocks
 from chunksink.chunkbus.scan import scan_file
 
 RANGES_IN_FLIGHT = 8
-RULES = 4
+RULES = 5
 """Raise it when the same files may be judged otherwise than before: then they are read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"

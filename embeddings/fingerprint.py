@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from chunksink.chunkbus.signature import settled_signatures
 from chunksink.embeddings.encoder import LongTexts
 from chunksink.embeddings.errors import ModelUnsupported
 
@@ -96,12 +98,11 @@ def digest_of_files(folder: Path) -> str:
     return _digest_of([(path.relative_to(folder).as_posix(), _file_digest(path)) for path in _files(folder)])
 
 
-def signature_of_files(folder: Path) -> str:
-    """Another one when any of these files is written or replaced; none of them is read."""
-    looks = [path.stat() for path in _files(folder)]
-    return _digest_of(
-        [str(folder), *((look.st_ino, look.st_size, look.st_mtime_ns, look.st_ctime_ns) for look in looks)]
-    )
+def signature_of_files(folder: Path) -> str | None:
+    """Another one when any of these files is written or replaced; none of them is read. None where a change might not
+    show."""
+    signatures, is_settled = settled_signatures(_files(folder))
+    return _digest_of([str(folder), *map(astuple, signatures)]) if is_settled else None
 
 
 def _files(folder: Path) -> list[Path]:

@@ -5,7 +5,8 @@ A partition that is missing or invalid keeps what its last valid reading said: i
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.canonical import sha256_hex
@@ -14,6 +15,7 @@ from chunksink.chunkbus.findings import PARTITION_KEY, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.signature import Signature, settled_signatures, signatures_of
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validate import RULES, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
@@ -100,14 +102,16 @@ class Intake:
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
-            signature = self._signature(key)
+            signatures, is_settled = settled_signatures(_files(self._root, key))
+            signature = self._described(signatures)
+            proof = signature if is_settled else None  # without one it is read again the next time
             findings = self._validate(key, on_bytes, workers)
             try:
                 with write_transaction(self._db):
                     if any(finding.is_error for finding in findings):
-                        self._reject(key, signature)
+                        self._reject(key, proof)
                     else:
-                        self._take_in(key, signature)
+                        self._take_in(key, proof)
                     self._keep_findings(key, findings)
                     self._require_same(key, signature)
             except PartitionChanged:
@@ -120,8 +124,12 @@ class Intake:
 
     def _signature(self, key: str) -> str:
         """What a reading of the partition depends on: the files, and the rules by which they are judged."""
+        return self._described(signatures_of(_files(self._root, key)))
+
+    def _described(self, signatures: list[Signature]) -> str:
         checksums = "source_checksum " if self._require_source_checksum else ""
-        return f"rules {RULES} {checksums}{_files(self._root, key)}"
+        files = " ".join(f"{each.inode}.{each.size}.{each.mtime_ns}.{each.ctime_ns}" for each in signatures)
+        return f"rules {RULES} {checksums}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
         if self._signature(key) != signature:
@@ -138,12 +146,12 @@ class Intake:
         ).run([key])
         return findings
 
-    def _reject(self, key: str, signature: str) -> None:
+    def _reject(self, key: str, signature: str | None) -> None:
         """Its families are held as they were."""
         self._db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
-    def _take_in(self, key: str, signature: str) -> None:
+    def _take_in(self, key: str, signature: str | None) -> None:
         file, data = open_partition(self._root, key)
         with file:
             if data is None:
@@ -212,11 +220,5 @@ def drop_partition(db: Any, key: str) -> None:
         db.execute(f"delete from {table} where {column} = ?", [key])
 
 
-def _files(root: BusRoot, key: str) -> str:
-    """Identity, size and times of the files: compared with each other, never with a clock."""
-    parts = []
-    for path in (root.manifest_file(key), root.chunks_file(key)):
-        with suppress(FileNotFoundError):
-            stat = path.stat()
-            parts.append(f"{stat.st_ino}.{stat.st_size}.{stat.st_mtime_ns}.{stat.st_ctime_ns}")
-    return " ".join(parts)
+def _files(root: BusRoot, key: str) -> tuple[Path, Path]:
+    return root.manifest_file(key), root.chunks_file(key)

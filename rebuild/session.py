@@ -129,10 +129,11 @@ def _files_changed(state: State, live: Generation) -> str | None:
     if not live.model.files or not folder.is_dir():
         return None
     signature = signature_of_files(folder)
-    digest = state.digest_of_model(signature)
+    digest = state.digest_of_model(signature) if signature else None
     if digest is None:
         digest = digest_of_files(folder)
-        state.note_model(signature, digest)
+        if signature:
+            state.note_model(signature, digest)
     if digest == live.model.files:
         return None
     return f"files of the model {live.model.name} in {folder} are others than those that made the live index"

@@ -50,11 +50,7 @@ def sink_id(chunk_id: str) -> str:
 
     A `chunk_id` that begins with `h-` is hashed too, so that two chunks never get one id.
     """
-    return chunk_id if _SINK_ID.fullmatch(chunk_id) else "h-" + sha256_hex(_clean(chunk_id).encode())
-
-
-def _clean(text: str) -> str:
-    return values.verbatim(text) or ""
+    return chunk_id if _SINK_ID.fullmatch(chunk_id) else "h-" + sha256_hex(chunk_id.encode())
 
 
 def _paths(name: str, *groups: str) -> tuple[str, ...]:
@@ -63,12 +59,7 @@ def _paths(name: str, *groups: str) -> tuple[str, ...]:
 
 
 def _parent(record: Record, _: Values) -> str:
-    return identity.family_key(_clean(identity.parent_id(record)), _tenant(record))
-
-
-def _tenant(record: Record) -> str | None:
-    tenant = identity.tenant_id(record)
-    return None if tenant is None else _clean(tenant)
+    return identity.family_key(identity.parent_id(record), identity.tenant_id(record))
 
 
 def _own_extension(_: Record, above: Values) -> str | None:
@@ -85,7 +76,7 @@ def _window_end(record: Record, _: Values) -> int | None:
 
 PROJECTION: tuple[FieldRule, ...] = (
     # --- identity ---------------------------------------------------------------------------------------------
-    FieldRule("chunk_id", "the chunk's own id", derive=lambda r, _: _clean(r["chunk_id"])),
+    FieldRule("chunk_id", "the chunk's own id", derive=lambda r, _: r["chunk_id"]),
     FieldRule(
         "id",
         "`chunk_id` where it is 1 to 511 of A-Z a-z 0-9 _ - and does not begin with `h-`; else `h-` and its sha256",
@@ -98,8 +89,8 @@ PROJECTION: tuple[FieldRule, ...] = (
         derive=_parent,
         filter="equal",
     ),
-    FieldRule("document_id", "the version of the source", derive=lambda r, _: _clean(r["document_id"])),
-    FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: _tenant(r)),
+    FieldRule("document_id", "the version of the source", derive=lambda r, _: r["document_id"]),
+    FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: identity.tenant_id(r)),
     FieldRule(
         "tenant_key",
         "sha256 of `tenant_id`: what searches are bound to",

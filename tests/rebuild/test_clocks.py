@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import time_machine
 
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.chunkbus.layout import BusRoot
+from tests.chunkbus.samples import chunk, lines_of, put
 from tests.support.bus import FEBRUARY, commit, source
-from tests.support.home import Home
+from tests.support.home import CatalogProbe, Home
 from tests.support.tampering import require_sound
 from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(10)
 
+TWO_SECONDS = 2_000_000_000
 YEARS = 10 * 365 * 24 * 3600
 CLOCKS = {"ahead": YEARS, "behind": -YEARS}
 
@@ -56,3 +62,32 @@ def test_a_clock_that_jumps_in_mid_run(how: str, off: int, edited: Home, tmp_pat
         assert jumps
         edited.sync()
         require_sound(edited, tmp_path)
+
+
+def test_a_file_system_that_keeps_even_seconds(
+    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.stat
+
+    def coarse(path: Path, **options: Any) -> os.stat_result:
+        status = real(path, **options)
+        times = {"st_mtime_ns": status.st_mtime_ns, "st_ctime_ns": status.st_ctime_ns}
+        return os.stat_result(status[:10], {name: stamp // TWO_SECONDS * TWO_SECONDS for name, stamp in times.items()})
+
+    monkeypatch.setattr(Path, "stat", coarse)
+    for text in ("one", "two"):
+        put(root, "p", lines_of([chunk(0, text=text)]))  # in place: size and inode stay as they are
+        probe.refresh()
+        assert probe.state.db.execute("select text_hash from chunk").fetchall() == [(text_hash(text),)]
+
+
+def test_what_bears_a_time_in_the_future_is_read_each_time(
+    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+) -> None:
+    """As of a server whose clock is ahead: nothing is known of its ticks."""
+    put(root, "p", lines_of([chunk(0)]))
+    os.utime(root.chunks_file("p"), (time.time() + 3600, time.time() + 3600))
+    probe.refresh()
+    opened_files.clear()
+    probe.refresh()
+    assert "p" in opened_files

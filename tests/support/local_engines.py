@@ -8,6 +8,7 @@ from pathlib import Path
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.memory import MemorySink
 
 
@@ -30,6 +31,10 @@ def chroma(home: Path) -> Sink:
 
 
 ENGINES: dict[str, Callable[[Path], Sink]] = {"fts": eager, "chroma": chroma}
+
+
+def jsonl(home: Path) -> Sink:
+    return JsonlSink(home / "jsonl")
 
 
 def memory() -> Callable[[Path], Sink]:
