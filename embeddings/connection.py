@@ -27,7 +27,7 @@ from chunksink.embeddings.answer import OddAnswer, WrongCount, vectors_in
 from chunksink.embeddings.encoder import LongTexts, Vectors
 from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
 from chunksink.embeddings.retry import MayPass, Odd, patience
-from chunksink.settings.addresses import address_parts
+from chunksink.settings.addresses import server_address
 from chunksink.settings.config import ConfigError
 from chunksink.settings.secret import key_in
 
@@ -199,15 +199,10 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
 
 def checked_url(url: str) -> str:
     """The URL as we use it; never repeated in an error, for it may hold what must not be told."""
-    parts = address_parts(url)
-    if parts is None:
-        raise EndpointMisnamed("the endpoint's URL cannot be read; it should look as http://127.0.0.1:11434/v1")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise EndpointMisnamed("the endpoint's URL must begin with http:// or https:// and name a host")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if server_address(url) is None:
         raise EndpointMisnamed(
-            "the endpoint's URL must not carry a user, a password or parameters; "
-            "put the key into an environment variable"
+            "the endpoint's URL must look as http://127.0.0.1:11434/v1, without a user, a password and parameters; a "
+            "key goes into an environment variable"
         )
     return url.rstrip("/")
 

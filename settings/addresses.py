@@ -1,17 +1,20 @@
-"""Addresses that people set: what a client would stumble over later, with an error of its own, is told apart here."""
+"""Addresses of servers that people set."""
 
 from urllib.parse import SplitResult, urlsplit
 
 
-def address_parts(url: str) -> SplitResult | None:
-    """None of what no client can use. Whoever refuses it does not repeat it: it may hold a password."""
+def server_address(url: str) -> SplitResult | None:
+    """The parts of `http://HOST:PORT/PATH`, or https. None for everything else, also for an address with a user, a
+    password, parameters or a fragment: they may be secrets, and addresses are printed. So whoever refuses one does not
+    repeat it."""
     import httpx  # takes a moment, and few commands need it
 
     try:
         httpx.URL(url)
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is none
+        port = parts.port  # raises where it is none
         (parts.hostname or "").encode("idna")  # as it is looked up
     except (ValueError, httpx.InvalidURL):
         return None
-    return parts if url.split() == [url] else None
+    is_plain = url.split() == [url] and not any(sign in url for sign in "@?#")
+    return parts if is_plain and parts.scheme in ("http", "https") and parts.hostname and port != 0 else None

@@ -6,6 +6,7 @@ import re
 from chunksink.settings.config import ConfigError
 
 _SENDABLE = re.compile(r"[!-~]*")
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
 def checked(key: str, source: str) -> str:
@@ -21,7 +22,8 @@ def checked(key: str, source: str) -> str:
 
 def key_in(variable: str, option: str, *, needed: bool) -> str | None:
     """The key in an environment variable, None where it holds none. `option` is the one that names the variable."""
-    source = f"{option}: the environment variable {variable}"
+    # What does not look like a name may be the key itself.
+    source = f"{option}: the environment variable {variable if _NAME.fullmatch(variable) else 'that it names'}"
     try:
         key = checked(os.environ.get(variable, ""), source)
     except ValueError as error:

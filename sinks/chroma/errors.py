@@ -38,14 +38,18 @@ class Address(str):
 
     secrets: tuple[str, ...] = ()
 
+    def without_secrets(self, text: str) -> str:
+        """Whoever stands between may answer with what it was sent."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[key]")
+        return text
+
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
     """`where` names folder or address for the message."""
     try:
         yield
-    except SinkError:
-        raise
     except BaseException as error:
         if _is_panic(error):
             raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error
@@ -53,14 +57,14 @@ def translated(where: str) -> Iterator[None]:
             raise
         if _shows_header(error):
             raise WrongKey(f"a header for Chroma at {where} cannot be sent: correct the credentials") from None
-        ours = _ours(error, where)
+        ours = error if isinstance(error, SinkError) else _ours(error, where)
         if ours is None:
             raise
-        told = str(ours)
-        for secret in where.secrets if isinstance(where, Address) else ():
-            told = told.replace(secret, "[key]")
-        if told != str(ours):  # whoever stands between has answered with what it was sent
+        told = where.without_secrets(str(ours)) if isinstance(where, Address) else str(ours)
+        if told != str(ours):
             raise type(ours)(told) from None
+        if ours is error:
+            raise
         raise ours from error
 
 

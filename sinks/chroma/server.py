@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from chunksink.settings.addresses import address_parts
+from chunksink.settings.addresses import server_address
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
@@ -56,7 +56,9 @@ class Server:
 
     def version(self) -> str:
         with self._client() as client, translated(self._where):
-            return f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
+            return self._where.without_secrets(
+                f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
+            )
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + build_folders.check_build_id(build_id)
@@ -106,8 +108,8 @@ class Server:
         """Chroma's client takes any JSON for what it asked for, and stumbles over it later."""
         with translated(self._where):
             version: object = client.get_version()
-        if not isinstance(version, str):
-            raise no_chroma(self._where, f"its version is {version!r:.50}")
+            if not isinstance(version, str):
+                raise no_chroma(self._where, f"its version is {version!r:.50}")
 
     def _open(self, timeout: float) -> "ClientAPI":
         return open_server(self._host, self._port, ssl=self._ssl, headers=self._headers, timeout=timeout)
@@ -124,22 +126,14 @@ class Server:
 
 def address(url: str) -> tuple[bool, str, int]:
     """Whether it is https, the host and the port. The message does not repeat it: it may hold a password."""
-    parts = address_parts(url)
-    if (
-        parts is None
-        or parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.path.strip("/")
-        or "?" in url
-        or "#" in url
-    ):
+    parts = server_address(url)
+    if parts is None or parts.path.strip("/"):
         raise ValueError(
-            "url is no address of a Chroma server: that is http://HOST:PORT, without user, password and path; a token "
-            "goes into the environment variable that token_variable names"
+            "url is no address of a Chroma server: that is http://HOST:PORT, without user, password, path and "
+            "parameters; a token goes into the environment variable that token_variable names"
         )
     ssl = parts.scheme == "https"
-    return ssl, parts.hostname, (443 if ssl else 8000) if parts.port is None else parts.port
+    return ssl, parts.hostname or "", (443 if ssl else 8000) if parts.port is None else parts.port
 
 
 def _build_in(collection: "Collection") -> Any:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from chunksink.settings.addresses import address_parts
+from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
@@ -31,10 +31,10 @@ class Connection:
     """Usable from several threads. Nothing is sent before the first call, which also looks at the version."""
 
     def __init__(self, url: str, key: str | None, *, timeout: float = 60.0) -> None:
-        if not _is_address(url):
+        if server_address(url) is None:
             raise ValueError(
-                "the address of Meilisearch is http://HOST:PORT without user and password; the key goes into an "
-                "environment variable"
+                "the address of Meilisearch is http://HOST:PORT, without user, password and parameters; the key goes "
+                "into an environment variable"
             )
         self.where = url.rstrip("/")
         self._key = checked(key or "", "the key of Meilisearch") or None
@@ -168,10 +168,3 @@ class _Watched:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | select.POLLOUT)
         return any(event & select.POLLIN for _, event in poll.poll(self._timeout * 1000))
-
-
-def _is_address(url: str) -> bool:
-    parts = address_parts(url)
-    if parts is None or parts.username or parts.password:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,10 @@ def echoing(status: int) -> Iterator[str]:
     class Echo(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
-            body = json.dumps({"message": f"bad request: {dict(self.headers)}", "error": str(self.headers)}).encode()
+            answer: Any = {"message": f"bad request: {dict(self.headers)}", "error": str(self.headers)}
+            if status == HTTPStatus.OK:
+                answer = self.headers.get("x-chroma-token") or self.headers.get("authorization")
+            body = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -149,6 +153,7 @@ def test_no_secret_is_told(chroma_server: ChromaServer, tmp_path: Path) -> None:
         Proxy(chroma_server.url) as chroma,
         echoing(400) as bad,
         echoing(500) as failing,
+        echoing(200) as odd,
     ):
         (tmp_path / "chunksink.toml").write_text(
             f"""
@@ -184,11 +189,18 @@ prefix = "secrets"
         assert f"Bearer {KEYS['TEST_ENDPOINT_KEY']}" in endpoint.keys
         changed = [*source("a.md", "a dog", version="2", at=FEBRUARY), *source("b.md", "refuse", version="2")]
         commit(root, "p1", changed, at=FEBRUARY)
-        with_password = {
-            "CHUNKSINK_SINK_MEILISEARCH_URL": server.url.replace("//", f"//user:{PASSWORD}@"),
-            "CHUNKSINK_SINK_CHROMA_URL": chroma_server.url.replace("//", f"//user:{PASSWORD}@"),
-            "CHUNKSINK_ENDPOINT": endpoint.url.replace("//", f"//user:{PASSWORD}@"),
+        urls = {
+            "CHUNKSINK_SINK_MEILISEARCH_URL": server.url,
+            "CHUNKSINK_SINK_CHROMA_URL": chroma_server.url,
+            "CHUNKSINK_ENDPOINT": endpoint.url,
         }
+        misplaced = [
+            *((name, url.replace("//", f"//user:{PASSWORD}@")) for name, url in urls.items()),
+            *((name, f"{url}?key={PASSWORD}") for name, url in urls.items()),
+            *((name, f"{url}#{PASSWORD}") for name, url in urls.items()),
+            ("CHUNKSINK_ENDPOINT_KEY_VARIABLE", PASSWORD),
+            ("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", PASSWORD),
+        ]
         wrong = {name: f"{value}-wrong" for name, value in KEYS.items()}
         places = [
             ("CHUNKSINK_SINK_MEILISEARCH_URL", ""),
@@ -199,12 +211,12 @@ prefix = "secrets"
             (command, {name: url + path}, False)
             for command in (["sync"], ["doctor"])
             for name, path in places
-            for url in (bad, failing)
+            for url in (bad, failing, odd)
         ]
         named = [
             (command, {name: value}, False)
             for command in (["sync"], ["doctor"], ["rebuild"])
-            for name, value in with_password.items()
+            for name, value in misplaced
         ]
         refused = [(one, wrong, False) for one in (["sync"], ["verify"], ["doctor"], ["rebuild"])]
         codes = drive(*echoes, *named, *refused)
