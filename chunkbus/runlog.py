@@ -47,6 +47,7 @@ class RunLog:
 
     def __init__(self, home: Path, command: str) -> None:
         folder = home / "runs"
+        self._home = home
         self.run_id = _next_id(folder)
         self.path = folder / f"{self.run_id}.jsonl"
         self._command = command
@@ -54,8 +55,10 @@ class RunLog:
         self._finished = False
 
     def __enter__(self) -> "RunLog":
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("xb", buffering=0)
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.touch(0o600, exist_ok=False)
+        self._file = self.path.open("ab", buffering=0)
         self.write("started", command=self._command)
         _remove_oldest(self.path)
         return self

@@ -34,7 +34,9 @@ def open_store(path: Path, migrations: Migrations) -> Database:
     """The database at `path`, for any number of readers beside one writer."""
     from sqlite_utils import Database  # a validation needs none of it
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        path.touch(0o600)  # it holds texts, or what tells of them
     try:
         with ExitStack() as on_failure:
             db = Database(path)

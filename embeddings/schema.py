@@ -124,7 +124,7 @@ def _recognise(path: Path, read_only: bool) -> None:
     except FileNotFoundError:
         if read_only:
             raise CacheUnavailable(f"there is no cache at {path}") from None
-        _make_folder(path)
+        _make(path)
         return
     except OSError as exc:
         raise CacheUnavailable(f"cannot open the cache {path}: {exc.strerror}") from exc
@@ -151,11 +151,13 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _make_folder(path: Path) -> None:
+def _make(path: Path) -> None:
+    """An empty file, for its owner alone."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(0o600)
     except OSError as exc:
-        raise CacheUnavailable(f"cannot make a folder for the cache {path}: {exc.strerror}") from exc
+        raise CacheUnavailable(f"cannot make the cache {path}: {exc.strerror}") from exc
 
 
 def _bring_up_to_date(connection: sqlite3.Connection, path: Path, read_only: bool, busy_seconds: float) -> None:

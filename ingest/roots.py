@@ -148,7 +148,7 @@ class Roots:
             {"label": root.label, "path": str(root.path), **({"files_only": True} if root.files_only else {})}
             for root in sorted(self._roots, key=lambda root: root.label)
         ]
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = self._file.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}.new")
         new.write_text(json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n", encoding="utf-8")
         new.replace(self._file)

@@ -26,7 +26,7 @@ class _HomeLock:
     """A lock of one run. The threads of the run share it, and may take it again while they hold it."""
 
     def __init__(self, home: Path, name: str, wait_seconds: float, busy: str) -> None:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._wait_seconds = wait_seconds
         self._busy = busy
         self._lock = filelock.FileLock(str(_lock_file(home, name)), thread_local=False)

@@ -55,7 +55,11 @@ def home(home: Path) -> str:
     place = _existing(home)
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
         raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
-    return f"{home} can be written" if home.exists() else f"{home} will be made"
+    if not home.exists():
+        return f"{home} will be made"
+    mode = home.stat().st_mode & 0o777
+    others = f"; its mode {mode:o} lets other users of this machine in: chmod 700 it" if mode & 0o077 else ""
+    return f"{home} can be written{others}"
 
 
 def disk(home: Path) -> str:

@@ -73,6 +73,21 @@ def test_a_sound_index_passes_and_stays_as_it_is(built: Shell) -> None:
     assert built.files() == before
 
 
+@pytest.mark.promise(12)
+def test_a_new_home_is_for_its_owner_alone(shell: Shell) -> None:
+    (shell.folder / "docs").mkdir()
+    (shell.folder / "docs" / "a.md").write_text("# A cat")
+    assert shell("ingest", "docs", "--sync").code == Exit.OK
+    mode = {path.name: path.stat().st_mode & 0o777 for path in [shell.home, *shell.home.rglob("*")]}
+    assert mode[shell.home.name] == 0o700
+    run = next((shell.home / "runs").iterdir()).name
+    assert {mode[name] for name in ("state.db", "vectors.db", "ingest.db", run)} == {0o600}
+    assert "mode" not in checks(shell, Exit.OK)["home"]["found"]
+    shell.home.chmod(0o755)  # which is respected
+    assert shell("sync").code == Exit.OK
+    assert "its mode 755 lets other users of this machine in" in checks(shell, Exit.OK)["home"]["found"]
+
+
 def test_people_get_a_line_each_and_the_remedy_below(built: Shell) -> None:
     shutil.rmtree(built.root.path)
     ended = built("doctor")
