@@ -123,7 +123,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "headings",
-        "headings above the chunk, outermost first",
+        "headings above the chunk, outermost first; of this and every list the first 256 members",
         (
             *_paths("headings", "metadata"),
             *_paths("headings_path", "metadata", "span"),

@@ -11,7 +11,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.sinks.document import Document, document_hash, family_hash
 from chunksink.sinks.fields import PROJECTION, Values, placed
 
-PROJECTION_VERSION = 3
+PROJECTION_VERSION = 4
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
 
 

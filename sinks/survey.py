@@ -11,6 +11,7 @@ from typing import Any
 
 from chunksink.chunkbus.chunk import NAMES, Chunk, Record
 from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, placed
+from chunksink.sinks.values import MOST_MEMBERS
 
 _ASKED = frozenset(path for rule in PROJECTION for path in rule.paths)
 _LOOKED_AT_ELSEWHERE = frozenset(
@@ -60,9 +61,14 @@ class Survey:
 
 
 def _unread(rule: FieldRule, found: Values) -> str | None:
-    """Where something stands for this field, of which nothing could be read; None where something was."""
+    """Where something stands for this field of which nothing could be read, or a list that was cut; else None."""
     said = [path for path in rule.paths if _says_something(path, found.get(path))]
-    return None if any(rule.read(found[path]) is not None for path in said) else next(iter(said), None)
+    for path in said:
+        value = rule.read(found[path])
+        if value is not None:
+            is_cut = isinstance(found[path], list) and len(found[path]) > MOST_MEMBERS == len(value)
+            return path if is_cut else None
+    return next(iter(said), None)
 
 
 def _says_something(path: str, value: Any) -> bool:

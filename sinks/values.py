@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 FACET_BYTES = 468  # Meilisearch cuts filterable values here, but not what they are compared with
+MOST_MEMBERS = 256
+"""Of a list. To Chroma each is a row, and one document with more than 5,461 of them makes a build unreadable."""
 HALF = re.compile("[\ud800-\udfff]")
 """Of a surrogate pair: UTF-8 cannot carry it, so no engine holds it, or can be asked for it."""
 
@@ -118,7 +120,7 @@ def boolean(value: Any) -> bool | None:
 def lines(value: Any) -> tuple[str, ...] | None:
     """A list of strings, or one string, as lines; members of another type are left out."""
     members = value if isinstance(value, list | tuple) else [value]
-    return tuple(text for text in map(line, members) if text is not None) or None
+    return tuple(text for text in map(line, members) if text is not None)[:MOST_MEMBERS] or None
 
 
 def labels(value: Any) -> tuple[str, ...] | None:
@@ -126,7 +128,7 @@ def labels(value: Any) -> tuple[str, ...] | None:
     members = _LABEL_ENDS.split(value) if isinstance(value, str) else value
     if not isinstance(members, list | tuple):
         return None
-    return tuple(dict.fromkeys(text for text in map(facet, members) if text is not None)) or None
+    return tuple(dict.fromkeys(text for text in map(facet, members) if text is not None))[:MOST_MEMBERS] or None
 
 
 def names(value: Any) -> tuple[str, ...] | None:
@@ -135,7 +137,7 @@ def names(value: Any) -> tuple[str, ...] | None:
     One string stays one name: "Doe, Jane" is a single person.
     """
     members = value if isinstance(value, list | tuple) else [value]
-    return tuple(dict.fromkeys(text for text in map(_name, members) if text is not None)) or None
+    return tuple(dict.fromkeys(text for text in map(_name, members) if text is not None))[:MOST_MEMBERS] or None
 
 
 def _name(person: Any) -> str | None:

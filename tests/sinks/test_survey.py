@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.survey import FIELDS, Survey, Unread
+from chunksink.sinks.values import MOST_MEMBERS
 from tests.support.chunks import chunk, project
 
 
@@ -73,3 +74,9 @@ def test_filled_is_what_the_document_has(fields: dict[str, Any]) -> None:
     found = survey(fields)
     worked_out = {"chunk_index", "chunk_count"}  # from the family
     assert {name for name in FIELDS if found.filled[name]} - worked_out == set(document) & set(FIELDS) - worked_out
+
+
+def test_a_list_of_which_only_the_beginning_is_read() -> None:
+    tags = [f"tag {number}" for number in range(MOST_MEMBERS + 1)]
+    found = survey({"tags": tags[:-1]}, {"tags": tags})
+    assert (found.filled["tags"], found.unread["tags"], found.first_unread["tags"].line) == (2, 1, 2)
