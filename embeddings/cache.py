@@ -14,7 +14,7 @@ It promises:
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -31,9 +31,11 @@ from chunksink.embeddings.salvage import SalvageReport, holds_rows, put_aside, s
 from chunksink.embeddings.schema import REMEDY, damaged, locked
 
 _LOOKUP_SIZE = 1000
-_INSERT = """
-INSERT INTO vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+_COLUMNS = "vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
+"""As a new row, with an id above all that were there."""
+_INSERT = f"""
+INSERT INTO {_COLUMNS}
 ON CONFLICT (fingerprint, text_hash) DO UPDATE SET
     precision = excluded.precision, tokens = excluded.tokens, producer = excluded.producer,
     checksum = excluded.checksum, vector = excluded.vector
@@ -53,6 +55,8 @@ class Found:
     """Length in tokens of each text before any cut; 0 where it is not known."""
     corrupt: tuple[bytes, ...]
     """Text hashes whose row is there but failed its check; they count as not found."""
+    outdated: tuple[bytes, ...]
+    """Likewise, where the row is of a vector that is computed anew."""
 
 
 class VectorCache(CacheFile):
@@ -63,6 +67,8 @@ class VectorCache(CacheFile):
         super().__init__(path, read_only=read_only, busy_seconds=busy_seconds)
         self.salvaged: tuple[SalvageReport, ...] = ()
         self._producers: dict[tuple[bytes, bytes], int] = {}
+        self._outdated: dict[bytes, int] = {}
+        """Of models whose vectors are computed anew, the last row from before that."""
 
     @classmethod
     def open(
@@ -110,11 +116,13 @@ class VectorCache(CacheFile):
         blobs: list[bytes] = []
         lengths: list[int] = []
         corrupt: list[bytes] = []
+        outdated: list[bytes] = []
+        last_outdated = self._outdated.get(key, 0)
         for start in range(0, len(text_hashes), _LOOKUP_SIZE):
             some = text_hashes[start : start + _LOOKUP_SIZE]
             marks = ",".join("?" * len(some))
-            for text_hash, precision, tokens, digest, vector in self.read(
-                "SELECT text_hash, precision, tokens, checksum, vector FROM vector "
+            for number_of_row, text_hash, precision, tokens, digest, vector in self.read(
+                "SELECT id, text_hash, precision, tokens, checksum, vector FROM vector "
                 f"WHERE fingerprint = ? AND text_hash IN ({marks})",
                 (key, *some),
             ):
@@ -123,13 +131,22 @@ class VectorCache(CacheFile):
                     continue
                 if flaw((key, text_hash, precision, tokens, digest, vector), dimension) is not None:
                     corrupt.append(text_hash)
+                elif number_of_row <= last_outdated:
+                    outdated.append(text_hash)
                 elif precision in codes:
                     positions.append(number)
                     blobs.append(vector)
                     lengths.append(tokens)
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dimension)
         where, found_tokens = np.array(positions, dtype=np.intp), np.array(lengths, dtype=np.int64)
-        return Found(where, vectors, found_tokens, tuple(corrupt))
+        return Found(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
+
+    def outdate(self, fingerprint: str) -> int:
+        """From now on lookups here find vectors of this model only if they are computed later; until then each stays
+        in the file. Returns the last row that is outdated."""
+        [(last,)] = self.read("SELECT coalesce(max(id), 0) FROM vector")
+        self._outdated[raw_fingerprint(fingerprint)] = int(last)
+        return int(last)
 
     def put(
         self,
@@ -138,9 +155,9 @@ class VectorCache(CacheFile):
         vectors: Vectors,
         tokens: Sequence[int] | None = None,
         *,
-        corrupt: Sequence[bytes] = (),
+        replaced: Sequence[bytes] = (),
     ) -> None:
-        """Commits vectors of one model; rows named `corrupt` are dropped first.
+        """Commits vectors of one model; those of the texts that are `replaced` are dropped with the same commit.
 
         Vectors that are not finite, or of the wrong dimension, are refused with all their siblings.
         """
@@ -155,22 +172,20 @@ class VectorCache(CacheFile):
             seal(key, text_hash, code, int(count), vector.tobytes())
             for text_hash, count, vector in zip(text_hashes, counts, stored, strict=True)
         ]
-        self.put_rows(rows, info, corrupt=[(key, text_hash) for text_hash in corrupt])
+        self.put_rows(rows, info, replaced={(key, text_hash) for text_hash in replaced})
 
     def put_rows(
-        self, rows: Sequence[VectorRow], info: ModelInfo | None, *, corrupt: Sequence[tuple[bytes, bytes]] = ()
+        self, rows: Sequence[VectorRow], info: ModelInfo | None, *, replaced: Collection[tuple[bytes, bytes]] = ()
     ) -> None:
         """Commits sealed rows in one transaction; `info` describes their model, where it is known."""
         with self.transaction() as connection:
             producer = self._register(connection, info) if info else 0
-            connection.executemany("DELETE FROM vector WHERE fingerprint = ? AND text_hash = ?", corrupt)
-            connection.executemany(
-                _INSERT,
-                (
-                    (row.fingerprint, row.text_hash, row.precision, row.tokens, producer, row.checksum, row.vector)
-                    for row in rows
-                ),
-            )
+            for row in rows:
+                statement = _REPLACE if (row.fingerprint, row.text_hash) in replaced else _INSERT
+                connection.execute(
+                    statement,
+                    (row.fingerprint, row.text_hash, row.precision, row.tokens, producer, row.checksum, row.vector),
+                )
 
     def _register(self, connection: sqlite3.Connection, info: ModelInfo) -> int:
         """The number of (model, libraries, device), recorded when it is first seen."""

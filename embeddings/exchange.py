@@ -192,6 +192,6 @@ def _put(cache: VectorCache, export: OpenExport, batch: Mapping[bytes, VectorRow
     served, corrupt = look_up()
     if corrupt:
         key = next(iter(batch.values())).fingerprint
-        cache.put_rows([batch[each] for each in corrupt], info, corrupt=[(key, each) for each in corrupt])
+        cache.put_rows([batch[each] for each in corrupt], info, replaced={(key, each) for each in corrupt})
         served, _ = look_up()
     return served

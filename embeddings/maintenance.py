@@ -128,14 +128,14 @@ def find_surplus(
     return Surplus(len(ids), size, by_model, kept, ids)
 
 
-def rows_of(cache: VectorCache, fingerprint: str) -> Surplus:
-    """All rows of one model."""
+def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
+    """The rows of one model up to the `last` one."""
     key = raw_fingerprint(fingerprint)
     ids = array("q")
     size = 0
     for page in cache.scan("SELECT id, fingerprint, length(vector) FROM vector WHERE id > ?"):
         for number, model, length in page:
-            if model == key:
+            if model == key and number <= last:
                 ids.append(number)
                 size += length or 0
     return Surplus(len(ids), size, {fingerprint: len(ids)}, 0, ids)

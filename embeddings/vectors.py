@@ -135,9 +135,9 @@ class _Run:
         for text_hash, text in items:
             texts.setdefault(text_hash, text)
         window = _Window(texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
-        missing, corrupt = self._look_up(window)
+        missing, replaced = self._look_up(window)
         if missing:
-            self._encode(window, missing, corrupt)
+            self._encode(window, missing, replaced)
         for text_hash, text in items:
             yield self._embedded(window, text_hash, text)
 
@@ -152,18 +152,18 @@ class _Run:
         self.report.corrupt += len(found.corrupt)
         self._note_lengths(window, window.known, found.tokens)
         done = window.known.keys() | self.report.problems.keys()
-        return [text_hash for text_hash in hashes if text_hash not in done], found.corrupt
+        return [text_hash for text_hash in hashes if text_hash not in done], (*found.corrupt, *found.outdated)
 
-    def _encode(self, window: _Window, missing: list[bytes], corrupt: tuple[bytes, ...]) -> None:
+    def _encode(self, window: _Window, missing: list[bytes], replaced: tuple[bytes, ...]) -> None:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}
-        stale = set(corrupt)
+        stale = set(replaced)
 
         def commit(pending: Sequence[Computed]) -> None:
             hashes = [computed.text_hash for computed in pending]
             rows = window.rows[[place[text_hash] for text_hash in hashes]]
             drop = [text_hash for text_hash in hashes if text_hash in stale]
             tokens = [computed.tokens for computed in pending]
-            self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, corrupt=drop))
+            self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, replaced=drop))
 
         # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
         texts = [window.texts[text_hash] for text_hash in missing]

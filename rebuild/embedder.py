@@ -37,6 +37,7 @@ class DocumentEmbedder:
         self.report = EmbedReport(salvaged=list(cache.salvaged))
         self._encoder = encoder
         self._cache = cache
+        self._last_outdated = 0
 
     @property
     def loading_seconds(self) -> float:
@@ -67,9 +68,15 @@ class DocumentEmbedder:
         """Why a text was given no vector in this run."""
         return self.report.problems.get(raw_hash(text_hash))
 
-    def discard(self) -> None:
-        """Every cached vector of this model goes, so that all are computed anew. Nobody may write to the cache."""
-        drop(self._cache, rows_of(self._cache, self.info.fingerprint))
+    def compute_anew(self) -> None:
+        """From now on no vector of this model is taken from the cache that was there before. Each stays in the file
+        until its successor is written, or `drop_outdated` is called."""
+        self._last_outdated = self._cache.outdate(self.info.fingerprint)
+
+    def drop_outdated(self) -> None:
+        """What `compute_anew` found and nothing has replaced goes: no current text needed it."""
+        if self._last_outdated:
+            drop(self._cache, rows_of(self._cache, self.info.fingerprint, self._last_outdated))
 
     def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:
         """The cache has the vectors of these texts, given with their hashes, as far as they have one."""

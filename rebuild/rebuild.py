@@ -91,11 +91,12 @@ class Rebuild:
                 self._look_at_live()
                 self._refresh()
                 generation = self._begin()
-                if self._options.fresh_cache:  # only now, when nothing can refuse this run any more
-                    self._embedder.discard()
+                if self._options.fresh_cache:
+                    self._embedder.compute_anew()
                 self._remove_surplus(keep=generation.id)
             self._fill(generation)
             with self._lock():
+                self._embedder.drop_outdated()
                 self._remove_surplus()
                 self._note_left(drop_orphans(self._session))
         return generation

@@ -105,7 +105,7 @@ def test_long_texts_are_listed_with_their_place(home: Home, capsys: pytest.Captu
     hashes = [bytes.fromhex(text_hash(text).removeprefix("sha256:")) for text in ("a cat", "a cow", "a boat")]
     with VectorCache.open(home.folder / "vectors.db") as opened:
         vectors = home.encoder.encode(["a cat", "a cow", "a boat"])
-        opened.put(home.encoder.info, hashes, vectors, [9, 9, 4], corrupt=hashes)
+        opened.put(home.encoder.info, hashes, vectors, [9, 9, 4], replaced=hashes)
     listed = told(home, capsys, "long-texts")["chunks"]
     # "a cow" is no current chunk, and four is not more than four.
     assert [(chunk["partition"], chunk["text_hash"], chunk["length"]) for chunk in listed] == [

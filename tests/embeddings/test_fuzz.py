@@ -92,7 +92,7 @@ def exercise(folder: Path, *, salvage: bool) -> int:
         lambda: drop(cache, find_surplus(cache, text_hashes=KEYS[:40], fingerprints=None)),
         lambda: verify(cache, repair=True),
         look_up,
-        lambda: cache.put(encoder.info, KEYS, encoder.encode(TEXTS), corrupt=KEYS),
+        lambda: cache.put(encoder.info, KEYS, encoder.encode(TEXTS), replaced=KEYS),
         look_up,
     ]
     with cache:

@@ -6,6 +6,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.stats import stats
 from chunksink.sinks.conformance.samples import RICH
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.home import Home, PoisonedEncoder
@@ -62,6 +64,19 @@ def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_as
     home.rebuild(fresh_cache=True)
     assert home.embedded.encoded == 3
     assert [len(builds) for builds in home.builds().values()] == [1, 1]
+
+
+@pytest.mark.promise(9)
+def test_vectors_stay_until_their_successors_are_written(root: BusRoot, home: Home) -> None:
+    commit(root, "p1", [*source("docs/a.md", "a", "b"), *source("docs/c.md", "c", "d"), *source("docs/e.md", "e")])
+    home.rebuild()
+    with pytest.raises(KeyboardInterrupt):
+        home.rebuild(fresh_cache=True, wrap=watching("memory", Moment("flush", 1, raising(KeyboardInterrupt()))))
+    assert home.verify(deep=True).ok
+    commit(root, "p1", source("docs/a.md", "a", "b"), at=FEBRUARY)
+    home.rebuild(fresh_cache=True, allow_deletions=9)
+    with VectorCache.open(home.folder / "vectors.db", read_only=True) as cache:
+        assert stats(cache).rows == 2, "what no text needs any more is gone"
 
 
 def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) -> None:
