@@ -174,7 +174,11 @@ def _odd_ranges(span: Span) -> list[str]:
 
 def _names_in_text(metadata: Record) -> bool:
     """What says whose a chunk is: in a number nobody would read it, and the chunk would be nobody's, or another's."""
-    return all(metadata.get(name) is None or isinstance(metadata[name], str) for name in NAMES)
+    for name in NAMES:
+        value = metadata.get(name)
+        if value is not None and not isinstance(value, str):
+            return False
+    return True
 
 
 def _is_range(start: int | None, end: int | None) -> bool:

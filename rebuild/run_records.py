@@ -5,6 +5,7 @@ A record without its last line is of a run that was killed, or that is still run
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,6 @@ from chunksink.rebuild.errors import RebuildError
 
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
-_BLOCK = 2**16
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "status")
 _NEVER = {*_KEPT, "command", "code", "severity", "sink", "call", "generation"}
@@ -77,10 +77,8 @@ def find_run(home: Path, run_id: str) -> Path:
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """What a run told, in order. A line that cannot be read ends it."""
-    try:
-        yield from read_run(file)
-    except ValueError:
-        return
+    with suppress(ValueError):
+        yield from (event for event in read_run(file) if isinstance(event, dict))
 
 
 def _files(home: Path) -> list[Path]:
@@ -91,7 +89,10 @@ def _files(home: Path) -> list[Path]:
 
 def _run(file: Path) -> RunRecord | None:
     """None where nothing of it can be read: it was just made, or is none of ours."""
-    first, last = _ends(file)
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    for event in read_events(file):
+        first, last = first or event, event
     if not first:
         return None
     is_finished = last.get("event") == "finished"
@@ -105,29 +106,6 @@ def _run(file: Path) -> RunRecord | None:
         error=str(error) if is_finished and error else None,
         facts={name: value for name, value in last.items() if name not in _NO_FACTS} if is_finished else {},
     )
-
-
-def _ends(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The first and the last whole line; a record of a large run is not read through for them."""
-    with file.open("rb") as opened:
-        first = opened.readline()
-        size = opened.seek(0, 2)
-        tail, start = b"", size
-        while start > 0 and tail.rstrip(b"\n").count(b"\n") < 2:
-            step = min(_BLOCK, start)
-            start -= step
-            opened.seek(start)
-            tail = opened.read(step) + tail
-    whole = tail[: tail.rfind(b"\n") + 1].splitlines()
-    return _line(first), _line(whole[-1]) if whole else {}
-
-
-def _line(data: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(data)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _seconds(started_at: str, ended_at: str) -> float | None:

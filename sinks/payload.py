@@ -7,6 +7,10 @@ import numpy as np
 from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
+_NO_DIRECTION = (
+    "its vector has no direction: it is zero, or holds NaN or infinity, or is so long that its length overflows float32"
+)
+
 
 def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[RefusedDocument]]:
     """Positions of the documents whose vector can be sent, and the others with the reason: one vector that an engine
@@ -23,20 +27,12 @@ def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[
         single = vectors.astype(np.float32, copy=False)
         squares = np.einsum("ij,ij->i", single, single)  # as engines have it: in float32
     sound: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
-    if all(sound):
-        return list(range(len(documents))), []
-    finite: list[bool] = np.asarray(np.isfinite(single).all(axis=1)).tolist()
-    flaws = [None if ok else _flaw(had, float(square)) for ok, had, square in zip(sound, finite, squares, strict=True)]
-    refused = [RefusedDocument(d.id, d.parent_id, flaw) for d, flaw in zip(documents, flaws, strict=True) if flaw]
-    return [row for row, flaw in enumerate(flaws) if flaw is None], refused
-
-
-def _flaw(finite: bool, square: float) -> str:
-    if not finite:
-        return "its vector holds NaN or infinity, or there is none"
-    if square:
-        return "its vector is too long: its length overflows float32, so it is near to nothing"
-    return "its vector is zero, or so short that its length is: it has no direction to compare"
+    refused = [
+        RefusedDocument(document.id, document.parent_id, _NO_DIRECTION)
+        for document, is_sound in zip(documents, sound, strict=True)
+        if not is_sound
+    ]
+    return [row for row, is_sound in enumerate(sound) if is_sound], refused
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -19,6 +19,7 @@ from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.payload import portions
 
 _WRITTEN_AT_ONCE = 5000
 """Documents; as many as Chroma takes in one call."""
@@ -98,8 +99,9 @@ class WorkerBuild:
         return int(self._worker.call("count"))
 
     def replace(self, families: Sequence[Family]) -> None:
-        for part in _parts(families):  # as one message it would be held in memory twice
-            self._worker.call("replace", part)
+        sizes = [len(family.documents) for family in families]
+        for part in portions(sizes, len(sizes), _WRITTEN_AT_ONCE):  # as one message it would be held in memory twice
+            self._worker.call("replace", families[part])
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._worker.call("delete", parent_ids)
@@ -125,16 +127,3 @@ class WorkerBuild:
                     self._worker.call("close")
             finally:
                 self._worker.end()
-
-
-def _parts(families: Sequence[Family]) -> Iterator[list[Family]]:
-    part: list[Family] = []
-    size = 0
-    for family in families:
-        part.append(family)
-        size += len(family.documents)
-        if size >= _WRITTEN_AT_ONCE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part
