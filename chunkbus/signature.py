@@ -29,11 +29,14 @@ class Signature:
 
     def is_settled(self, noted_ns: int) -> bool:
         """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
-        return self.settles_ns() < noted_ns
+        left_ns = self.settles_in_ns(noted_ns)
+        return left_ns is not None and left_ns < 0
 
-    def settles_ns(self) -> int:
-        """From when on a change must leave other times."""
-        return max(stamp + _tick(stamp) for stamp in (self.mtime_ns, self.ctime_ns))
+    def settles_in_ns(self, now_ns: int) -> int | None:
+        """How long it takes until a change must leave other times. One time in the future was set by somebody, and the
+        other one tells. None where both are: the clock that made them is another one, of which nothing is known."""
+        left = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
+        return max((each for each in left if each <= _LONGEST_TICK_NS), default=None)
 
 
 def signatures_of(paths: Collection[Path]) -> list[Signature]:
@@ -48,15 +51,15 @@ def signatures_of(paths: Collection[Path]) -> list[Signature]:
 def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
     """The signatures of the files that are there, and whether any later change will show in them.
 
-    Waits for the next tick of the file system's clock where that makes the difference. Times in the future prove
-    nothing: the clock that made them is another one.
+    Waits for the next tick of the file system's clock where that makes the difference.
     """
     while True:
         found = signatures_of(paths)
-        left_ns = max((signature.settles_ns() for signature in found), default=0) - time.time_ns()
-        if left_ns < 0 or left_ns > _LONGEST_TICK_NS:
-            return found, left_ns < 0
-        time.sleep((left_ns + 1_000_000) / 1e9)
+        left = [signature.settles_in_ns(time.time_ns()) for signature in found]
+        known = [each for each in left if each is not None]
+        if len(known) < len(left) or max(known, default=-1) < 0:
+            return found, len(known) == len(left)
+        time.sleep((max(known) + 1_000_000) / 1e9)
 
 
 def _as_int64(number: int) -> int:

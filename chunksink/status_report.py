@@ -101,7 +101,7 @@ def _catch_up(found: "HomeStatus") -> str:
     if brake is None:
         return "run `chunksink sync`"
     return (
-        f"a sync would remove {brake.removed:,} of the {brake.total:,} sources in the index, and stop at that number: "
+        f"{brake.sources} would be removed or lose most of their chunks, and a sync would stop at that number: "
         f"`chunksink plan` names some, `chunksink sync {brake.flag}` removes them"
     )
 

@@ -51,6 +51,13 @@ class Removal:
     """Of the sources in the index, or of the documents where an engine refused them."""
     flag: str
     """What lets a run go on."""
+    chunks: int = 0
+    """That go with them."""
+
+    @property
+    def sources(self) -> str:
+        """In words, where it counts sources."""
+        return f"{self.removed:,} of the {self.total:,} sources in the index, with {self.chunks:,} chunks,"
 
 
 class Brake(RebuildError):

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 LEAST_REMOVALS = 10
+LEAST_CHUNKS = 100
 LARGEST_SHARE = 0.2
 GONE = "family not in (select family from current) and family not in (select family from held)"
 """Of families in the index: those that the bus does not say any more."""
 WITHHELD = "removal withheld while a partition is missing or invalid"
+
+_SHRUNK = 4
+"""A source counts as gone where it was so many times as large."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
 # What was withdrawn before its partition was lost is in no index, and nothing of it would come.
@@ -32,12 +36,22 @@ and exists (select 1 from partition where state <> 'valid') and {GONE}
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """What the brake would stop, of the families that these live builds hold."""
-    recorded = _of(_RECORDED, builds)
-    total, going = db.execute(
-        f"select count(*), coalesce(sum({GONE}), 0) from (select distinct family from {recorded})", list(builds)
+    recorded = f"select family, max(documents) as had from {_of(_RECORDED, builds)} group by family"
+    going, lost, total, chunks = db.execute(
+        f"select coalesce(sum({GONE}), 0), coalesce(sum(had) filter (where {GONE}), 0), count(*), sum(had) "
+        f"from ({recorded})",
+        list(builds),
     ).fetchone()
-    if going >= LEAST_REMOVALS and going > LARGEST_SHARE * total and going > allowed:
-        return Removal(going, total, f"--allow-deletions {going}")
+    shrunk, less = db.execute(
+        f"select count(*), coalesce(sum(had - chunks), 0) from ({recorded}) join current using (family) "
+        f"where chunks * {_SHRUNK} < had and family not in (select family from held)",
+        list(builds),
+    ).fetchone()
+    removed, lost = going + shrunk, lost + less
+    is_many = going >= LEAST_REMOVALS and going > LARGEST_SHARE * total
+    is_much = lost >= LEAST_CHUNKS and lost > LARGEST_SHARE * chunks
+    if (is_many or is_much) and removed > allowed:
+        return Removal(removed, total, f"--allow-deletions {removed}", lost)
     return None
 
 
@@ -57,11 +71,12 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
         "group by family order by 1 limit 3"
     )
     names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
+    lacking = f", for they lack {names} and others" if names else ""
     raise Brake(
         found,
-        f"{found.removed:,} of the {found.total:,} sources in the index would be removed; nothing was written. If they "
-        f"are meant to go, say so with {found.flag}. Otherwise look at the chunks, for they lack {names} "
-        "and others: `chunksink plan` names more where there is a live index",
+        f"{found.sources} would be removed or lose most of their chunks; nothing was written. If they are meant to go, "
+        f"say so with {found.flag}. Otherwise look at the chunks{lacking}: `chunksink plan` names more where there is "
+        "a live index",
     )
 
 

@@ -14,7 +14,7 @@ from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
-from chunksink.rebuild.removals import LEAST_REMOVALS, brake
+from chunksink.rebuild.removals import LEAST_CHUNKS, LEAST_REMOVALS, brake
 from chunksink.rebuild.report import RunOutcome, RunReport, conclude
 from chunksink.rebuild.session import RunOptions, Session
 from chunksink.rebuild.state import Generation
@@ -159,8 +159,10 @@ def _sync(
             _fill_cache(session, embedder)
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
-        if plan.removed() >= LEAST_REMOVALS:
-            brake(session.state.db, [target.build_id for target in targets], options.allow_deletions)
+        builds = [target.build_id for target in targets]
+        is_much = session.catalog.is_whole() and max(map(plan.leaving, builds), default=0) >= LEAST_CHUNKS
+        if is_much or plan.removed() >= LEAST_REMOVALS:
+            brake(session.state.db, builds, options.allow_deletions)
         if convergence.update_settings(live):
             plan = convergence.plan()
         convergence.run(plan)

@@ -81,7 +81,7 @@ def _lines(found: "Forecast") -> Iterator[str]:
         if sink.filled:
             yield f"{name}: {counted(sink.families.added, 'source')} to write, {printable(sink.filled)}"
     if brake := found.brake:
-        removed = f"{brake.removed:,} of the {brake.total:,} sources in the index would be removed"
+        removed = f"{brake.sources} would be removed or lose most of their chunks"
         remedy = f"if they are meant to go, `chunksink sync {brake.flag}` goes on, also with --plan"
         yield f"a sync would stop at the brake: {removed}; {remedy}"
     yield f"plan {found.hash}" if found.hash else "there is no index yet; `chunksink sync` makes it"

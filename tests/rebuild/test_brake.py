@@ -227,3 +227,23 @@ def test_no_setting_of_an_index_is_changed_before_it(tmp_path: Path, meilisearch
         home.sync(allow_deletions=19)
         assert sink.settings_due(build) == []
         sink.drop(build)
+
+
+@pytest.mark.parametrize(("left", "stops"), [(0, True), (2, True), (59, True), (60, False)])
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_large_source_that_is_gone_or_of_which_little_is_left(
+    run: Callable[..., object], left: int, stops: bool, home: Home
+) -> None:
+    def large(chunks: int) -> list[dict[str, object]]:
+        return source("docs/large.md", *(f"part {number}" for number in range(chunks)), version=str(chunks))
+
+    commit(home.root, "p1", [*sources(*range(20)), *large(240)])
+    home.rebuild()
+    commit(home.root, "p1", [*sources(*range(20)), *(large(left) if left else [])], at=FEBRUARY)
+    if stops:
+        with pytest.raises(Brake) as error:
+            run(home)
+        assert (error.value.removal.removed, error.value.removal.chunks) == (1, 240 - left)
+        assert texts(home) == 280
+    run(home, allow_deletions=1 if stops else 0)
+    assert texts(home) == 40 + left
