@@ -15,7 +15,7 @@ from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
-from chunksink.rebuild.removals import held_by_reason, large_removal
+from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
@@ -223,15 +223,21 @@ def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=None if live is None else session.rebuild_due(live),
         settings=planned.settings,
-        brake=_brake(session, live),
+        brake=_brake(session, live, planned),
     )
 
 
-def _brake(session: Session, live: Generation | None) -> Removal | None:
-    """Of a first index nothing is known: what a home that lost its records has, its engines would have to be asked."""
-    if live is None or not session.catalog.is_whole():
+def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
+    """Of a first index nothing is told: what a home that lost its records has, its engines would have to be asked."""
+    if live is None:
         return None
-    return large_removal(session.state.db, [live.builds[name] for name in session.sinks if name in live.builds])
+    if session.catalog.is_whole() and planned.empty:
+        # What is new or gone is made first, and before that it is asked about all that is live.
+        return large_removal(session.state.db, list(live.builds.values()))
+    if planned.plan.removed() < LEAST_REMOVALS:
+        return None
+    builds = [build for name, build in planned.builds.items() if name not in planned.empty]
+    return large_removal(session.state.db, builds)
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
