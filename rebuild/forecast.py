@@ -15,7 +15,7 @@ from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
-from chunksink.rebuild.removals import LEAST_REMOVALS, held_by_reason, large_removal
+from chunksink.rebuild.removals import held_by_reason, large_removal
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
@@ -234,9 +234,9 @@ def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Remo
     if session.catalog.is_whole() and planned.empty:
         # What is new or gone is made first, and before that it is asked about all that is live.
         return large_removal(session.state.db, list(live.builds.values()))
-    if planned.plan.removed() < LEAST_REMOVALS:
-        return None
     builds = [build for name, build in planned.builds.items() if name not in planned.empty]
+    if not session.catalog.is_whole() or not planned.plan.is_large_removal(builds):
+        return None
     return large_removal(session.state.db, builds)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.receipts import STRANGERS
-from chunksink.rebuild.removals import GONE
+from chunksink.rebuild.removals import GONE, LEAST_CHUNKS, LEAST_REMOVALS
 from chunksink.rebuild.schema import exists, marks, number
 
 if TYPE_CHECKING:
@@ -197,6 +197,10 @@ class Plan:
         """Chunks of former versions that go when this plan is done, or that went."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
+
+    def is_large_removal(self, builds: Collection[str]) -> bool:
+        """Whether so much goes that the brake has to look at it."""
+        return self.removed() >= LEAST_REMOVALS or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and

@@ -14,7 +14,7 @@ from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
-from chunksink.rebuild.removals import LEAST_CHUNKS, LEAST_REMOVALS, brake
+from chunksink.rebuild.removals import brake
 from chunksink.rebuild.report import RunOutcome, RunReport, conclude
 from chunksink.rebuild.session import RunOptions, Session
 from chunksink.rebuild.state import Generation
@@ -160,8 +160,7 @@ def _sync(
         convergence.look(scan=options.scan, deep=options.deep)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
-        is_much = session.catalog.is_whole() and max(map(plan.leaving, builds), default=0) >= LEAST_CHUNKS
-        if is_much or plan.removed() >= LEAST_REMOVALS:
+        if session.catalog.is_whole() and plan.is_large_removal(builds):
             brake(session.state.db, builds, options.allow_deletions)
         if convergence.update_settings(live):
             plan = convergence.plan()
