@@ -63,7 +63,7 @@ lowest: .lowest/.made engines ## run all tests with the oldest versions that pyp
 engines: $(VENV)/.test ## get the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
-soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (some thirty minutes)
+soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (up to an hour)
 	$(BIN)/python -m tests.soak
 
 bench: $(VENV)/.test engines ## measure it in small, after `make peers` also beside others (some forty minutes)

@@ -151,6 +151,9 @@ def run(arguments: list[str]) -> int:
     except OutputClosed:
         return Exit.OUTPUT_CLOSED
     except Exception as error:
+        if isinstance(error, UnicodeEncodeError) and (wrong := _not_utf8(arguments)):
+            refusal = click.ClickException(f"the argument {wrong:.200} is not in UTF-8: write it in UTF-8")
+            return _failed(refusal, Exit.USAGE, arguments)
         if "--json" not in arguments:
             raise
         traceback.print_exc()  # a bug, which the reader of the JSON must see too
@@ -165,3 +168,9 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
     if "--json" in arguments:
         print_failure(error, code)
     return code
+
+
+def _not_utf8(arguments: list[str]) -> str | None:
+    """The first argument of other bytes, spelt out. Names of files may have any: they are no error by themselves."""
+    spelt = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
+    return next((text for word, text in spelt if text != word), None)

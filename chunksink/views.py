@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from chunksink.search.answer import Answer
     from chunksink.search.circuit_breaker import CircuitBreaker
     from chunksink.search.legs import Legs
-    from chunksink.search.query_vectors import Queries
     from chunksink.search.question import Question
+    from chunksink.sinks.contract import Sink
     from chunksink.sinks.document import Document
 
 
@@ -93,7 +93,7 @@ def _legs(
             require_sink(name)
             continue
         try:
-            sink: Any = open_one_sink(config, stack, name)
+            sink = open_one_sink(config, stack, name)
             reader = _reader(sink, build_id, stack)
         except (SinkError, ConfigError) as error:  # of one sink: the others answer
             failed[name] = str(error)
@@ -116,7 +116,7 @@ def _legs(
     return Legs(legs.get(KEYWORD), legs.get(SEMANTIC), unavailable, partial(_from_chunks, config), legs.get(ENGINE))
 
 
-def _reader(sink: Any, build_id: str, stack: ExitStack) -> "CircuitBreaker | None":
+def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | None":
     from chunksink.search.circuit_breaker import CircuitBreaker
     from chunksink.sinks.capabilities import SupportsReader, capability
 

@@ -257,7 +257,7 @@ def _copy(
     return SinkCopy(build, known, intent is not None, letter[0] if letter else None, copy, differs, error)
 
 
-def _held(sink: Any, build: str, document: str) -> Document | None:
+def _held(sink: Sink, build: str, document: str) -> Document | None:
     """The engine's copy, through the sink's reader; a sink without one is read from its beginning."""
     if (readable := capability(sink, SupportsReader)) is not None:
         with closing(readable.reader(build)) as reader:

@@ -69,6 +69,7 @@ def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Ch
     yield check("locks", partial(machine.locks, home))
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)
+    yield from engines.unused_options(config)
     if config.endpoint is None:
         yield check("model", partial(machine.model, config))
     else:

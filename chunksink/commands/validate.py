@@ -64,7 +64,7 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunksink.chunkbus.validate import Validation  # brings numpy
+    from chunksink.chunkbus.validate import Validation
 
     config = config_from(require_source_checksum=require_source_checksum)
     root = BusRoot(config.chunks_path).require()

@@ -11,7 +11,7 @@ from chunksink.doctor import Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.session import live_dimensions, open_one_sink
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import Config, ConfigError, variable
 from chunksink.settings.engine_settings import DEFAULTS
 from chunksink.settings.index_settings import (
     UnusableSettings,
@@ -48,7 +48,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             if public.verdict != "ok":
                 yield public
                 return
-        if (settings := capability(sink, SupportsSettings)) is not None:
+        # Settings of other engines are in no file that we know.
+        if name == "meilisearch" and (settings := capability(sink, SupportsSettings)) is not None:
             yield check(f"settings of {name}", partial(_settings, config, name, settings))
 
 
@@ -65,6 +66,19 @@ def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) ->
         version = f", {versioned.version()}" if versioned is not None else ""
     opened.append(sink)
     return f"answers{version}; builds {len(builds):,}"
+
+
+def unused_options(config: Config) -> Iterator[Check]:
+    """Options of sinks that are not in use now: their mistakes would otherwise only show once one is."""
+    for name in config.sink:
+        if name in config.sinks:
+            continue
+        try:
+            with ExitStack() as stack:
+                open_one_sink(config, stack, name)
+        except (ConfigError, SinkError) as error:
+            remedy = f"correct [sink.{name}] or {variable('sink')}_{name.upper()}_*; {name} is not among the sinks now"
+            yield Check(f"options of {name}", "warn", str(error), remedy)
 
 
 def _live(name: str, sink: Sink, live: Live) -> str:

@@ -303,6 +303,28 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
     assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` makes it"
 
 
+@pytest.mark.parametrize(
+    ("toml", "variable", "told"),
+    [
+        ("[sink.jsonl]\nfoldr = 'x'\n", "", "unknown field `foldr`; there are: folder"),
+        ("[sink.jsonl]\nfolder = 5\n", "", "there are: folder"),
+        ("", "CHUNKSINK_SINK_JSONL_FOLDR", "unknown field `foldr`; there are: folder"),
+        ("", "CHUNKSINK_SINK_JSNOL_FOLDER", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
+        ("[sink.jsonl]\nfolder = 'x'\n", "", ""),
+    ],
+)
+def test_options_of_a_sink_that_is_not_in_use(
+    toml: str, variable: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (built.folder / "chunksink.toml").write_text(toml)
+    if variable:
+        monkeypatch.setenv(variable, "x")
+    found = checks(built, Exit.OK)
+    name = "options of jsnol" if "JSNOL" in variable else "options of jsonl"
+    assert problems(found) == ({name: "warn"} if told else {})
+    assert told in found.get(name, {}).get("found", "")
+
+
 def test_a_real_chroma_server(chroma_server: ChromaServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.commit("p")
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")

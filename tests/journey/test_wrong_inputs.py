@@ -101,3 +101,12 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
     ended = chunksink(tmp_path, "prove", "no/such/proof.json", CHUNKSINK_SINKS="fts")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert ended.err.endswith("proof.json; make its folder first, or name another one\n")
+
+
+def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
+    write(tmp_path / "chunks", "2026-01", NOTE)
+    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
+    for command in (["why"], ["retire-partition"], ["search", "x", "--tenant"]):
+        ended = chunksink(tmp_path, *command, "caf\udce9", CHUNKSINK_SINKS="fts")
+        assert (ended.code, ended.out) == (Exit.USAGE, "")
+        assert ended.err == "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"
