@@ -40,10 +40,10 @@ class Signature:
 
 
 def signatures_of(paths: Collection[Path]) -> list[Signature]:
-    """Of the files that are there."""
+    """Of the files that are there and can be looked at."""
     found = []
     for path in paths:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             found.append(Signature.of(path.stat()))
     return found
 

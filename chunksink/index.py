@@ -107,6 +107,7 @@ class Index:
         prune: bool = False,
         allow_deletions: int = 0,
         checksum: bool = False,
+        follow_links: bool = False,
         jobs: int | None = None,
         on_source: Callable[[], object] = lambda: None,
     ) -> "IngestReport":
@@ -127,6 +128,7 @@ class Index:
             prune=prune,
             allow_deletions=allow_deletions,
             checksum=checksum,
+            follow_links=follow_links,
         )
         with RunLog(self.config.home_path, "ingest") as log:
             report = ingest(

@@ -112,7 +112,7 @@ def _files_of(folder: Path, counts: Callable[[str], bool]) -> _Files:
     with os.scandir(folder) as entries:
         for entry in entries:
             if counts(entry.name):
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     stat = entry.stat()
                     found.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
     return frozenset(found)

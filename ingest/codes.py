@@ -12,6 +12,7 @@ SCAN_WITHOUT_TEXT = "SCAN_WITHOUT_TEXT"
 FENCE_UNCLOSED = "FENCE_UNCLOSED"
 NUL_REMOVED = "NUL_REMOVED"
 FOLDER_LINKED = "FOLDER_LINKED"
+FILE_LINKED = "FILE_LINKED"
 FOLDER_IS_OUTPUT = "FOLDER_IS_OUTPUT"
 FOLDER_OF_TOOL = "FOLDER_OF_TOOL"
 CONVERTER_MISSING = "CONVERTER_MISSING"
@@ -55,6 +56,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
     FOLDER_LINKED: (
         "a link to a folder was not followed, since it may lead in a circle; no failure",
         "name the link, or the folder it leads to, as a source",
+    ),
+    FILE_LINKED: (
+        "a link to a file outside the folders that were named was not followed; no failure",
+        "name the file as a source, or say `--follow-links`",
     ),
     FOLDER_IS_OUTPUT: (
         "a folder was skipped because it contains what was made from sources: a bus of chunks, or the home; no failure",

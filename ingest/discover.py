@@ -142,7 +142,11 @@ class _Walk:
                         if self._is_walked(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
                     elif self._is_wanted(entry.name, path, f"{prefix}{entry.name}"):
-                        self._add(f"{prefix}{entry.name}", entry.path)
+                        if entry.is_symlink() and self._leads_outside(entry.path):
+                            reason = "is a link to a file outside the folders that were named; name it to have it read"
+                            self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
+                        else:
+                            self._add(f"{prefix}{entry.name}", entry.path)
                     else:
                         self.found.other_kinds[_suffix_of(entry.name)] += 1
         except OSError as error:
@@ -157,6 +161,11 @@ class _Walk:
             return True
         # A file that was included once is read again without the option.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
+
+    def _leads_outside(self, link: str) -> bool:
+        real = os.path.realpath(link)
+        is_inside = real in self._named or any(real.startswith(f"{named.rstrip('/')}/") for named in self._named)
+        return not (is_inside or self._options.follow_links)
 
     def _is_walked(self, entry: os.DirEntry[str], uri: str) -> bool:
         real = os.path.realpath(entry.path)

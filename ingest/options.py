@@ -23,7 +23,7 @@ class Options:
     sources by their path below it instead of by the folder's name. `exclude` and `include` are patterns as in a
     `.gitignore` file; what is included is read whatever its suffix. `fields` maps roles to the names that a row's
     fields have. `prune` removes sources that vanished; up to `allow_deletions` of them may vanish with a whole folder.
-    `checksum` reads every file, whatever its size and times.
+    `checksum` reads every file, whatever its size and times. `follow_links` reads linked files wherever they are.
     """
 
     format: str = AUTO
@@ -36,6 +36,7 @@ class Options:
     prune: bool = False
     allow_deletions: int = 0
     checksum: bool = False
+    follow_links: bool = False
 
     def check(self, formats: Collection[str]) -> None:
         """Raises IngestRefused for options that contradict each other or mean nothing."""

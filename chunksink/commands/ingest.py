@@ -87,6 +87,7 @@ class _SourcePath(click.Path):
     help="Let --prune remove up to N sources of a folder that is empty or gone, and --sync as many from the index.",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, whatever its size and times.")
+@click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")
 @home_option

@@ -67,7 +67,7 @@ def test_a_failure(many: Shell) -> None:
     ended = many("sync", "--json")
     assert ended.code == Exit.BRAKE
     require_told("When a command fails", ended.json)
-    assert ended.json["brake"] == {"removed": 12, "total": 12, "flag": "--allow-deletions 12"}
+    assert ended.json["brake"] == {"removed": 12, "total": 12, "flag": "--allow-deletions 12", "chunks": 12}
     assert ended.json["error"]["exit_code"] == Exit.BRAKE
     assert ended.err == f"Error: {ended.json['error']['message']}\n"
     wrong = many("search", "--no-such-option", "--json")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.ingest.codes import (
+    FILE_LINKED,
     FOLDER_IS_OUTPUT,
     FOLDER_LINKED,
     FOLDER_OF_TOOL,
@@ -74,6 +75,18 @@ def test_a_file_that_was_included_once_is_read_again_without_the_option(filled: 
 def test_a_named_file_is_read_whatever_its_suffix(filled: Bench) -> None:
     filled.ingest("e.py", ".hidden.md")
     assert filled.names() == {"docs/e.py", "docs/.hidden.md"}
+
+
+def test_a_link_to_a_file_is_followed_within_the_folders_that_are_named(filled: Bench, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("# Elsewhere\n")
+    (filled.docs / "inside.md").symlink_to(filled.docs / "a.md")
+    (filled.docs / "outside.md").symlink_to(tmp_path / "secret.md")
+    report = filled.ingest()
+    assert report.left_out[FILE_LINKED] == 1
+    assert "docs/outside.md" not in filled.names()
+    assert "docs/inside.md" in filled.names()
+    filled.ingest(follow_links=True)
+    assert "docs/outside.md" in filled.names()
 
 
 def test_a_pattern_that_is_none_is_refused(filled: Bench) -> None:

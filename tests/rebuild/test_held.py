@@ -216,3 +216,17 @@ def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe:
         probe.catalog.retire(root, "p9")
     assert probe.catalog.retire(root, "p2") == RetireReport(removed=0, returning=0), "no index has it"
     assert probe.refresh().catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]
+
+
+@pytest.mark.parametrize("folder", ["canonical", "manifest"])
+def test_a_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusRoot, home: Home) -> None:
+    commit(root, "good", source("docs/a.md", "a"))
+    commit(root, "loop", source("docs/b.md", "b"))
+    home.rebuild()
+    path = root.chunks_file("loop") if folder == "canonical" else root.manifest_file("loop")
+    path.unlink()
+    path.symlink_to(path.name)
+    commit(root, "good", source("docs/a.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
+    outcome = home.sync()
+    assert (outcome.families.changed, outcome.families.removed) == (1, 0)
+    assert {finding.partition for finding in home.findings} == {"loop"}
