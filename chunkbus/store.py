@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import filelock
 
 from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
+from chunksink.chunkbus.shortage import shortage
 
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
@@ -84,6 +85,8 @@ def explained(error: BaseException | None, path: Path | str) -> Exception | None
         return _foreign(error, path)
     if code == sqlite3.SQLITE_CORRUPT:
         return StoreUnreadable(f"{path} is damaged ({error}); move it away to start anew")
+    if error is not None and code and (remedy := shortage(error)) is not None:
+        return OSError(errno.EIO, f"cannot be used ({error}), {remedy}, and run again", str(path))
     for codes, (number, meaning) in _MEANINGS.items():
         if code in codes:
             return OSError(number, meaning.format(error), str(path))

@@ -31,7 +31,8 @@
         ├── Transient            the same call may work later
         │   └── Unreachable, NotConfirmed
         └── Refused              the same call will never work
-            └── WrongKey, BuildMissing, BuildBroken, WrongShape, InvalidFilter
+            └── WrongKey, BuildMissing, BuildBroken, OutOfResources, WrongShape,
+                InvalidFilter
 
 Problems in the data itself are findings in a report, not exceptions. Any other exception is a bug.
 """
@@ -77,6 +78,7 @@ from chunksink.sinks.errors import BuildBroken as BuildBroken
 from chunksink.sinks.errors import BuildMissing as BuildMissing
 from chunksink.sinks.errors import InvalidFilter as InvalidFilter
 from chunksink.sinks.errors import NotConfirmed as NotConfirmed
+from chunksink.sinks.errors import OutOfResources as OutOfResources
 from chunksink.sinks.errors import Refused as Refused
 from chunksink.sinks.errors import SinkError as SinkError
 from chunksink.sinks.errors import Transient as Transient

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from chunksink.chunkbus.shortage import shortage
 from chunksink.output import print_json
 
 
@@ -37,7 +38,8 @@ MEANINGS = {
     Exit.INVALID_INPUT: "partitions or sources are missing or broken; the rest was taken, by a rebuild nothing",
     Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it or, for "
     "`verify`, than the chunks say now, or cannot be held against it",
-    Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked; or a disk is full",
+    Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked; or a disk is full, or "
+    "this machine is short of memory or open files",
     Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
@@ -60,8 +62,6 @@ _ERRORS = {
     Exit.OTHER_PLAN: ("OtherPlan",),
 }
 _CODES = {name: code for code, names in _ERRORS.items() for name in names}
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL = (*_NO_ROOM, errno.EIO)
 
 
 def of_searches() -> tuple[type[Exception], ...]:
@@ -103,7 +103,7 @@ def explained() -> Iterator[None]:
     except PermissionError as error:
         raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
     except OSError as error:
-        is_full = error.errno in _FULL
+        is_full = shortage(error) is not None or error.errno == errno.EIO
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
         message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
@@ -111,6 +111,8 @@ def explained() -> Iterator[None]:
         raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
         code = _exit_code(error)
+        if code is None and (remedy := shortage(error)) is not None:
+            raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
         if code is None:
             raise
         raise Refusal(_message(error), code) from error
@@ -139,7 +141,8 @@ def _remedy(error: OSError) -> str:
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"
-    return "; make room on that disk, then run it again" if error.errno in _NO_ROOM else ""
+    remedy = shortage(error)
+    return f"; {remedy}, then run it again" if remedy else ""
 
 
 def _exit_code(error: Exception) -> Exit | None:

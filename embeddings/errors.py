@@ -110,7 +110,7 @@ class CacheUnavailable(CacheError):
 
 
 class CacheFull(CacheUnavailable):
-    """The disk has no room for the cache, or fails."""
+    """The disk has no room for the cache, or fails, or this machine is short of something else."""
 
 
 class VectorRefused(CacheError):

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.shortage import shortage
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
@@ -231,7 +232,9 @@ def locked(path: Path, *, alone: bool, busy_seconds: float) -> Iterator[None]:
     try:
         handle = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as exc:
-        raise CacheUnavailable(f"cannot lock the cache {path}: {exc.strerror}") from exc
+        remedy = shortage(exc)
+        kind = CacheUnavailable if remedy is None else CacheFull
+        raise kind(f"cannot lock the cache {path}: {exc.strerror}{'; ' if remedy else ''}{remedy or ''}") from exc
     try:
         _wait_for(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, path, busy_seconds)
         yield
@@ -275,6 +278,8 @@ def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
         return CacheBusy(f"another process holds the cache {path}: {exc}; wait for it or end it")
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return CacheFull(f"the cache {path} cannot be used: {exc}; make room on its disk, and run it again")
+    if (remedy := shortage(exc)) is not None:
+        return CacheFull(f"the cache {path} cannot be used: {exc}; {remedy}, and run it again")
     if primary in (
         sqlite3.SQLITE_READONLY,
         sqlite3.SQLITE_CANTOPEN,

@@ -8,6 +8,7 @@
         ├── WrongKey         the engine does not know the key, or the key may not do this
         ├── BuildMissing     the build is not there (dropped, or never made)
         ├── BuildBroken      the build is there and cannot be read: rebuild it
+        ├── OutOfResources   this machine is short of open files, memory or room: nothing is broken
         ├── WrongShape       the build holds something else than it should (other vectors, another layout)
         └── InvalidFilter    a filter names a field that cannot be filtered, or asks what the field cannot answer
 
@@ -54,6 +55,10 @@ class BuildMissing(Refused):
 
 class BuildBroken(Refused):
     """The build cannot be read any more; rebuild it. Nothing is lost: indexes are made from the chunks."""
+
+
+class OutOfResources(Refused):
+    """This machine is short of something; nothing is broken. Do what the message says, then run it again."""
 
 
 class WrongShape(Refused):

@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import (
     MAKE_ANEW,
     MEND,
     BuildBroken,
     BuildMissing,
     NotConfirmed,
+    OutOfResources,
     Refused,
     SinkError,
     Transient,
@@ -51,6 +53,8 @@ def translated(where: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        if not isinstance(error, SinkError) and (remedy := shortage(error)) is not None:
+            raise OutOfResources(f"Chroma at {where} cannot work ({error}): {remedy}, and run it again") from error
         if _is_panic(error):
             raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error
         if not isinstance(error, Exception):
