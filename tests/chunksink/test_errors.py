@@ -1,14 +1,23 @@
-"""`chunksink.errors`: one tree, exported and drawn; and what a report looks like when it is printed."""
+"""`chunksink.errors` is one tree; errors of the system get a remedy, and a bug keeps its traceback."""
 
+import errno
 import inspect
+import json
+import os
+import subprocess
+import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import chunksink
 from chunksink import errors
+from chunksink.cli import run
 from chunksink.errors import ChunksinkError
+from chunksink.exits import Exit, Refusal, explained
 from tests.chunksink.shell import Shell, write
+from tests.conftest import ROOT
 
 MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
 
@@ -39,3 +48,56 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
             repr(one) for one in (ingested, synced, index.plan(), index.verify(), index.status(), answer, answer[0])
         ]
     assert [line for line in printed if "\n" in line or len(line) > 200 or not line.startswith("<")] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said", "code", "told"),
+    [
+        (errno.EROFS, None, Exit.USAGE, "Read-only file system: a/b; make that disk writable, or name another folder"),
+        (errno.ENOSPC, None, Exit.ENGINE, "No space left on device: a/b; make room on that disk, then run it again"),
+        (errno.EIO, "cannot be written, make room", Exit.ENGINE, "cannot be written, make room: a/b"),
+        (errno.EROFS, "correct its permissions", Exit.USAGE, "correct its permissions: a/b"),
+        (errno.EBUSY, "wait for that", Exit.LOCKED, "wait for that: a/b"),
+    ],
+)
+def test_a_remedy_stands_where_none_was_named(number: int, said: str | None, code: Exit, told: str) -> None:
+    with pytest.raises(Refusal) as refused, explained():
+        raise OSError(number, said or os.strerror(number), "a/b")
+    assert (refused.value.code, refused.value.message) == (code, told)
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def require(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", require)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize("command", ["validate", "sync", "plan"])
+def test_a_bug_is_told_to_whoever_asked_for_json(command: str, shell: Shell) -> None:
+    ended = shell(command, "--json")
+    assert ended.code == Exit.BUG
+    told = json.loads(ended.out)["error"]
+    assert (told["exit_code"], "ZeroDivisionError: a bug" in told["message"]) == (1, True)
+    assert "Traceback" in ended.err
+    assert 'raise ZeroDivisionError("a bug' in ended.err
+
+
+@pytest.mark.usefixtures("broken")
+def test_without_json_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(["validate", "--home", str(tmp_path)])
+
+
+def test_the_index_is_imported_when_it_is_named() -> None:
+    program = (
+        "import json, sys, chunksink\n"
+        "heavy = {'chunksink.index', 'chunksink.chunkbus', 'chunksink.settings', 'numpy'}\n"
+        "before = sorted(heavy & set(sys.modules))\n"
+        "from chunksink.index import Index\n"
+        "print(json.dumps([before, chunksink.Index is Index, hasattr(chunksink, 'Nonsense')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[], True, False]
