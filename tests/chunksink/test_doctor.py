@@ -332,6 +332,10 @@ def test_a_public_name_that_another_home_took_over(served: Shell) -> None:
     assert "made by another home" in found["public name in meilisearch"]["found"]
     assert served("sync", "--adopt").code == Exit.OK  # the remedy that it names
     assert is_sound(served)
+    foreign(served.home / "state.db")
+    found = checks(served)
+    assert problems(found) == {"index": "fail", "settings of meilisearch": "warn"}
+    assert "cannot be read" in found["settings of meilisearch"]["found"]
 
 
 def test_a_public_name_that_is_taken_before_the_first_sync(

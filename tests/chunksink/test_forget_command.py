@@ -58,6 +58,7 @@ def test_the_bus_need_not_be_there(twice: Shell) -> None:
     assert ended.code == Exit.INVALID_INPUT
     assert "no chunks at chunks: a sync from where they are now may bring" in ended.err
     assert "nothing to hide" in twice.texts()
+    assert not any("cheese" in text for sink, build in builds(twice) for text in twice.texts(sink, build))
     assert traces(twice, "cheese", "secret.md", parent_of("secret.md")) == set()
 
 

@@ -84,6 +84,10 @@ def test_exactly_the_plan_that_was_named(moved: Shell) -> None:
     named = moved("plan", "--json").json["hash"]
     short = moved("sync", "--plan", named[:11])
     assert (short.code, f"'{named[:11]}' is too short" in short.err) == (Exit.USAGE, True)
+    manifest = moved.root.manifest_file("p2")
+    manifest.rename(moved.folder / "aside")  # then sources are held, which is another plan
+    assert moved("sync", "--plan", named).code == Exit.OTHER_PLAN
+    (moved.folder / "aside").rename(manifest)
     assert moved("sync", "--plan", named[:12]).code == Exit.OK
     again = moved("sync", "--plan", named)
     assert (again.code, again.out) == (Exit.OTHER_PLAN, "")  # it is done: now there is another

@@ -177,6 +177,12 @@ def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
     assert "brake" not in braked("plan").out
 
 
+def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
+    assert braked("plan", "--json").json["brake"] == BRAKE
+    assert braked("sync").code == Exit.BRAKE
+
+
 def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
     assert "run `chunksink sync`" in braked("status").out
     assert braked("status", "--json").json["brake"] is None

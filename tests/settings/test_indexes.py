@@ -122,7 +122,6 @@ def test_a_home_that_is_said_for_all_is_kept_apart(tmp_path: Path) -> None:
         ("[index.books]\nchunk = 'x'", None, r"\[index.books\] of .* sets chunk"),
         ("[index.books]\nindex = {}", "books", r"\[index.books\] of .* sets index"),
         ("index = 3", None, r"`index` holds tables, as \[index.NAME\]"),
-        ("[index]\nbooks = 3", "books", r"`index` holds tables"),
         ("[sink]\nfts = 3\n[index.books]", "books", "`sink` holds tables"),
         ("[index.books]\nsink = 3", "books", "`sink` holds tables"),
         ("home = 3\n[index.books]", "books", r"`home`"),
@@ -221,6 +220,9 @@ def test_a_place_that_is_named_must_be_there(tmp_path: Path) -> None:
         assert load_config({}, place=place).home_path == tmp_path / "own"
     with pytest.raises(ConfigError, match="there is no configuration at"):
         load_config({}, place=tmp_path / "other.toml")
+    (tmp_path / "books" / "chunksink.toml").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config({}, place=tmp_path / "books")
 
 
 def test_a_file_of_named_indexes_alone_means_none_without_a_name(tmp_path: Path) -> None:
