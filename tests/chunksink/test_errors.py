@@ -9,13 +9,14 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
 import chunksink
 from chunksink import errors
 from chunksink.cli import run
 from chunksink.errors import ChunksinkError
-from chunksink.exits import Exit, Refusal, explained
+from chunksink.exits import Exit, Refusal, explained, print_failure
 from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 
@@ -83,6 +84,12 @@ def test_a_bug_is_told_to_whoever_asked_for_json(command: str, shell: Shell) -> 
     assert (told["exit_code"], "ZeroDivisionError: a bug" in told["message"]) == (1, True)
     assert "Traceback" in ended.err
     assert 'raise ZeroDivisionError("a bug' in ended.err
+
+
+def test_an_error_whose_words_are_no_unicode_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the names of files can be."""
+    print_failure(click.ClickException("no \udcff"), Exit.BUG)
+    assert json.loads(capsys.readouterr().out)["error"]["message"] == "no \\udcff"
 
 
 @pytest.mark.usefixtures("broken")

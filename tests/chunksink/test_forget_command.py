@@ -196,6 +196,12 @@ def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     assert traces(twice, "quoted") == set()
 
 
+def test_the_record_of_the_run_that_forgets_does_not_name_it(twice: Shell) -> None:
+    twice.cut_off("p1")  # what is wrong with it is told in this record too
+    assert twice("forget", "secret.md").code == Exit.INVALID_INPUT  # it may become valid again
+    assert traces(twice, parent_of("secret.md")) == set()
+
+
 CANARY = "kanarienvogelsang"
 
 

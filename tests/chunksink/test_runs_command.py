@@ -48,9 +48,6 @@ def test_one_run_by_the_beginning_of_its_id(home: Path, shell: Shell) -> None:
     assert events == ["started", "fault", "finished"]
     assert "slow\\x1b[2J" in out
     assert [event["event"] for event in json.loads(shell("runs", oldest, "--json").out)] == events
-
-
-def test_a_run_without_an_end_says_so(home: Path, shell: Shell) -> None:
     killed = next(one for one in run_records.past_runs(home) if not one.finished)
     assert shell("runs", killed.id).out.endswith("(no end: killed or still running)\n")
 

@@ -52,10 +52,8 @@ def test_one_engine_is_out_of_reach_and_the_others_are_synced(
     assert [bool(sink["error"]) for sink in report["sinks"].values()] == [True, False]
     monkeypatch.setenv("MEILI_URL", meilisearch)
     ended = shell("sync", "--json")
-    assert (ended.code, ended.json["status"]) == (Exit.OK, "ok")
-    assert [sink["written"] for sink in ended.json["sinks"].values()] == [1, 0]
-    verified = shell("verify", "--json")
-    assert (verified.code, [sink["chunks"] for sink in verified.json["sinks"].values()]) == (Exit.OK, [3, 3])
+    assert (ended.code, [sink["written"] for sink in ended.json["sinks"].values()]) == (Exit.OK, [1, 0])
+    assert shell("verify").code == Exit.OK
 
 
 def test_the_first_index_is_made_in_every_engine_or_not_at_all(

@@ -12,6 +12,8 @@ import pytest
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
 from chunksink.sinks.document import Family
+from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Models, Shell
@@ -89,6 +91,13 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
     shell.synced(p1=[A])
+
+    def unreachable(_sink: MeilisearchSink, build_id: str) -> object:
+        raise Unreachable(f"nobody answers for {build_id}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MeilisearchSink, "open", unreachable)
+        assert "nobody answers" in shell("verify", "--json").json["sinks"]["meilisearch"]["error"]
     monkeypatch.setenv("MEILI_MASTER_KEY", "another-key")
     ended = shell("verify", "--json")
     assert (ended.code, ended.json["unconfigured"]) == (Exit.ENGINE, [])
