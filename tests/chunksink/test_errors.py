@@ -4,8 +4,6 @@ import errno
 import inspect
 import json
 import os
-import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from chunksink.cli import run
 from chunksink.errors import ChunksinkError
 from chunksink.exits import Exit, Refusal, explained, print_failure
 from tests.chunksink.shell import Shell, write
-from tests.conftest import ROOT
 
 MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
 
@@ -96,15 +93,3 @@ def test_an_error_whose_words_are_no_unicode_is_told_too(capsys: pytest.CaptureF
 def test_without_json_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         run(["validate", "--home", str(tmp_path)])
-
-
-def test_the_index_is_imported_when_it_is_named() -> None:
-    program = (
-        "import json, sys, chunksink\n"
-        "heavy = {'chunksink.index', 'chunksink.chunkbus', 'chunksink.settings', 'numpy'}\n"
-        "before = sorted(heavy & set(sys.modules))\n"
-        "from chunksink.index import Index\n"
-        "print(json.dumps([before, chunksink.Index is Index, hasattr(chunksink, 'Nonsense')]))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == [[], True, False]

@@ -1,5 +1,4 @@
-"""What was lost, damaged or changed by somebody else: a plain `sync` brings it back, or `verify` names it and one
-repair mends it, or the message says which file to move away."""
+"""What was lost, damaged or changed by somebody else: `sync` or one repair mends it, or the message says how."""
 
 import os
 import shutil

@@ -9,19 +9,10 @@ from typing import Any
 import pytest
 
 import chunksink
+from chunksink import errors
 from chunksink.index import Index
 from chunksink.live import LiveSearch
 from chunksink.rebuild import rebuild
-from chunksink.rebuild.errors import (
-    Brake,
-    InvalidBus,
-    NoGeneration,
-    NotMissing,
-    OtherPlan,
-    RebuildError,
-    UnknownSource,
-)
-from chunksink.search.errors import InvalidQuestion
 from chunksink.settings.config import Config
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from tests.chunksink.shell import Shell, write
@@ -85,7 +76,7 @@ def test_a_folder_or_a_file_from_elsewhere(
 def test_a_config_and_one_sink_without_a_list(silent: Shell) -> None:
     config = Config(home="own", sinks=("jsonl",))
     with chunksink.open(config) as index:
-        assert index.config is config
+        assert (type(index), index.config) == (chunksink.Index, config)
         assert list(index.sync().sinks) == ["jsonl"]
         assert set(index.rebuild(sinks="jsonl").sinks) == {"jsonl"}
 
@@ -122,31 +113,28 @@ def brake(shell: Shell, index: Index) -> None:
     shell.commit("p1")
 
 
-def leave(_shell: Shell, _index: Index) -> None:
-    return None
-
-
 @pytest.mark.parametrize(
     ("prepare", "call", "error"),
     [
-        (cut_off, lambda index: index.sync(strict=True), InvalidBus),
-        (cut_off, lambda index: index.rebuild(), InvalidBus),
-        (brake, lambda index: index.sync(), Brake),
-        (leave, lambda index: index.sync(plan="0" * 64), OtherPlan),
-        (leave, lambda index: index.rollback(), NoGeneration),
-        (leave, lambda index: index.retire_partition("p1"), NotMissing),
-        (leave, lambda index: index.forget("nobody.md"), UnknownSource),
+        (cut_off, lambda index: index.sync(strict=True), errors.InvalidBus),
+        (cut_off, lambda index: index.rebuild(), errors.InvalidBus),
+        (brake, lambda index: index.sync(), errors.Brake),
+        (None, lambda index: index.sync(plan="0" * 64), errors.OtherPlan),
+        (None, lambda index: index.rollback(), errors.NoGeneration),
+        (None, lambda index: index.retire_partition("p1"), errors.NotMissing),
+        (None, lambda index: index.forget("nobody.md"), errors.UnknownSource),
     ],
 )
 def test_what_goes_wrong_is_an_exception(
-    prepare: Callable[[Shell, Index], None],
+    prepare: Callable[[Shell, Index], None] | None,
     call: Callable[[Index], object],
-    error: type[RebuildError],
+    error: type[errors.ChunksinkError],
     silent: Shell,
 ) -> None:
     with chunksink.open() as index:
         index.sync()
-        prepare(silent, index)
+        if prepare is not None:
+            prepare(silent, index)
         with pytest.raises(error):
             call(index)
 
@@ -174,6 +162,8 @@ def test_documents_are_ingested_from_python(silent: Shell) -> None:
         write(silent, f"notes/{name}", f"# {name}")
     with chunksink.open() as index:
         index.sync()
+        with pytest.raises(errors.IngestRefused, match="no source is named"):
+            index.ingest()
         assert index.ingest(silent.folder / "notes").processed == 3
         assert index.ingest("notes", checksum=True).unchanged == 3
         assert index.ingest("notes", prune=True, jobs=1, exclude="draft.md").pruned == 1
@@ -194,30 +184,30 @@ def index(silent: Shell) -> Iterator[Index]:
 
 @pytest.mark.parametrize("chunk_id", [None, 7], ids=repr)
 def test_a_chunk_id_is_a_text(chunk_id: Any, index: Index) -> None:
-    with pytest.raises(InvalidQuestion, match=r"the chunk_id is a text, not .*: take that of a hit"):
+    with pytest.raises(errors.InvalidQuestion, match=r"the chunk_id is a text, not .*: take that of a hit"):
         index.get_chunk(chunk_id)
 
 
 @pytest.mark.parametrize("context", [-1, 21, True, "1"], ids=repr)
 def test_the_context_is_limited_as_that_of_a_search(context: Any, index: Index) -> None:
-    with pytest.raises(InvalidQuestion, match="context") as of_chunk:
+    with pytest.raises(errors.InvalidQuestion, match="context") as of_chunk:
         index.get_chunk("x", context=context)
-    with pytest.raises(InvalidQuestion, match="context") as of_search:
+    with pytest.raises(errors.InvalidQuestion, match="context") as of_search:
         index.search("cat", context=context)
     assert str(of_chunk.value) == str(of_search.value)
 
 
 def test_only_a_text_is_embedded_and_only_where_meaning_is_searched(index: Index) -> None:
-    with pytest.raises(InvalidQuestion, match="the query is a text, not 5"):
+    with pytest.raises(errors.InvalidQuestion, match="the query is a text, not 5"):
         index.embed_query(5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidQuestion, match="no build of this index is searched by meaning"):
+    with pytest.raises(errors.InvalidQuestion, match="no build of this index is searched by meaning"):
         index.embed_query("cat")
 
 
 def test_facets_are_one_field_several_or_none(index: Index) -> None:
     for given, counted in ((None, set()), ("language", {"language"}), (["language", "year"], {"language", "year"})):
         assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
-    with pytest.raises(InvalidQuestion, match="the facets 5 are no list"):
+    with pytest.raises(errors.InvalidQuestion, match="the facets 5 are no list"):
         index.search("cat", facets=5)  # type: ignore[arg-type]
 
 

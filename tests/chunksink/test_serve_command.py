@@ -149,7 +149,7 @@ def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
         ("--host", "no-such-host.invalid", "no-such-host.invalid"),
         ("--host", "192.0.2.1", "192.0.2.1"),
         ("--source-url", "javascript:alert(1)//", "https://example.org/docs/"),
-        ("--source-url", "//example.org", "https://example.org/docs/"),
+        ("--source-url", "https://[", "https://example.org/docs/"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(

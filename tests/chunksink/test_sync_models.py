@@ -163,10 +163,9 @@ def rebuilt(shell: Shell, *arguments: str) -> tuple[int, int]:
 
 def test_every_vector_is_computed_anew_once_the_run_may_begin(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
-    take = RebuildLock.__call__
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     shell.synced(p1=many)
-    with monkeypatch.context() as patched, RebuildLock(shell.home)():
-        patched.setattr(RebuildLock, "__call__", lambda lock: take(lock, 0.1))
+    with RebuildLock(shell.home)():
         assert shell("rebuild", "--fresh-cache").code == Exit.LOCKED
     shell.commit("p1", *many[:8], at=FEBRUARY)
     assert shell("rebuild", "--fresh-cache").code == Exit.BRAKE

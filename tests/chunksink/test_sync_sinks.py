@@ -176,6 +176,21 @@ def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
     assert "meilisearch is not up to date" in ended.err
 
 
+@pytest.mark.usefixtures("public_index")
+def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of the first try is an index without settings and marker."""
+    quick_shell.synced(p1=[A])
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    file = Path("meilisearch-settings.json")
+    file.write_text('{"rankingRules": ["no such rule"]}')
+    assert quick_shell("sync").code == Exit.ENGINE
+    file.write_text("{}")
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("verify").code == Exit.OK
+
+
 # -- a sink that is new in the configuration ---------------------------------------------------------------------------
 
 
@@ -239,9 +254,8 @@ def test_a_new_sink_that_does_not_hold_what_it_was_sent_does_not_hinder_the_othe
 def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     added: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = RebuildLock.__call__
-    with monkeypatch.context() as patched, RebuildLock(added.home)():
-        patched.setattr(RebuildLock, "__call__", lambda lock: take(lock, 0.1))
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
+    with RebuildLock(added.home)():
         ended = added("sync")
     assert (ended.code, added.texts()) == (Exit.ENGINE, ALL)
     assert "synced fts: 1 source added" in ended.out

@@ -124,9 +124,8 @@ def test_interrupted_in_the_middle_of_the_first_sync(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_path: Path) -> None:
-    chunks = tmp_path / "chunks"
-    write(chunks, "p1", BEES)
-    manifest = chunks / "manifest" / "p1.manifest.json"
+    write(tmp_path / "chunks", "p1", BEES)
+    manifest = tmp_path / "chunks" / "manifest" / "p1.manifest.json"
     sound = manifest.read_bytes()
     manifest.write_bytes(b"{}")
     with watching(tmp_path, *(["--strict"] if strict else [])) as watcher:

@@ -22,7 +22,6 @@ def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | 
 def test_the_defaults_need_nothing(tmp_path: Path) -> None:
     config = load(tmp_path)
     assert (config.chunks_path, config.home_path) == (tmp_path / "chunks", tmp_path / ".chunksink")
-    assert config.require_source_checksum is False
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False)])
