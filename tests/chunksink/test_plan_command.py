@@ -34,15 +34,8 @@ def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
     ended = moved("plan", "--json")
     assert ended.code == Exit.OK
     plan = ended.json
-    assert plan["families"] == {
-        "added": 1,
-        "changed": 1,
-        "removed": 1,
-        "unchanged": 1,
-        "metadata_only": 0,
-        "superseded": 0,
-        "held": 0,
-    }
+    families = {name: number for name, number in plan["families"].items() if number}
+    assert families == {"added": 1, "changed": 1, "removed": 1, "unchanged": 1}
     assert plan["chunks"] == {"written": 3, "deleted": 3}
     assert {name: plan["embeddings"][name] for name in ("cached", "missing")} == {"cached": 1, "missing": 2}
     assert plan["embeddings"]["tokens"] > 0
@@ -84,13 +77,12 @@ def test_exactly_the_plan_that_was_named(moved: Shell) -> None:
     named = moved("plan", "--json").json["hash"]
     short = moved("sync", "--plan", named[:11])
     assert (short.code, f"'{named[:11]}' is too short" in short.err) == (Exit.USAGE, True)
-    manifest = moved.root.manifest_file("p2")
-    manifest.rename(moved.folder / "aside")  # then sources are held, which is another plan
-    assert moved("sync", "--plan", named).code == Exit.OTHER_PLAN
-    (moved.folder / "aside").rename(manifest)
     assert moved("sync", "--plan", named[:12]).code == Exit.OK
     again = moved("sync", "--plan", named)
     assert (again.code, again.out) == (Exit.OTHER_PLAN, "")  # it is done: now there is another
+    idle = moved("plan", "--json").json["hash"]
+    moved.root.manifest_file("p2").unlink()  # a source that is held from now on makes another plan, too
+    assert moved("sync", "--plan", idle).code == Exit.OTHER_PLAN
 
 
 def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,17 +230,22 @@ ENGLISH = (
     "them since the winter, and the caretaker, who was responsible for such matters, had long left for the coast."
 )
 CHINESE = "北京是中华人民共和国的首都，也是全国的政治和文化中心。这里每年都有许多来自世界各地的游客前来参观。"
+RUSSIAN = "Быстрая коричневая лиса прыгает через ленивую собаку, потому что сегодня хорошая погода."
 
 
-@pytest.mark.parametrize(("text", "tokens"), [(ENGLISH, 46), (CHINESE, 49)], ids=["English", "Chinese"])
-def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, shell: Shell) -> None:
+@pytest.mark.parametrize(
+    ("text", "tokens", "within"),
+    [(ENGLISH, 46, 1.25), (CHINESE, 49, 1.25), (RUSSIAN, 77, 2)],
+    ids=["English", "Chinese", "Russian"],
+)
+def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, within: float, shell: Shell) -> None:
     """However much else each line says, and also where most lines are not read."""
     chunks = [f"{text} {number}" for number in range(2 * SAMPLE)]
     shell.commit("p1", source("a.md", *chunks, metadata={"title": "A", "keywords": ["much else"] * 50}))
     plan = shell("plan", "--json").json
     assert plan["embeddings"]["missing"] == 2 * SAMPLE
     expected = (tokens + 1) * 2 * SAMPLE
-    assert expected / 1.25 < plan["embeddings"]["tokens"] < expected * 1.25
+    assert expected / within < plan["embeddings"]["tokens"] < expected * within
 
 
 @pytest.mark.parametrize(("price", "told"), [("0.02", "0.000000040"), ("0", "0.00"), ("12345678901", "24,691.36")])
