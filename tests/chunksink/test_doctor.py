@@ -5,6 +5,7 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,18 +104,11 @@ def test_on_a_new_machine_nothing_is_made(built: Shell) -> None:
     assert not built.home.exists()
 
 
-@pytest.mark.parametrize(
-    ("toml", "told"),
-    [
-        ("modle = 'x'\n", "modle"),
-        ("[sink.chorma]\nfolder = 'x'\n", "[sink.chorma] is of no sink, chroma is the nearest"),
-    ],
-)
-def test_a_configuration_that_cannot_be_read_ends_it(toml: str, told: str, shell: Shell) -> None:
-    (shell.folder / "chunksink.toml").write_text(toml)
+def test_a_configuration_that_cannot_be_read_ends_it(shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text("modle = 'x'\n")
     found = checks(shell)
     assert list(found) == ["python", "sqlite", "configuration"]
-    assert told in found["configuration"]["found"]
+    assert "modle" in found["configuration"]["found"]
 
 
 def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,39 +168,27 @@ def test_an_endpoint_that_does_not_answer(built: Shell, monkeypatch: pytest.Monk
             found = checks(built)
             assert problems(found) == {"endpoint": "fail"}
             assert f"{url} does not answer: " in found["endpoint"]["found"]
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"), [("SSL_CERT_FILE", "nowhere.pem"), ("ALL_PROXY", "strange://127.0.0.1:1")]
-)
-def test_an_environment_in_which_no_endpoint_can_be_asked(
-    variable: str, value: str, built: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHUNKSINK_ENDPOINT", "https://192.0.2.1/v1")
-    monkeypatch.setenv(variable, value)
-    found = checks(built)
-    assert problems(found) == {"endpoint": "fail"}
-    assert variable in found["endpoint"]["found"]
+    for variable, value in (("ALL_PROXY", "strange://127.0.0.1:1"), ("SSL_CERT_FILE", "nowhere.pem")):
+        monkeypatch.setenv("CHUNKSINK_ENDPOINT", "https://192.0.2.1/v1")
+        monkeypatch.setenv(variable, value)
+        found = checks(built)
+        assert (problems(found), variable in found["endpoint"]["found"]) == ({"endpoint": "fail"}, True)
+        monkeypatch.delenv(variable)
 
 
 # -- chunks and our own files ------------------------------------------------------------------------------------------
 
 
-def test_chunks_that_are_all_gone(built: Shell) -> None:
-    shutil.rmtree(built.root.path)
-    built.root.canonical.mkdir(parents=True)
-    assert problems(checks(built)) == {"chunks": "warn", "partitions": "fail"}
-    shutil.rmtree(built.home)
-    assert problems(checks(built, Exit.OK)) == {"chunks": "warn"}, "of no index nothing is missing"
-
-
-def test_partitions_that_are_gone(built: Shell) -> None:
+def test_chunks_and_partitions_that_are_gone(built: Shell) -> None:
     for key in ("a", "c"):
         built.remove(key)
     found = checks(built)
-    assert problems(found) == {"partitions": "fail"}
-    assert found["partitions"]["found"] == "missing: a, c"
+    assert (problems(found), found["partitions"]["found"]) == ({"partitions": "fail"}, "missing: a, c")
     assert "`chunksink retire-partition KEY`" in found["partitions"]["remedy"]
+    built.remove("b")
+    assert problems(checks(built)) == {"chunks": "warn", "partitions": "fail"}
+    shutil.rmtree(built.home)
+    assert problems(checks(built, Exit.OK)) == {"chunks": "warn"}, "of no index nothing is missing"
 
 
 def test_partitions_that_are_not_whole(built: Shell) -> None:
@@ -242,51 +224,38 @@ def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
     assert problems(found) == {"index": "fail", "live in fts": "fail", "live in chroma": "fail"}
     assert was in found["live in fts"]["found"]
     file.unlink()
-    found = checks(built)
-    assert problems(found) == {"index": "fail"}
-    assert "home.id is gone" in found["index"]["found"]
+    assert problems(checks(built)) == {"index": "fail"}
     assert not file.exists()
     assert built("status").code == Exit.OK  # which makes another id
-    assert problems(checks(built)) == {"live in fts": "fail", "live in chroma": "fail"}
     assert built("sync", "--adopt").code == Exit.OK
     assert is_sound(built)
 
 
 @pytest.mark.parametrize("harm", [half, foreign, inside, newer], ids=lambda harm: harm.__name__)
 def test_a_database_of_ingest_that_cannot_be_used(harm: Callable[[Path], None], quick_shell: Shell) -> None:
-    shell, file = quick_shell, quick_shell.home / "ingest.db"
     for number in range(60):
-        write(shell, f"notes/{number}.md", f"# A note\n\nabout {number}\n")
-    assert shell("ingest", "notes").code == Exit.OK
-    assert checks(shell, Exit.OK)["ingest"]["found"] == ".chunksink/ingest.db can be read"
-    harm(file)
-    found = checks(shell)
+        write(quick_shell, f"notes/{number}.md", f"# A note\n\nabout {number}\n")
+    assert quick_shell("ingest", "notes").code == Exit.OK
+    assert checks(quick_shell, Exit.OK)["ingest"]["found"] == ".chunksink/ingest.db can be read"
+    harm(quick_shell.home / "ingest.db")
+    found = checks(quick_shell)
     assert problems(found) == {"ingest": "fail"}
     assert "ingest.db" in found["ingest"]["found"]
     assert "move it away: the next `chunksink ingest` makes another" in found["ingest"]["remedy"]
-    file.rename(file.with_suffix(".away"))
-    before = {path: path.read_bytes() for path in shell.root.canonical.iterdir()}
-    assert shell("ingest", "notes").code == Exit.OK
-    assert {path: path.read_bytes() for path in shell.root.canonical.iterdir()} == before
-    assert is_sound(shell)
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sink", ["fts", "chroma"])
-def test_a_live_build_that_was_deleted(sink: str, built: Shell) -> None:
-    opened = open_sink(sink, built.home, {})
-    opened.drop(built.live().builds[sink])
-    opened.close()
+def test_live_builds_that_were_deleted_or_cannot_be_read(built: Shell) -> None:
+    for sink in ("fts", "chroma"):
+        with closing(open_sink(sink, built.home, {})) as opened:
+            opened.drop(built.live().builds[sink])
     found = checks(built)
-    assert problems(found) == {f"live in {sink}": "fail"}
-    assert "is gone" in found[f"live in {sink}"]["found"]
+    assert problems(found) == {"live in fts": "fail", "live in chroma": "fail"}
+    assert "is gone" in found["live in fts"]["found"] and "is gone" in found["live in chroma"]["found"]
     assert built("sync").code == Exit.OK  # the remedy that is named
     assert is_sound(built)
-
-
-def test_a_live_build_that_cannot_be_read(built: Shell) -> None:
     foreign(Path(built("endpoints", "--json").json["sinks"]["fts"]["path"]))
     assert problems(checks(built)) == {"live in fts": "fail"}
     assert built("verify", "--repair").code == Exit.OK
@@ -304,25 +273,21 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("toml", "variable", "told"),
+    ("variable", "sink", "told"),
     [
-        ("[sink.jsonl]\nfoldr = 'x'\n", "", "unknown field `foldr`; there are: folder"),
-        ("[sink.jsonl]\nfolder = 5\n", "", "there are: folder"),
-        ("", "CHUNKSINK_SINK_JSONL_FOLDR", "unknown field `foldr`; there are: folder"),
-        ("", "CHUNKSINK_SINK_JSNOL_FOLDER", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
-        ("[sink.jsonl]\nfolder = 'x'\n", "", ""),
+        ("CHUNKSINK_SINK_JSONL_FOLDR", "jsonl", "unknown field `foldr`; there are: folder"),
+        ("CHUNKSINK_SINK_JSNOL_FOLDER", "jsnol", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
     ],
 )
 def test_options_of_a_sink_that_is_not_in_use(
-    toml: str, variable: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+    variable: str, sink: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (built.folder / "chunksink.toml").write_text(toml)
-    if variable:
-        monkeypatch.setenv(variable, "x")
+    monkeypatch.setenv("CHUNKSINK_SINK_JSONL_FOLDER", "x")
+    assert is_sound(built)
+    monkeypatch.setenv(variable, "x")
     found = checks(built, Exit.OK)
-    name = "options of jsnol" if "JSNOL" in variable else "options of jsonl"
-    assert problems(found) == ({name: "warn"} if told else {})
-    assert told in found.get(name, {}).get("found", "")
+    assert problems(found) == {f"options of {sink}": "warn"}
+    assert told in found[f"options of {sink}"]["found"]
 
 
 def test_a_real_chroma_server(chroma_server: ChromaServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,8 +328,6 @@ def test_a_settings_file_that_cannot_be_used(
     found = checks(served, Exit.OK)
     assert problems(found) == {"settings of meilisearch": "warn"}
     assert found["settings of meilisearch"]["found"].endswith(": embedders")
-    assert served("sync").code == Exit.OK
-    assert is_sound(served)
     file.write_text(json.dumps(wrong))
     found = checks(served)
     assert problems(found) == {"settings of meilisearch": "fail"}

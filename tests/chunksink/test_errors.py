@@ -1,13 +1,20 @@
-"""`chunksink.errors`: one tree, exported and drawn; and what a report looks like when it is printed."""
+"""`chunksink.errors` is one tree; errors of the system get a remedy, and a bug keeps its traceback."""
 
+import errno
 import inspect
+import json
+import os
 from importlib import import_module
+from pathlib import Path
 
+import click
 import pytest
 
 import chunksink
 from chunksink import errors
+from chunksink.cli import run
 from chunksink.errors import ChunksinkError
+from chunksink.exits import Exit, Refusal, explained, print_failure
 from tests.chunksink.shell import Shell, write
 
 MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
@@ -39,3 +46,50 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
             repr(one) for one in (ingested, synced, index.plan(), index.verify(), index.status(), answer, answer[0])
         ]
     assert [line for line in printed if "\n" in line or len(line) > 200 or not line.startswith("<")] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "said", "code", "told"),
+    [
+        (errno.EROFS, None, Exit.USAGE, "Read-only file system: a/b; make that disk writable, or name another folder"),
+        (errno.ENOSPC, None, Exit.ENGINE, "No space left on device: a/b; make room on that disk, then run it again"),
+        (errno.EIO, "cannot be written, make room", Exit.ENGINE, "cannot be written, make room: a/b"),
+        (errno.EROFS, "correct its permissions", Exit.USAGE, "correct its permissions: a/b"),
+        (errno.EBUSY, "wait for that", Exit.LOCKED, "wait for that: a/b"),
+    ],
+)
+def test_a_remedy_stands_where_none_was_named(number: int, said: str | None, code: Exit, told: str) -> None:
+    with pytest.raises(Refusal) as refused, explained():
+        raise OSError(number, said or os.strerror(number), "a/b")
+    assert (refused.value.code, refused.value.message) == (code, told)
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def require(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", require)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize("command", ["validate", "sync", "plan"])
+def test_a_bug_is_told_to_whoever_asked_for_json(command: str, shell: Shell) -> None:
+    ended = shell(command, "--json")
+    assert ended.code == Exit.BUG
+    told = json.loads(ended.out)["error"]
+    assert (told["exit_code"], "ZeroDivisionError: a bug" in told["message"]) == (1, True)
+    assert "Traceback" in ended.err
+    assert 'raise ZeroDivisionError("a bug' in ended.err
+
+
+def test_an_error_whose_words_are_no_unicode_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the names of files can be."""
+    print_failure(click.ClickException("no \udcff"), Exit.BUG)
+    assert json.loads(capsys.readouterr().out)["error"]["message"] == "no \\udcff"
+
+
+@pytest.mark.usefixtures("broken")
+def test_without_json_a_bug_keeps_its_traceback(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        run(["validate", "--home", str(tmp_path)])

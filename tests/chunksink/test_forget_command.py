@@ -46,7 +46,6 @@ def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
     ids = [document.id for document in project_family(SECRET)]
     assert traces(twice, "cheese", "secret.md", parent_of("secret.md"), *ids) == set()
-    assert twice("runs", "--json").code == Exit.OK
     for run in twice("runs", "--json").json:
         assert twice("runs", run["id"]).code == Exit.OK
     assert twice("verify").code == Exit.OK
@@ -58,11 +57,9 @@ def test_the_bus_need_not_be_there(twice: Shell) -> None:
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
     assert "no chunks at chunks: a sync from where they are now may bring" in ended.err
-    for sink, build in builds(twice):
-        assert "nothing to hide" in twice.texts(sink, build)
-        assert not any("cheese" in text for text in twice.texts(sink, build))
-    ids = [document.id for document in project_family(SECRET)]
-    assert traces(twice, "cheese", "secret.md", parent_of("secret.md"), *ids) == set()
+    assert "nothing to hide" in twice.texts()
+    assert not any("cheese" in text for sink, build in builds(twice) for text in twice.texts(sink, build))
+    assert traces(twice, "cheese", "secret.md", parent_of("secret.md")) == set()
 
 
 def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models) -> None:
@@ -70,10 +67,8 @@ def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
     assert ended.out.count(": 2 documents erased\n") == 4
-    assert "1 vector and " in ended.out
-    assert "Out of reach are the bus itself" in ended.out
     assert ended.err == "the bus still holds it, in p1: the next sync brings it back\n"
-    assert twice.texts() == ["nothing to hide", "shared by both"]
+    assert twice("runs", "--json").json[0]["status"] == "ok"
     assert "1 source added" in twice("sync").out
     assert models.asked() == ["the moon is made of cheese"]
     assert len(twice.texts()) == len(twice.texts("chroma")) == 4
@@ -102,11 +97,6 @@ def test_one_that_only_builds_still_hold(name: str, twice: Shell) -> None:
     assert cached(twice, "the moon is made of cheese", "shared by both") == ["shared by both"]
 
 
-def noted_texts(state: State) -> int:
-    noted = "select count(*) from former_text where family = ?"
-    return int(state.db.execute(noted, [parent_of("secret.md")]).fetchone()[0])
-
-
 @pytest.fixture
 def former(shell: Shell) -> Shell:
     """With a source that was edited, and each time synced."""
@@ -118,16 +108,14 @@ def former(shell: Shell) -> Shell:
 TOMBSTONE = Tombstone(parent_id=parent_of("secret.md"), at=MARCH)
 
 
-@pytest.mark.parametrize("name", ["secret.md", parent_of("secret.md"), "secret.md@1"])
-@pytest.mark.parametrize("tombstones", [[TOMBSTONE], []])
+@pytest.mark.parametrize(("name", "tombstones"), [("secret.md", [TOMBSTONE]), ("secret.md@1", [])])
 def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: list[Tombstone], former: Shell) -> None:
     """No build holds it, whose freed pages still do, and no chunk names it."""
     former.commit("p1", at=FEBRUARY, tombstones=tombstones)
     assert former("sync").code == Exit.OK
     assert traces(former, "cheese", "cheddar") != set()
     ended = former("forget", name, "--json")
-    assert (ended.code, ended.err) == (Exit.OK, "")
-    assert (ended.json["texts"], ended.json["vectors"]) == (3, 2)
+    assert (ended.code, ended.json["texts"], ended.json["vectors"]) == (Exit.OK, 3, 2)
     assert traces(former, "cheese", "cheddar") == set()
     assert cached(former, "the moon is made of cheese", "the moon is made of cheddar", "shared by both") == [
         "shared by both"
@@ -138,31 +126,25 @@ def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: lis
 
 
 def test_a_former_document_whose_texts_live_on_names_it_too(former: Shell) -> None:
-    more = source("secret.md", "the moon is made of cheddar", "and more", version="3", at=MARCH)
-    former.commit("p1", more, at=MARCH)
-    former.cut_off("p1")  # so that the records of runs name it
-    assert former("sync").code == Exit.INVALID_INPUT
-    former.commit("p1", more, at=MARCH)
+    former.commit("p1", source("secret.md", "the moon is made of cheddar", "and more", version="3", at=MARCH), at=MARCH)
     assert former("sync").code == Exit.OK
     former.commit("p1", at=MARCH)
     assert former("sync").code == Exit.OK
-    with State.existing(former.home) as state:
-        noted = state.db.execute("select family, document_id from former_document order by document_id").fetchall()
-        assert noted == [(parent_of("secret.md"), f"secret.md@{number}") for number in (1, 2, 3)]
     assert former("forget", "secret.md@2", "--json").json["vectors"] == 3
     assert traces(former, "secret.md@", "cheddar") == set()
 
 
 def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: Shell) -> None:
+    def noted() -> int:
+        with State.existing(former.home) as state:
+            return len(state.db.execute("select * from former_text").fetchall())
+
     former.commit("p1", at=FEBRUARY)
     assert former("sync").code == Exit.OK
     assert former("cache", "gc", "--dry-run").code == Exit.OK
-    with State.existing(former.home) as state:
-        assert noted_texts(state) == 3
+    assert noted() == 3
     assert former("cache", "gc").code == Exit.OK
-    with State.existing(former.home) as state:
-        assert noted_texts(state) == 0
-    assert traces(former, "cheese", "cheddar") != set()
+    assert noted() == 0
     ended = former("forget", "secret.md", "--json")
     assert (ended.code, ended.json["vectors"]) == (Exit.OK, 0)
     assert traces(former, "cheese", "cheddar") == set(), "its words in freed pages go, too"
@@ -185,14 +167,8 @@ def test_one_that_only_a_tombstone_names(former: Shell) -> None:
 
 def test_a_build_that_no_record_names(twice: Shell) -> None:
     withdraw(twice)
-    held = builds(twice)
-    live = twice.live().id
-    with State.existing(twice.home) as state, write_transaction(state.db):
-        state.db.execute("delete from receipt")
-        state.db.execute("delete from build where generation <> ?", [live])
-        state.db.execute("delete from generation where id <> ?", [live])
-        state.db.execute("update pointer set previous = null")
-    assert len(builds(twice)) == 2
+    held, live = builds(twice), twice.live().id
+    lose(twice, "receipt", f"build where generation <> '{live}'", f"generation where id <> '{live}'")
     ended = twice("forget", "secret.md", "--json")
     assert (ended.code, sum(ended.json["documents"].values())) == (Exit.OK, 4)
     for sink, build in held:
@@ -212,7 +188,6 @@ def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.OK
     assert "0 vectors and 2 lines of run records erased\nNo record and no build knew a text of it" in ended.out
-    assert "`chunksink cache gc`" in ended.out
     assert traces(twice, "secret.md") == set()
     assert cached(twice, "the moon is made of cheese") == ["the moon is made of cheese"]
     assert twice("cache", "gc").code == Exit.OK
@@ -221,11 +196,9 @@ def test_one_that_only_records_of_runs_name(twice: Shell) -> None:
     assert traces(twice, "quoted") == set()
 
 
-def test_the_record_of_the_run_that_forgets_is_whole(twice: Shell) -> None:
+def test_the_record_of_the_run_that_forgets_does_not_name_it(twice: Shell) -> None:
     twice.cut_off("p1")  # what is wrong with it is told in this record too
     assert twice("forget", "secret.md").code == Exit.INVALID_INPUT  # it may become valid again
-    run = twice("runs", "--json").json[0]
-    assert (run["command"], run["status"]) == ("forget", "ok")
     assert traces(twice, parent_of("secret.md")) == set()
 
 
@@ -291,28 +264,22 @@ def test_the_place_that_the_configuration_has_left_is_named(twice: Shell, monkey
     """And never removed: whose it is by now only people know."""
     monkeypatch.setenv("CHUNKSINK_SINK_FTS_FOLDER", str(twice.folder / "elsewhere"))
     withdraw(twice)
-    assert any(name.startswith("fts/") for name in traces(twice, "cheese"))
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.ENGINE
     assert "not erased from .chunksink/fts, where builds of fts are left" in ended.err
     assert any(name.startswith("fts/") for name in traces(twice, "cheese"))
     shutil.rmtree(twice.home / "fts")
     assert twice("forget", "secret.md").code == Exit.USAGE  # nothing knows it any more
-    assert twice("verify").code == Exit.OK
 
 
-@pytest.mark.parametrize("place", [".chunksink/fts", "chunks/../.chunksink/fts", "link", ".chunksink/fts/below"])
+@pytest.mark.parametrize("place", ["chunks/../.chunksink/fts", "link"])
 def test_the_same_place_by_another_name_is_not_left(place: str, twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     (twice.folder / "link").symlink_to(twice.home / "fts")
     monkeypatch.setenv("CHUNKSINK_SINK_FTS_FOLDER", place)
     assert twice("rebuild").code == Exit.OK
-    assert twice("sync").code == Exit.OK
-    assert twice("verify").code == Exit.OK
-    twice.commit("p1", at=FEBRUARY)
-    assert twice("sync").code == Exit.OK
+    withdraw(twice)
     ended = twice("forget", "secret.md")
     assert (ended.code, "not erased" in ended.err) == (Exit.OK, False)
-    assert "nothing to hide" in twice("search", "hide", "--mode", "keyword").out
 
 
 def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:

@@ -6,7 +6,6 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from tests.chunksink.forgetting import OTHER, builds, traces
 from tests.chunksink.shell import Shell
-from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, source
 
 
@@ -34,9 +33,7 @@ def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
     assert len(twice.texts()) == 4
 
 
-@pytest.mark.parametrize(
-    "word", sampled(["sync", "ok", "p1", "fts", "engine", "written", "partition", "Unreachable"], 4)
-)
+@pytest.mark.parametrize("word", ["sync", "Unreachable"])
 def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
     twice.remove("p1")
     assert "partition p1 is missing" in twice("sync").err
@@ -49,15 +46,11 @@ def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
     assert {run["status"] for run in twice("runs", "--json").json} == {"ok", "held", "failed"}
 
 
-@pytest.mark.parametrize("name", ["sync", "ok", "p1"])
-def test_a_source_that_is_called_like_a_word_of_a_record(name: str, quick_shell: Shell) -> None:
-    quick_shell.synced(p1=[source(name, "some words"), OTHER])
-    assert quick_shell("forget", name).code == Exit.INVALID_INPUT
-    assert [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json] == [
-        ("forget", "ok"),
-        ("sync", "ok"),
-    ]
-    assert "written" in quick_shell("runs").out
+def test_a_source_that_is_called_like_a_word_of_a_record(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("sync", "some words"), OTHER])
+    assert quick_shell("forget", "sync").code == Exit.INVALID_INPUT
+    runs = [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json]
+    assert runs == [("forget", "ok"), ("sync", "ok")]
 
 
 @pytest.fixture
@@ -86,6 +79,6 @@ def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) 
     assert traces(of_two, "what south says", beside="chroma") == set()
 
 
-def test_every_tenants_source_is_erased_where_that_is_said(of_two: Shell) -> None:
+def test_every_tenants_source_is_erased_where_that_is_asked(of_two: Shell) -> None:
     assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
     assert of_two.texts() == []

@@ -1,154 +1,134 @@
-"""`chunksink ingest` as somebody calls it."""
+"""`chunksink ingest` and what it prints: which files it takes, skips or refuses, and how its sync ends."""
 
 import json
 from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import chunksink
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import read_run
-from chunksink.errors import IngestRefused
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell, write
-from tests.ingest.ir.samples import ir_record
 from tests.journey.support import document
 
-EVENTS = "".join(
-    json.dumps(
-        {
-            "event_type": "egress_output",
-            "pane_id": 1,
-            "ordinal": n,
-            "occurred_at_ms": 1_700_000_000_000 + n,
-            "text": f"$ make step {n}\n",
-        }
-    )
-    + "\n"
-    for n in range(3)
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("",), ""),
+        (("docs", ""), ""),
+        (("docs", "--base", "nowhere"), "nowhere"),
+        (("docs", "--base", "docs/a.md"), "docs/a.md"),
+        (("docs", "--exclude", "!"), "--exclude takes patterns as in a .gitignore file"),
+        (("docs", "--tenant", ""), "--tenant"),
+        (("docs", "--as", "nonsense"), "nonsense"),
+        (("docs", "--field", "body=x"), "a role of text, id, title, address"),
+        (("docs", "--field", "text"), "write ROLE=NAME"),
+        (("docs", "--field", "text=x", "--as", "markdown"), "leave one out"),
+        (("docs", "--field", "text=x", "--field", "text=y"), "--field names text twice"),
+    ],
 )
+def test_what_cannot_be_meant_is_refused_before_anything_is_begun(
+    shell: Shell, arguments: tuple[str, ...], told: str
+) -> None:
+    write(shell, "docs/a.md", "# A")
+    refused = shell("ingest", *arguments)
+    assert (refused.code, refused.out, told in refused.err) == (Exit.USAGE, "", True)
+    assert not shell.root.path.exists()
+    assert not shell.home.exists()
+
+
+def test_addresses_are_not_fetched(shell: Shell) -> None:
+    refused = shell("ingest", "https://example.com/a")
+    assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+    assert "Error: https://example.com/a is an address" in refused.err
 
 
 def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/b.md", b"\xff")
-    write(shell, "docs/events.jsonl", EVENTS + "{broken\n")
+    write(shell, "docs/rows.jsonl", '{"id": 1, "text": "Words."}\n{broken\n')
     ended = shell("ingest", "docs", "--json")
     assert ended.code == Exit.INVALID_INPUT
-    assert ended.json["left_out"] == {"CHUNKING_FAILED": 1, "EVENT_MALFORMED": 1}
+    codes = [failure["code"] for failure in ended.json["failures"]]
+    assert ended.json["left_out"] == dict.fromkeys(codes, 1)
     assert [(failure["source_uri"], failure["line"]) for failure in ended.json["failures"]] == [
         ("docs/b.md", None),
-        ("docs/events.jsonl", 4),
+        ("docs/rows.jsonl", 2),
     ]
     printed = shell("ingest", "docs")
     assert printed.out.startswith("nothing written: chunks holds ")
     assert printed.out.endswith(", 2 files unchanged, 2 failures\n")
     assert "left out" not in printed.err, "what is printed line by line is not counted too"
-    assert "EVENT_MALFORMED docs/events.jsonl:4 " in printed.err
+    assert f"{codes[1]} docs/rows.jsonl:2 " in printed.err
     (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
-    assert [event["code"] for event in read_run(record) if event["event"] == "failure"] == [
-        "CHUNKING_FAILED",
-        "EVENT_MALFORMED",
-    ]
+    assert [event["code"] for event in read_run(record) if event["event"] == "failure"] == codes
 
 
-def test_as_decides_what_is_read(shell: Shell) -> None:
+# -- files and folders -------------------------------------------------------------------------------------------------
+
+
+def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
+    for suffix, number in ((".log", 9), (".csv", 3), ("", 2), (".PY", 1), (".c", 1), (".7", 1)):
+        for n in range(number):
+            write(shell, f"docs/{n}/other{suffix}", "x")
+    write(shell, "docs/.hidden", "x")
     write(shell, "docs/a.md", "# A")
-    write(shell, "docs/c.txt", "# not a heading")
-    assert shell("ingest", "docs", "--as", "text", "--json").json["sources"] == 1
-    assert shell("ingest", "docs/a.md", "--as", "text", "--json").json["processed"] == 1
-    assert shell("ingest", "docs", "--as", "nonsense").code == Exit.USAGE
+    ended = shell("ingest", "docs", "docs/1")
+    assert ended.code == Exit.OK
+    assert ended.err == (
+        "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
+        "--as text reads .log, no suffix here too; --include PATTERN reads any file as text\n"
+    )
+    told = shell("ingest", "docs", "--json").json["other_kinds"]
+    assert told == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
 
 
-def test_prune_removes_and_refuses_an_empty_folder(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    path = write(shell, "docs/b.md", "# B")
-    shell("ingest", "docs")
-    path.unlink()
-    ended = shell("ingest", "docs", "--prune")
-    assert (ended.code, ", 1 source removed; now 1 chunk of 1 source\n" in ended.out) == (Exit.OK, True)
-    (shell.folder / "docs" / "a.md").unlink()
-    reported = shell("ingest", "docs")
-    assert (reported.code, "--prune removes what is gone" in reported.err) == (Exit.OK, True)
-    for allowed in ([], ["--allow-deletions", "0"]):
-        refused = shell("ingest", "docs", "--prune", *allowed)
-        assert (refused.code, "--allow-deletions 1" in refused.err) == (Exit.INVALID_INPUT, True)
-    assert shell("ingest", "docs", "--prune", "--allow-deletions", "1", "--json").json["pruned"] == 1
-    assert shell("ingest", "docs", "--prune", "--json").json["written"] is False
+def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
+    names = ["README", "a.rst", "b.ADOC", "c.org", "d.log", "e.txt"]
+    for name in (*names, "f.md", "g.csv", "h.1", ".hidden"):
+        write(shell, f"docs/{name}", "Words.")
+    assert shell("ingest", "docs", "--json").json["sources"] == 5
+    assert "2 files new or changed, 4 unchanged" in shell("ingest", "docs", "--as", "text").out
+    sources = {attempt["source_uri"] for attempt in cast(Any, shell("ledger", "--json").json)}
+    assert sources == {f"docs/{name}" for name in (*names, "f.md")}
+    again = shell("ingest", "docs", "--prune", "--json").json
+    assert (again["pruned"], again["documents"]) == (0, 7), "they are there"
 
 
-def test_addresses_are_not_fetched(shell: Shell) -> None:
-    for address in ("https://example.com/a", "s3://bucket/x"):
-        refused = shell("ingest", address)
-        assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
-        assert f"Error: {address} is an address" in refused.err
+def test_an_invalid_partition_is_refused_with_the_remedy(shell: Shell) -> None:
+    for name in ("docs/a.md", "notes/b.md"):
+        write(shell, name, f"# {name}")
+        shell("ingest", name.partition("/")[0])
+    chunks, manifest = shell.root.chunks_file("documents"), shell.root.manifest_file("documents")
+    before = chunks.read_bytes()
+    chunks.write_bytes(before[:-9])
+    refused = shell("ingest", "docs")
+    assert refused.code == Exit.INVALID_INPUT
+    names = [str(path.relative_to(shell.folder)) for path in (manifest, chunks)]
+    assert f"move {' and '.join(names)} away" in refused.err
+    assert "move its files away" in shell("validate").err
+    chunks.unlink()
+    refused = shell("ingest", "docs")
+    assert f"move {names[0]} away" in refused.err
+    assert "move the manifest away" in shell("validate").err
+    manifest.unlink()
+    assert shell("ingest", "docs", "notes", "--json").json["documents"] == 2
+    assert shell("validate").code == Exit.OK
 
 
-def test_an_ingest_of_nothing_is_refused(shell: Shell) -> None:
-    with pytest.raises(IngestRefused):
-        chunksink.open().ingest()
-
-
-def test_what_is_no_pattern_is_refused_before_anything_is_read(shell: Shell) -> None:
-    write(shell, "docs/a.md", "# A")
-    refused = shell("ingest", "docs", "--exclude", "!")
-    assert (refused.code, refused.out) == (Exit.USAGE, "")
-    assert refused.err.startswith("Error: --exclude takes patterns as in a .gitignore file")
-    assert not shell.root.path.exists()
-
-
-@pytest.mark.parametrize("tenant", ["", "default"])
-def test_a_tenant_that_names_nobody_is_refused(shell: Shell, tenant: str) -> None:
-    write(shell, "docs/a.md", "# A")
-    shell("ingest", "docs")
-    refused = shell("ingest", "docs", "--tenant", tenant)
-    assert (refused.code, refused.out) == (Exit.USAGE, "")
-    assert "--tenant" in refused.err
-
-
-def test_what_a_recording_does_not_contain_any_more_leaves_the_index_with_prune(quick_shell: Shell) -> None:
-    write(quick_shell, "docs/a.md", "Kept.")
-    write(quick_shell, "docs/events.jsonl", EVENTS)
-    quick_shell("ingest", "docs", "--sync")
-    assert len(quick_shell.texts()) == 2
-    write(quick_shell, "docs/events.jsonl", "")
-    assert quick_shell("ingest", "docs", "--sync", "--json").json["ingest"]["missing"] == 1
-    ended = quick_shell("ingest", "docs", "--sync", "--prune")
-    assert (ended.code, quick_shell.texts()) == (Exit.OK, ["Kept."])
-
-
-def test_a_number_that_may_go_holds_for_the_sync_too(quick_shell: Shell) -> None:
-    for number in range(12):
-        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
-    quick_shell("ingest", "docs", "--sync")
-    for file in (quick_shell.folder / "docs").iterdir():
-        file.unlink()
-    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.INVALID_INPUT
-    ended = quick_shell("ingest", "docs", "--prune", "--sync", "--allow-deletions", "12")
-    assert (ended.code, quick_shell.texts()) == (Exit.OK, [])
-
-
-def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
-    for number in range(12):
-        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
-    quick_shell("ingest", "docs", "--sync")
-    for number in range(11):
-        (quick_shell.folder / f"docs/{number}.md").unlink()
-    ended = quick_shell("ingest", "docs", "--prune", "--sync")
-    assert ended.code == Exit.BRAKE
-    assert len(quick_shell.texts()) == 12, "the brake holds"
-    write(quick_shell, "docs/bad.md", b"\xff")
-    quick_shell("sync", "--allow-deletions", "11")
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
-
-
-def test_what_the_sync_holds_back_is_told_by_the_exit_code(quick_shell: Shell) -> None:
-    write(quick_shell, "docs/a.md", "Text.")
-    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
-    quick_shell.cut_off("theirs")
-    write(quick_shell, "docs/a.md", "New text.")
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
-    assert quick_shell.texts() == ["New text.", "Passed on."]
+def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: Shell) -> None:
+    for number in (1, 2):
+        chunk = {"page_content": f"Text {number}.", "metadata": {"source": "notes.md"}}
+        write(shell, f"part{number}.jsonl", json.dumps(chunk) + "\n")
+    ended = shell("ingest", "part1.jsonl", "part2.jsonl")
+    assert ended.code == Exit.OK
+    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.err
 
 
 def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
@@ -167,26 +147,95 @@ def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
     assert any(finding["code"] == "CHUNKING_FAILED" for finding in ended.json["findings"])
 
 
-def test_records_of_other_programs_are_told_by_their_first_line(shell: Shell) -> None:
-    parsed = {"doc_id": "d", "source": {"path": "reports/q1.pdf"}, "blocks": [{"type": "paragraph", "text": "Parsed."}]}
-    canonical = document("theirs.md", "Passed on.")
-    write(shell, "in/parsed.json", json.dumps(parsed, indent=2))
-    write(shell, "in/chunks.jsonl", "".join(json.dumps(record) + "\n" for record in canonical))
-    write(shell, "in/ir.jsonl", json.dumps(ir_record()) + "\n")
-    ended = shell("ingest", "in", "--json")
-    assert (ended.code, ended.json["failures"], ended.json["documents"]) == (Exit.OK, [], 3)
-    assert shell("validate").code == Exit.OK
-    again = shell("ingest", "in", "--json").json
-    assert (again["written"], again["unchanged"]) == (False, 3)
-    for kind in ("parsed", "ir", "chunks"):
-        file = {"parsed": "in/parsed.json", "ir": "in/ir.jsonl", "chunks": "in/chunks.jsonl"}[kind]
-        assert shell("ingest", file, "--as", kind, "--chunks", f"only-{kind}", "--json").json["documents"] == 1
+# -- what is gone, and the sync ----------------------------------------------------------------------------------------
 
 
-def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: Shell) -> None:
-    for number in (1, 2):
-        chunk = {"page_content": f"Text {number}.", "metadata": {"source": "notes.md"}}
-        write(shell, f"part{number}.jsonl", json.dumps(chunk) + "\n")
-    ended = shell("ingest", "part1.jsonl", "part2.jsonl")
-    assert ended.code == Exit.OK
-    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.err
+def test_prune_refuses_an_empty_folder_unless_the_number_is_given(quick_shell: Shell) -> None:
+    """The number holds for the sync too."""
+    for number in range(12):
+        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
+    for file in (quick_shell.folder / "docs").iterdir():
+        file.unlink()
+    reported = quick_shell("ingest", "docs")
+    assert (reported.code, "--prune removes what is gone" in reported.err) == (Exit.OK, True)
+    refused = quick_shell("ingest", "docs", "--prune", "--sync")
+    assert (refused.code, "--allow-deletions 12" in refused.err) == (Exit.INVALID_INPUT, True)
+    ended = quick_shell("ingest", "docs", "--prune", "--sync", "--allow-deletions", "12", "--json")
+    assert (ended.code, ended.json["ingest"]["pruned"], quick_shell.texts()) == (Exit.OK, 12, [])
+
+
+def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
+    for number in range(12):
+        write(quick_shell, f"docs/{number}.md", f"Text {number}.")
+    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
+    for number in range(11):
+        (quick_shell.folder / f"docs/{number}.md").unlink()
+    assert quick_shell("ingest", "docs", "--prune", "--sync").code == Exit.BRAKE
+    assert len(quick_shell.texts()) == 13, "the brake holds"
+    quick_shell.cut_off("theirs")
+    write(quick_shell, "docs/11.md", "New text.")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+    assert {"New text.", "Passed on."} < set(quick_shell.texts())
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def chunks_in(root: Path) -> list[Record]:
+    return [record for _, record in read_partition(BusRoot(root), "documents")]
+
+
+def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> None:
+    write(shell, "in/rows.jsonl", '{"id": 1, "title": "Whales", "text": "Whales breathe air."}\n')
+    write(shell, "in/rows.csv", 'id,title,text\n1,Seals,"Seals sleep, too."\n')
+    write(shell, "in/prices.csv", "day,price\n1,2\n")
+    first = shell("ingest", "in", "--json").json
+    assert (first["documents"], first["failures"], first["other_kinds"]) == (1, [], {".csv": 2})
+    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
+    refused = shell("ingest", "in/prices.csv", "--chunks", "third")
+    assert (refused.code, "RECORD_FORM_UNKNOWN" in refused.err) == (Exit.INVALID_INPUT, True)
+    included = shell("ingest", "in", "--include", "*.csv", "--chunks", "other", "--json").json
+    assert (included["documents"], included["failures"]) == (3, [])
+    kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
+    assert kinds == {"rows", "txt"}
+    assert shell("ingest", "in/prices.csv", "--as", "text", "--chunks", "third").code == Exit.OK
+    assert shell("ingest", "in/prices.csv", "--chunks", "third").code == Exit.OK, "it stays what it was"
+
+
+def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
+    write(shell, "in/rows.csv", "id,title,text\n1,A,alpha\n2,B,beta\n")
+    assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
+    write(shell, "in/rows.csv", "id,title,story\n1,A,alpha\n2,B,beta\n")
+    ended = shell("ingest", "in/rows.csv", "--json")
+    assert (ended.code, ended.json["failed"], ended.json["documents"]) == (Exit.INVALID_INPUT, 2, 2)
+    assert len(chunks_in(shell.folder / "chunks")) == 2
+    framework = '{"id": "7", "text": "Words.", "metadata": {"source": "a.md"}}\n'
+    write(shell, "in/framework.jsonl", framework)
+    assert shell("ingest", "in/framework.jsonl", "--as", "rows", "--chunks", "b", "--json").json["documents"] == 1
+    write(shell, "in/framework.jsonl", framework.replace("Words", "Other words"))
+    assert shell("ingest", "in/framework.jsonl", "--chunks", "b", "--json").json["documents"] == 1
+    [chunk] = chunks_in(shell.folder / "b")
+    assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
+
+
+def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: Shell) -> None:
+    for number in range(3):
+        write(shell, f"in/{number}.csv", f"Job ID,Review Text\n{number},Words of {number}.\n")
+    fields = ("--field", "text=Review Text", "--field", "id=Job ID")
+    first = shell("ingest", "in", *fields, "--jobs", "2", "--json").json
+    assert (first["documents"], first["failures"]) == (3, [])
+    assert not shell("ingest", "in", *fields, "--json").json["written"]
+    with chunksink.open(chunks=shell.folder / "other", home=shell.folder / "home2") as index:
+        report = index.ingest(shell.folder / "in", fields={"text": "Review Text", "id": "Job ID"})
+    assert (report.documents, report.failures) == (3, ())
+
+
+def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:
+    write(shell, "in/a.md", "# Words")
+    write(shell, "in/b.md", "# More words")
+    assert "read as" not in shell("ingest", "in").err
+    write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}')
+    assert "read as markdown 2, rows 1\n" in shell("ingest", "in").err
+    assert shell("ingest", "in", "--json").json["kinds"] == {"markdown": 2, "rows": 1}

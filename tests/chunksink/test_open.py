@@ -1,27 +1,21 @@
 """`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
 import chunksink
+from chunksink import errors
 from chunksink.index import Index
 from chunksink.live import LiveSearch
 from chunksink.rebuild import rebuild
-from chunksink.rebuild.errors import (
-    Brake,
-    InvalidBus,
-    NoGeneration,
-    NotMissing,
-    OtherPlan,
-    RebuildError,
-    UnknownSource,
-)
 from chunksink.settings.config import Config
 from chunksink.sinks.chroma import EmbeddedChromaSink
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -79,17 +73,12 @@ def test_a_folder_or_a_file_from_elsewhere(
     assert list(Path().iterdir()) == []
 
 
-def test_a_config(silent: Shell) -> None:
+def test_a_config_and_one_sink_without_a_list(silent: Shell) -> None:
     config = Config(home="own", sinks=("jsonl",))
     with chunksink.open(config) as index:
-        assert index.config is config
+        assert (type(index), index.config) == (chunksink.Index, config)
         assert list(index.sync().sinks) == ["jsonl"]
-
-
-def test_one_sink_is_named_without_a_list(silent: Shell) -> None:
-    with chunksink.open() as index:
-        index.sync()
-        assert set(index.rebuild(sinks="fts").sinks) == {"fts"}
+        assert set(index.rebuild(sinks="jsonl").sinks) == {"jsonl"}
 
 
 def test_every_run(silent: Shell) -> None:
@@ -124,31 +113,28 @@ def brake(shell: Shell, index: Index) -> None:
     shell.commit("p1")
 
 
-def leave(_shell: Shell, _index: Index) -> None:
-    return None
-
-
 @pytest.mark.parametrize(
     ("prepare", "call", "error"),
     [
-        (cut_off, lambda index: index.sync(strict=True), InvalidBus),
-        (cut_off, lambda index: index.rebuild(), InvalidBus),
-        (brake, lambda index: index.sync(), Brake),
-        (leave, lambda index: index.sync(plan="0" * 64), OtherPlan),
-        (leave, lambda index: index.rollback(), NoGeneration),
-        (leave, lambda index: index.retire_partition("p1"), NotMissing),
-        (leave, lambda index: index.forget("nobody.md"), UnknownSource),
+        (cut_off, lambda index: index.sync(strict=True), errors.InvalidBus),
+        (cut_off, lambda index: index.rebuild(), errors.InvalidBus),
+        (brake, lambda index: index.sync(), errors.Brake),
+        (None, lambda index: index.sync(plan="0" * 64), errors.OtherPlan),
+        (None, lambda index: index.rollback(), errors.NoGeneration),
+        (None, lambda index: index.retire_partition("p1"), errors.NotMissing),
+        (None, lambda index: index.forget("nobody.md"), errors.UnknownSource),
     ],
 )
 def test_what_goes_wrong_is_an_exception(
-    prepare: Callable[[Shell, Index], None],
+    prepare: Callable[[Shell, Index], None] | None,
     call: Callable[[Index], object],
-    error: type[RebuildError],
+    error: type[errors.ChunksinkError],
     silent: Shell,
 ) -> None:
     with chunksink.open() as index:
         index.sync()
-        prepare(silent, index)
+        if prepare is not None:
+            prepare(silent, index)
         with pytest.raises(error):
             call(index)
 
@@ -171,19 +157,62 @@ def test_a_process_for_vectors_is_started_where_there_is_much_to_write(
         assert index.verify().ok
 
 
-def test_documents_are_ingested_and_synced_from_python(quick_shell: Shell) -> None:
-    notes = quick_shell.folder / "notes"
-    notes.mkdir()
-    (notes / "a.md").write_text("# A\n\nabout boats")
+def test_documents_are_ingested_from_python(silent: Shell) -> None:
+    for name in ("a.md", "b.md", "draft.md"):
+        write(silent, f"notes/{name}", f"# {name}")
     with chunksink.open() as index:
-        assert index.ingest(notes).processed == 1
-        assert index.ingest(str(notes), checksum=True).unchanged == 1
-        assert index.sync().families.added == 1
-        assert index.status().is_current
-        (notes / "a.md").unlink()
-        (notes / "b.md").write_text("# B\n\nabout ships")
-        (notes / "draft.md").write_text("# Draft")
+        index.sync()
+        with pytest.raises(errors.IngestRefused, match="no source is named"):
+            index.ingest()
+        assert index.ingest(silent.folder / "notes").processed == 3
+        assert index.ingest("notes", checksum=True).unchanged == 3
         assert index.ingest("notes", prune=True, jobs=1, exclude="draft.md").pruned == 1
         assert not index.status().is_current
-        assert "1 source added" in quick_shell("sync").out
-        assert [hit.source_uri for hit in index.search("ships boats", mode="keyword")] == ["notes/b.md"]
+        index.sync()
+        assert index.status().is_current
+
+
+# -- what cannot be asked ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def index(silent: Shell) -> Iterator[Index]:
+    with chunksink.open() as index:
+        index.sync()
+        yield index
+
+
+@pytest.mark.parametrize("chunk_id", [None, 7], ids=repr)
+def test_a_chunk_id_is_a_text(chunk_id: Any, index: Index) -> None:
+    with pytest.raises(errors.InvalidQuestion, match=r"the chunk_id is a text, not .*: take that of a hit"):
+        index.get_chunk(chunk_id)
+
+
+@pytest.mark.parametrize("context", [-1, 21, True, "1"], ids=repr)
+def test_the_context_is_limited_as_that_of_a_search(context: Any, index: Index) -> None:
+    with pytest.raises(errors.InvalidQuestion, match="context") as of_chunk:
+        index.get_chunk("x", context=context)
+    with pytest.raises(errors.InvalidQuestion, match="context") as of_search:
+        index.search("cat", context=context)
+    assert str(of_chunk.value) == str(of_search.value)
+
+
+def test_only_a_text_is_embedded_and_only_where_meaning_is_searched(index: Index) -> None:
+    with pytest.raises(errors.InvalidQuestion, match="the query is a text, not 5"):
+        index.embed_query(5)  # type: ignore[arg-type]
+    with pytest.raises(errors.InvalidQuestion, match="no build of this index is searched by meaning"):
+        index.embed_query("cat")
+
+
+def test_facets_are_one_field_several_or_none(index: Index) -> None:
+    for given, counted in ((None, set()), ("language", {"language"}), (["language", "year"], {"language", "year"})):
+        assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
+    with pytest.raises(errors.InvalidQuestion, match="the facets 5 are no list"):
+        index.search("cat", facets=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("allowed", [-1, "3", True], ids=repr)
+def test_deletions_are_allowed_by_number(allowed: Any, index: Index) -> None:
+    for run in (index.sync, index.repair, index.rebuild, partial(index.ingest, "notes")):
+        with pytest.raises(ValueError, match="allow_deletions is a number of sources, 0 or more, not"):
+            run(allow_deletions=allowed)

@@ -33,11 +33,8 @@ def test_what_takes_long_is_told_on_a_terminal_and_goes(monkeypatch: pytest.Monk
     assert written(Terminal(), 30, monkeypatch) == f"{WORD}\r{' ' * len(WORD)}\r"
 
 
-def test_what_is_quick_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_quick_is_not_told_and_nothing_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written(Terminal(), 0, monkeypatch) == ""
-
-
-def test_nothing_is_told_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written(io.StringIO(), 0.2, monkeypatch) == ""
 
 

@@ -60,12 +60,10 @@ def test_the_settings_of_the_engine_are_proved(shell: Shell, monkeypatch: pytest
     shell.commit("p1", A)
     plain = settings_hash(stopWords=["the"], synonyms={"boat": ["ship"]})
     assert settings_hash(synonyms={"boat": ["ship"]}, stopWords=["the"]) == plain
-    assert settings_hash(stopWords=["the"], synonyms={"boat": ["ship", "vessel"]}) != plain
     Path("meilisearch-settings.json").write_text(json.dumps({"stopWords": ["a"]}))
     assert shell("sync").code == Exit.OK
     checked = shell("prove", "proof.json", "--check")
-    assert checked.code == Exit.DRIFT
-    assert "settings" in checked.out + checked.err
+    assert (checked.code, "settings" in checked.err) == (Exit.DRIFT, True)
 
 
 @pytest.mark.promise(1)
@@ -163,27 +161,17 @@ def test_an_engine_that_cannot_be_asked_is_no_drift(
     assert "nothing is proved\nchroma: no Chroma answers at http://127.0.0.1:9" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [(None, "cannot be read as a proof"), ("no json", "cannot be read as a proof"), ("{}", "is no proof"), ("[]", "")],
-)
-def test_a_file_that_is_no_proof(content: str | None, told: str, synced: Shell) -> None:
-    if content is not None:
-        Path("proof.json").write_text(content)
+@pytest.mark.parametrize(("content", "told"), [("no json", "cannot be read as a proof"), ("{}", "is no proof")])
+def test_a_file_that_is_no_proof(content: str, told: str, synced: Shell) -> None:
+    Path("proof.json").write_text(content)
     ended = synced("prove", "proof.json", "--check")
-    assert ended.code == Exit.USAGE
-    assert told in ended.err
+    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
 
 
-@pytest.mark.parametrize("how", ["missing", "cut off", "without a manifest"])
-def test_held_chunks_are_not_proved(how: str, synced: Shell) -> None:
+@pytest.mark.parametrize("harm", [Shell.remove, Shell.cut_off], ids=["missing", "cut off"])
+def test_held_chunks_are_not_proved(harm: Callable[[Shell, str], None], synced: Shell) -> None:
     """They are in the index as they should be, but nobody could make it again from what is here."""
-    if how == "missing":
-        synced.remove("p2")
-    elif how == "cut off":
-        synced.cut_off("p2")
-    else:
-        synced.root.manifest_file("p2").unlink()
+    harm(synced, "p2")
     verified = synced("verify")
     assert (verified.code, verified.out.count("as it should be")) == (Exit.INVALID_INPUT, 2)
     ended = synced("prove", "proof.json")

@@ -28,34 +28,11 @@ def test_there_and_back_again(twice: Shell) -> None:
     ended = twice("rollback")
     before = twice.live()
     assert (ended.code, ended.err) == (Exit.OK, "")
-    assert ended.out == (
-        f"live again: the generation of {before.created_at} with sentence-transformers/all-MiniLM-L6-v2; "
-        "`chunksink sync` brings it up to date\n"
-    )
     assert before != after
     assert twice.texts() == twice.texts("chroma") == ["a cat", "a mat"]
     assert twice("rollback").code == Exit.OK
     assert twice.live() == after
     assert twice.texts() == ["a boat", "a cheetah"]
-
-
-def test_a_sync_brings_it_up_to_date_with_its_own_model(twice: Shell) -> None:
-    assert twice("rollback").code == Exit.OK
-    ended = twice("sync")
-    assert ended.code == Exit.OK
-    assert "a rebuild is due" in ended.err
-    assert twice.texts() == twice.texts("chroma") == ["a boat", "a cheetah"]
-    assert twice.live().model.name == "sentence-transformers/all-MiniLM-L6-v2"
-    assert twice("verify", "--deep").code == Exit.OK
-
-
-def test_nothing_to_go_back_to(quick_shell: Shell) -> None:
-    quick_shell.synced(p1=[A])
-    live = quick_shell.live()
-    ended = quick_shell("rollback")
-    assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: no generation before the live one is kept in .chunksink\n"
-    assert quick_shell.live() == live
 
 
 @pytest.mark.promise(5)

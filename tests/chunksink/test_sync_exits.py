@@ -1,4 +1,4 @@
-"""Every exit code that `chunksink sync` documents, what is told with it, and what was written all the same."""
+"""Exit codes that `chunksink sync` documents, what it tells with them, and how commands tell of the brake before it."""
 
 from collections.abc import Iterator
 
@@ -31,17 +31,15 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert "INTEGRITY_VIOLATION" in ended.err
     assert "2 sources held, unchanged in the index: partition p1 is invalid\n" in ended.err
     assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
+    withheld = "removal withheld while a partition is missing or invalid"
+    assert f"1 source held, unchanged in the index: {withheld}\n" in ended.err
     report = synced("sync", "--json").json
     assert (report["status"], report["families"]["held"]) == ("held", 3)
-    withheld = "removal withheld while a partition is missing or invalid"
     assert report["held"] == {"partition p1 is invalid": 2, withheld: 1}
-    assert f"1 source held, unchanged in the index: {withheld}\n" in ended.err
-    assert [sink["to_remove"] for sink in synced("status", "--json").json["sinks"].values()] == [0]
-    assert "run `chunksink sync`" not in synced("status").out, "which would do nothing"
-    assert f"held as it was: source c.md: {withheld}\n" in synced("status").out
-    assert synced("status", "--json").json["held"] == 3
-    assert "3 sources held as they are" in synced("plan").out
     assert {finding["partition"] for finding in report["findings"]} == {"p1"}
+    status = synced("status", "--json").json
+    assert (status["held"], [sink["to_remove"] for sink in status["sinks"].values()]) == (3, [0])
+    assert "run `chunksink sync`" not in synced("status").out, "which would do nothing"
     synced.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
     assert synced("sync").code == Exit.OK
     assert synced.texts() == ["a boat", "a cheetah", "a dog"]
@@ -78,36 +76,14 @@ def test_strict_writes_nothing(how: str, synced: Shell) -> None:
     assert synced.files() == before
 
 
-@pytest.mark.parametrize("strict", [True, False])
-def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(strict: bool, quick_shell: Shell) -> None:
+def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     quick_shell.commit("p2", C)
     quick_shell.cut_off("p2")
-    ended = quick_shell("sync", *(["--strict"] if strict else []))
-    assert ended.code == Exit.INVALID_INPUT
-    assert "p2" in ended.err
-    if strict:
-        assert not (quick_shell.home / "fts").exists()
-    else:
-        assert quick_shell.texts() == ["a cat", "a mat"]
-
-
-def test_a_refused_document_is_left_out_alone(shell: Shell) -> None:
-    """No vector can be had for it; the keyword engine has it all the same."""
-    shell.commit("p1", source("a.md", "a cat", "pure poison"), B)
-    ended = shell("sync")
-    assert ended.code == Exit.REFUSED
-    assert "refused by chroma: " in ended.err
-    assert shell.texts() == ["a boat", "a cat", "pure poison"]
-    assert shell.texts("chroma") == ["a boat", "a cat"]
-    again = shell("sync", "--json")
-    assert (again.code, again.json["status"]) == (Exit.REFUSED, "refused")
-    assert again.json["chunks"] == {"written": 0, "deleted": 0}
-    assert [len(sink["refused"]) for sink in again.json["sinks"].values()] == [0, 1]
-    assert shell("verify").code == Exit.OK
-    shell.commit("p1", source("a.md", "a cat", "an antidote"), B, at=FEBRUARY)
-    assert shell("sync").code == Exit.OK
-    assert shell.texts("chroma") == ["a boat", "a cat", "an antidote"]
+    assert quick_shell("sync", "--strict").code == Exit.INVALID_INPUT
+    assert not (quick_shell.home / "fts").exists()
+    assert quick_shell("sync").code == Exit.INVALID_INPUT
+    assert quick_shell.texts() == ["a cat", "a mat"]
 
 
 @pytest.mark.parametrize(
@@ -125,26 +101,6 @@ def test_another_writer_is_waited_for_and_then_told(
     assert (ended.code, ended.out) == (Exit.LOCKED, "")
     assert "another run is writing to " in ended.err
     assert synced.files() == before
-
-
-def test_the_brake_and_the_number_that_releases_it(quick_shell: Shell) -> None:
-    shell = quick_shell
-    many = [source(f"{number}.md", f"text {number}") for number in range(20)]
-    shell.synced(p1=many)
-    shell.commit("p1", *many[:8], D, at=FEBRUARY)
-    before = shell.files()
-    for arguments in ([], ["--allow-deletions", "11"]):
-        ended = shell("sync", *arguments)
-        assert (ended.code, ended.out) == (Exit.BRAKE, "")
-        assert "12 of the 20 sources in the index would be removed; nothing was written" in ended.err
-        assert "--allow-deletions 12" in ended.err
-        assert shell.files() == before
-    assert shell("rebuild").code == Exit.BRAKE
-    assert "12 sources to remove" in shell("plan").out
-    ended = shell("sync", "--allow-deletions", "12")
-    assert ended.code == Exit.OK
-    assert "1 source added, 12 sources removed, 8 sources unchanged" in ended.out
-    assert len(shell.texts()) == 9
 
 
 class _Once:
@@ -171,7 +127,7 @@ def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
     assert ended.json["brake"]["removed"] == 20
 
 
-@pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "retire-partition x"])
+@pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition x"])
 def test_no_chunks(command: str, quick_shell: Shell) -> None:
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -190,3 +146,75 @@ def test_nothing_was_built_yet(quick_shell: Shell, command: str) -> None:
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert "no index in .chunksink yet; build one with `chunksink sync`" in ended.err
     assert not (quick_shell.folder / ".chunksink").exists()
+
+
+# -- the brake ---------------------------------------------------------------------------------------------------------
+
+MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
+BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12", "chunks": 12}
+
+
+@pytest.fixture
+def braked(quick_shell: Shell) -> Shell:
+    """Of twenty sources twelve are gone."""
+    quick_shell.begin("to brake", "sync", p1=MANY)
+    quick_shell.commit("p1", *MANY[:8], at=FEBRUARY)
+    return quick_shell
+
+
+def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
+    ended = braked("plan")
+    assert ended.code == Exit.OK
+    assert "a sync would stop at the brake: 12 of the 20 sources in the index, with 12 chunks, would be removed" in ended.out
+    assert "`chunksink sync --allow-deletions 12`" in ended.out
+    plan = braked("plan", "--json").json
+    assert plan["brake"] == BRAKE
+    stopped = braked("sync", "--plan", plan["hash"])
+    assert (stopped.code, stopped.out) == (Exit.BRAKE, "")
+    assert braked("sync", "--allow-deletions", "11").code == Exit.BRAKE
+    assert braked("sync", "--plan", plan["hash"], *plan["brake"]["flag"].split()).code == Exit.OK
+    assert braked("plan", "--json").json["brake"] is None
+    assert "brake" not in braked("plan").out
+
+
+def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
+    assert braked("plan", "--json").json["brake"] == BRAKE
+    assert braked("sync").code == Exit.BRAKE
+
+
+def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
+    assert "run `chunksink sync`" in braked("status").out
+    assert braked("status", "--json").json["brake"] is None
+    assert braked("sync").code == Exit.BRAKE
+    out = braked("status").out
+    assert "run `chunksink sync`" not in out
+    assert "12 of the 20 sources in the index, with 12 chunks, would be removed" in out
+    assert braked("status", "--json").json["brake"] == BRAKE
+
+
+def test_verify_promises_no_repair_that_the_brake_stops(braked: Shell) -> None:
+    ended = braked("verify")
+    assert ended.code == Exit.DRIFT
+    assert "where a large share of the sources would be removed it stops before it writes" in ended.err
+    ended = braked("verify", "--repair")
+    assert ended.code == Exit.BRAKE
+    assert "puts it right" not in ended.err
+    assert "12 of the 20 sources" in ended.err
+    assert "--allow-deletions 12" in ended.err
+    assert braked("verify", "--repair", "--allow-deletions", "12").code == Exit.OK
+
+
+@pytest.mark.promise(6)
+def test_what_sinks_beside_those_of_a_rebuild_had_counts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no record is left of it: the rebuild of one sink would leave the others' builds to nobody."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    shell.synced(p1=(source(f"docs/{number}.md", f"text {number}") for number in range(50)))
+    shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(20)))
+    for file in shell.home.glob("state.db*"):
+        file.unlink()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    refused = shell("rebuild", "--sink", "jsonl")
+    assert refused.code == Exit.BRAKE
+    assert "--allow-deletions 30" in refused.err
+    assert shell("rebuild", "--allow-deletions", "30").code == Exit.OK

@@ -1,10 +1,18 @@
-"""Models that change, and which one an index has, as a sync meets them."""
+"""Models that change, models whose files change under one name, and vectors that are computed anew."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from chunksink.embeddings.fingerprint import digest_of_files
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
+from chunksink.rebuild import session
+from chunksink.rebuild.locks import RebuildLock
 from tests.chunksink.shell import Models, Shell
+from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, source
 from tests.support.home import PoisonedEncoder
 
@@ -32,10 +40,8 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     change = report["model_change"]
     assert (change["before"], change["after"], change["sample"]) == (before.model.name, "other", 17)
     assert 0 < change["overlap"] < 1
-    assert shell.live().model.name == "other"
     again = shell("sync", "--rebuild", "--json").json
     assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
-    assert shell("verify", "--deep").code == Exit.OK
 
 
 def test_other_settings_of_one_model_are_told_apart(
@@ -53,19 +59,118 @@ def test_the_first_sink_with_vectors_decides_the_model(
     quick_shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then none is loaded, and none is live that another could differ from."""
-    shell = quick_shell
-    shell.commit("p1", A)
-    assert shell("rebuild").code == Exit.OK
+    shell = quick_shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    shell.commit("p2", B)
     for command in ("plan", "sync", "rebuild", "verify", "status"):
         ended = shell(command)
-        assert (ended.code, ended.err) == (Exit.OK, "")
-        assert "a rebuild is due" not in ended.out
+        assert (ended.code, ended.err, "a rebuild is due" in ended.out) == (Exit.OK, "", False)
     assert models.loaded == []
     before = shell.live()
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
     assert shell("sync").code == Exit.OK
     assert (shell.live().model.name, shell.live().builds["fts"]) == ("other", before.builds["fts"])
-    assert sorted(models.known["other"].asked) == ["a boat", "a cat", "a mat"]
+    assert sorted(models.known["other"].asked) == ["a cat", "a mat"]
+
+
+# -- other files under the same name -----------------------------------------------------------------------------------
+
+
+def encoder_of(folder: Path, seed: str) -> HashEncoder:
+    encoder = HashEncoder(dimension=8, name=f"{DEFAULT_MODEL} {seed}")
+    encoder.info = replace(encoder.info, source=f"folder:{folder}", files=digest_of_files(folder))
+    return encoder
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "weights").write_bytes(b"first")
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def synced(shell: Shell, models: Models, model: Path) -> Shell:
+    models.known[DEFAULT_MODEL] = encoder_of(model, "first")
+    shell.synced(p1=[A])
+    models.loaded.clear()
+    return shell
+
+
+def due(shell: Shell) -> set[bool]:
+    """Whether all that tell it say so."""
+    told = [shell("sync", "--json"), shell("plan", "--json"), shell("status", "--json")]
+    assert [each.code for each in told] == [Exit.OK] * 3
+    return {"are others than those that made the live index" in (each.json["rebuild_due"] or "") for each in told}
+
+
+@pytest.mark.parametrize("changed", ["weights", "1_Pooling/config.json", "a new one"])
+def test_it_is_told_and_not_loaded(changed: str, synced: Shell, models: Models, model: Path) -> None:
+    assert due(synced) == {False}
+    before = (model / changed).read_bytes() if (model / changed).exists() else None
+    (model / changed).write_bytes(b"other")
+    assert due(synced) == {True}
+    assert models.loaded == []
+    (model / changed).unlink() if before is None else (model / changed).write_bytes(before)
+    assert due(synced) == {False}
+
+
+def test_files_that_look_the_same_are_not_read_again(
+    synced: Shell, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert due(synced) == {False}
+    read: list[Path] = []
+    real = session.digest_of_files
+    monkeypatch.setattr(session, "digest_of_files", lambda folder: read.append(folder) or real(folder))
+    assert due(synced) == {False}
+    assert read == []
+    os.utime(model / "weights", ns=(1, 1))
+    assert due(synced) == {False}
+    assert read == [model]
+
+
+def test_a_rebuild_that_is_asked_for_uses_what_it_is_now(synced: Shell, models: Models, model: Path) -> None:
+    (model / "weights").write_bytes(b"other")
+    models.known[DEFAULT_MODEL] = encoder_of(model, "other")
+    before = synced.live()
+    synced.commit("p2", B)
+    ended = synced("sync")
+    assert (ended.code, synced.live()) == (Exit.USAGE, before)
+    assert "is not the model any more that made the live index" in ended.err
+    ended = synced("sync", "--rebuild", "--json")
+    assert (ended.code, ended.json["rebuild_due"]) == (Exit.OK, None)
+    assert ended.json["model_change"]["before"] != ended.json["model_change"]["after"]
+    assert synced.live().model_fingerprint != before.model_fingerprint
+    assert due(synced) == {False}
+
+
+def test_a_model_that_is_gone_is_no_other(synced: Shell, model: Path) -> None:
+    model.rename(model.with_name("elsewhere"))
+    assert due(synced) == {False}
+
+
+# -- every vector anew -------------------------------------------------------------------------------------------------
+
+
+def rebuilt(shell: Shell, *arguments: str) -> tuple[int, int]:
+    """How many vectors a rebuild computed, and how many it found in the cache."""
+    ended = shell("rebuild", "--json", *arguments)
+    assert ended.code == Exit.OK
+    told = ended.json["embeddings"]
+    return told["computed"], told["cached"]
+
+
+def test_every_vector_is_computed_anew_once_the_run_may_begin(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
+    shell.synced(p1=many)
+    with RebuildLock(shell.home)():
+        assert shell("rebuild", "--fresh-cache").code == Exit.LOCKED
+    shell.commit("p1", *many[:8], at=FEBRUARY)
+    assert shell("rebuild", "--fresh-cache").code == Exit.BRAKE
+    shell.commit("p1", *many, at=FEBRUARY)
+    assert rebuilt(shell) == (0, 20)
+    assert rebuilt(shell, "--fresh-cache") == (20, 0)
+    assert rebuilt(shell) == (0, 20)
     assert shell("verify", "--deep").code == Exit.OK

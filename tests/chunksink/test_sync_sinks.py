@@ -1,24 +1,23 @@
 """Sinks and models that come, go and cannot be reached, as a sync meets them."""
 
-import shutil
 import socket
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.sinks.errors import Refused
+from chunksink.rebuild.locks import RebuildLock
 from chunksink.sinks.jsonl import JsonlBuild
-from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
+ALL = ["a boat", "a cat", "a mat"]
 
 
 @pytest.fixture
@@ -30,19 +29,11 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.fixture
-def meilisearch(meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Iterator[str]:
-    """The sinks are a Meilisearch and fts; gives its address. What the test leaves there goes."""
-    index = f"sync{uuid.uuid4().hex[:10]}"
+def meilisearch(public_index: Any, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The sinks are a Meilisearch, of which this is the address, and fts."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", index)
     monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
-    monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
-    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
-    yield meilisearch_server.url
-    sink = MeilisearchSink(meilisearch_server.url, meilisearch_server.key, settings={}, index=index)
-    for build in sink.builds():
-        sink.drop(build)
-    sink.close()
+    return meilisearch_server.url
 
 
 def test_one_engine_is_out_of_reach_and_the_others_are_synced(
@@ -61,10 +52,8 @@ def test_one_engine_is_out_of_reach_and_the_others_are_synced(
     assert [bool(sink["error"]) for sink in report["sinks"].values()] == [True, False]
     monkeypatch.setenv("MEILI_URL", meilisearch)
     ended = shell("sync", "--json")
-    assert (ended.code, ended.json["status"]) == (Exit.OK, "ok")
-    assert [sink["written"] for sink in ended.json["sinks"].values()] == [1, 0]
-    verified = shell("verify", "--json")
-    assert (verified.code, [sink["chunks"] for sink in verified.json["sinks"].values()]) == (Exit.OK, [3, 3])
+    assert (ended.code, [sink["written"] for sink in ended.json["sinks"].values()]) == (Exit.OK, [1, 0])
+    assert shell("verify").code == Exit.OK
 
 
 def test_the_first_index_is_made_in_every_engine_or_not_at_all(
@@ -96,41 +85,6 @@ def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatc
     done = shell("sync", "--plan", changed["hash"])
     assert (done.code, "index settings changed: synonyms" in done.out + done.err) == (Exit.OK, True)
     assert shell("plan", "--json").json["hash"] == idle["hash"]
-
-
-def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
-    meilisearch: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is left of the first try is an index without settings and marker."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
-    shell.synced(p1=[A])
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
-    settings = orjson.loads((ROOT / "meilisearch-settings.json").read_bytes())
-    file = Path("own-settings.json")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_SETTINGS_FILE", str(file))
-    file.write_bytes(orjson.dumps({**settings, "rankingRules": ["no such rule"]}))
-    assert shell("sync").code == Exit.ENGINE
-    file.write_bytes(orjson.dumps(settings))
-    ended = shell("sync")
-    assert (ended.code, shell("verify").code) == (Exit.OK, Exit.OK), ended.err
-
-
-def test_what_failed_in_one_sink_is_not_told_of_another(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of the second sink is written again, and fails; the first one has had everything for long."""
-    shell = quick_shell
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
-    shell.synced(p1=[A])
-    shutil.rmtree(shell.home / "jsonl" / shell.live().builds["jsonl"])
-
-    def fail(*_: object) -> None:
-        raise Refused("no")
-
-    monkeypatch.setattr(JsonlBuild, "replace", fail)
-    ended = shell("sync")
-    assert ended.code == Exit.ENGINE
-    assert "synced fts: 1 source unchanged, in" in ended.out
-    assert "added" not in ended.out
-    assert "jsonl is not up to date: no" in ended.err
 
 
 def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,27 +162,6 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("rebuild", "--json").json["not_removed"] == []
 
 
-def test_a_sink_that_is_new_in_the_configuration_is_built(
-    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the live model, whatever is configured by now; what is there is not written again."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    shell.synced(p1=[A])
-    before = shell.live()
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
-    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    shell.commit("p2", B)
-    ended = shell("sync", "--json")
-    assert ended.code == Exit.OK
-    live = shell.live()
-    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
-    assert (shell.texts("chroma"), shell.texts()) == (["a boat", "a cat", "a mat"],) * 2
-    assert models.known["other"].asked == []
-    assert "configured is other" in ended.json["rebuild_due"]
-    assert shell("verify", "--deep").code == Exit.OK
-    assert shell("sync", "--json").json["chunks"] == {"written": 0, "deleted": 0}
-
-
 def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
     quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,3 +174,111 @@ def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
     assert shell.texts() == ["a boat", "a cat", "a mat"]
     assert ended.code == Exit.ENGINE
     assert "meilisearch is not up to date" in ended.err
+
+
+@pytest.mark.usefixtures("public_index")
+def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of the first try is an index without settings and marker."""
+    quick_shell.synced(p1=[A])
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    file = Path("meilisearch-settings.json")
+    file.write_text('{"rankingRules": ["no such rule"]}')
+    assert quick_shell("sync").code == Exit.ENGINE
+    file.write_text("{}")
+    assert quick_shell("sync").code == Exit.OK
+    assert quick_shell("verify").code == Exit.OK
+
+
+# -- a sink that is new in the configuration ---------------------------------------------------------------------------
+
+
+def test_a_new_sink_is_built_with_the_live_model(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report has what that cost: documents written, vectors computed. What is there is not written again."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    shell.synced(p1=[A], p2=[B])
+    before = shell.live()
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma,fts,jsonl")
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    shell.commit("p3", source("c.md", "a ship"))
+    models.asked()
+    models.loaded.clear()
+    report = shell("sync", "--json").json
+    assert (models.asked(), len(models.loaded), report["embeddings"]["computed"]) == (["a ship"], 1, 1)
+    assert "configured is other" in report["rebuild_due"]
+    assert (report["chunks"]["written"], report["families"]["added"], report["families"]["unchanged"]) == (4, 1, 2)
+    took = {
+        name: (sink["built"], sink["written"], sink["families"]["added"], sink["families"]["unchanged"])
+        for name, sink in report["sinks"].items()
+    }
+    assert took == {"chroma": (False, 1, 1, 2), "fts": (True, 4, 3, 0), "jsonl": (True, 4, 3, 0)}
+    assert shell("runs", "--json").json[0]["facts"]["chunks"]["written"] == 4
+    live = shell.live()
+    assert (live.builds["chroma"], live.model) == (before.builds["chroma"], before.model)
+    assert shell.texts("chroma") == shell.texts() == shell.texts("jsonl") == [*ALL, "a ship"]
+    assert shell("verify", "--deep").code == Exit.OK
+    again = shell("sync", "--json").json
+    assert again["chunks"] == {"written": 0, "deleted": 0}
+    assert not any(sink["built"] for sink in again["sinks"].values())
+
+
+@pytest.fixture
+def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """fts is live, jsonl is new; a source came since."""
+    quick_shell.synced(p1=[A])
+    quick_shell.commit("p2", B)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    return quick_shell
+
+
+def test_a_new_sink_is_named_with_what_it_took(added: Shell) -> None:
+    ended = added("sync")
+    assert ended.code == Exit.OK
+    assert "1 source added, 1 source unchanged (3 chunks written)" in ended.out
+    assert "jsonl is new: 3 chunks written\n" in ended.out
+
+
+def test_a_new_sink_that_does_not_hold_what_it_was_sent_does_not_hinder_the_others(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
+        ended = added("sync", "--json")
+    assert (ended.code, ended.json["status"], ended.json["families"]["added"]) == (Exit.ENGINE, "failed", 1)
+    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
+    assert added.texts() == ALL
+    assert added("sync").code == Exit.OK
+
+
+def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
+    with RebuildLock(added.home)():
+        ended = added("sync")
+    assert (ended.code, added.texts()) == (Exit.ENGINE, ALL)
+    assert "synced fts: 1 source added" in ended.out
+    assert "jsonl is not up to date: another run is building in " in ended.err
+    assert added("sync").code == Exit.OK
+    assert added.texts("jsonl") == ALL
+
+
+# -- sinks that MEILI_URL alone has chosen -----------------------------------------------------------------------------
+
+WHY = "the sinks are meilisearch and chroma because MEILI_URL is set and no setting names them"
+
+
+def test_where_the_variable_alone_chose_the_sinks_that_is_said(
+    shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.begin("before the variable", "sync", p1=[A])
+    monkeypatch.setenv("MEILI_URL", nobody)
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
+    for command, code in (("status", Exit.OK), ("verify", Exit.ENGINE), ("sync", Exit.ENGINE)):
+        ended = shell(command)
+        assert (ended.code, WHY in ended.out + ended.err) == (code, True)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    for command in ("status", "verify", "sync", "doctor"):
+        ended = shell(command)
+        assert WHY not in ended.out + ended.err

@@ -1,7 +1,10 @@
-"""`chunksink validate`: what it prints, records and answers, for every code of the taxonomy."""
+"""`chunksink validate`: what it prints, records and answers, and how it ends as a real process."""
 
-import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,125 +13,216 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import read_run
-from chunksink.cli import run
 from chunksink.exits import Exit
-from tests.chunkbus.cases import CASES, KEY, Case
-from tests.chunkbus.samples import chunk, lines_of, listing, put
-
-Validate = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BusRoot:
-    """A bus that is not there yet, in the folder where the command runs."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("CHUNKS", "HOME", "REQUIRE_SOURCE_CHECKSUM"):
-        monkeypatch.delenv(f"CHUNKSINK_{name}", raising=False)
-    return BusRoot(tmp_path / "chunks")
+from tests.chunkbus.cases import CASES, KEY
+from tests.chunkbus.samples import chunk, lines_of, listing, put, put_chunks
+from tests.chunksink.shell import Shell
+from tests.conftest import ROOT
+from tests.journey.support import command_line
 
 
-@pytest.fixture
-def call(root: BusRoot, capsys: pytest.CaptureFixture[str]) -> Validate:
-    def run_it(*arguments: str) -> tuple[int, str, str]:
-        code = run(["validate", *arguments])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return run_it
-
-
-def records(folder: Path) -> list[list[dict[str, Any]]]:
-    return [list(read_run(path)) for path in sorted((folder / "runs").iterdir())]
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_every_code_as_json_as_text_and_in_the_run_record(case: Case, root: BusRoot, call: Validate) -> None:
-    case.build(root)
-    before = listing(root.path)
-    flags = ["--require-source-checksum"] if case.require_source_checksum else []
-    expected_exit = Exit.INVALID_INPUT  # zero only when clean: a warning counts too
-
-    code, out, _ = call("--json", *flags)
-    report = json.loads(out)
-    assert code == expected_exit
+@pytest.mark.parametrize("name", ["broken JSON", "misnamed file", "a range that ends before it begins"])
+def test_a_finding_as_json_as_text_and_in_the_run_record(name: str, shell: Shell) -> None:
+    """A warning counts, too: zero only where all is clean."""
+    case = CASES[name]
+    case.build(shell.root)
+    ended = shell("validate", "--json")
+    report = ended.json
+    assert (ended.code, report["ok"]) == (Exit.INVALID_INPUT, False)
     assert list(report) == ["ok", "partitions", "chunks", "findings"]
-    assert report["ok"] is (code == 0)
-    for finding in report["findings"]:
-        assert list(finding) == ["code", "severity", "partition", "line", "detail"]
-    assert [tuple(finding.values())[:4] for finding in report["findings"]] == case.places()
-
-    code, out, err = call(*flags)
-    assert code == expected_exit
-    lines = out.splitlines()[: len(case.places())]
-    for line, (name, _, partition, number), finding in zip(lines, case.places(), report["findings"], strict=True):
-        place = partition if number is None else f"{partition}:{number}"
-        mark = " (warning)" if case.severity == "warning" else ""
-        assert line == f"{name} {place} {finding['detail']}{mark}"
-    assert findings.MEANINGS[case.code][1] in err
-
-    assert listing(root.path) == before
-    for events in records(Path(".chunksink")):
-        found = [
-            [event[name] for name in ("code", "severity", "partition", "line", "detail")] for event in events[1:-1]
-        ]
-        assert found == [list(finding.values()) for finding in report["findings"]]
-        assert (events[0]["event"], events[0]["command"]) == ("started", "validate")
-        assert events[-1]["status"] == ("ok" if code == 0 else "invalid")
-        assert events[-1]["chunks"] == report["chunks"]
+    (finding,) = report["findings"]
+    assert list(finding) == ["code", "severity", "partition", "line", "detail"]
+    assert [tuple(finding.values())[:4]] == case.places()
+    printed = shell("validate")
+    place = case.partition if case.line is None else f"{case.partition}:{case.line}"
+    mark = " (warning)" if case.severity == "warning" else ""
+    assert printed.code == Exit.INVALID_INPUT
+    assert printed.out.splitlines()[0] == f"{case.code} {place} {finding['detail']}{mark}"
+    assert findings.MEANINGS[case.code][1] in printed.err
+    for record in sorted((shell.home / "runs").iterdir()):
+        started, found, finished = read_run(record)
+        assert (started["event"], started["command"], finished["status"]) == ("started", "validate", "invalid")
+        assert {key: found[key] for key in finding} == finding
+        assert finished["chunks"] == report["chunks"]
 
 
-def test_a_clean_bus_says_so(root: BusRoot, call: Validate) -> None:
-    put(root, KEY, lines_of([chunk(0), chunk(1)]))
-    put(root, "empty", b"")
-    code, out, err = call()
-    assert (code, err) == (0, "")
-    assert out == "clean: 2 partitions, 2 chunks in chunks\n"
-    assert call("--json")[:2] == (0, '{\n  "ok": true,\n  "partitions": 2,\n  "chunks": 2,\n  "findings": []\n}\n')
+def test_a_missing_source_checksum_is_an_error_where_that_is_asked(shell: Shell) -> None:
+    (case,) = [case for case in CASES.values() if case.require_source_checksum]
+    case.build(shell.root)
+    assert shell("validate").code == Exit.OK
+    assert case.code in shell("validate", "--require-source-checksum").out
 
 
-def test_an_empty_bus_is_clean(root: BusRoot, call: Validate) -> None:
-    root.canonical.mkdir(parents=True)
-    code, out, _ = call()
-    assert code == 0
-    assert "nothing here yet" in out
+def test_a_clean_bus_says_so(shell: Shell) -> None:
+    shell.root.canonical.mkdir(parents=True)
+    ended = shell("validate")
+    assert (ended.code, "nothing here yet" in ended.out) == (Exit.OK, True)
+    put(shell.root, KEY, lines_of([chunk(0), chunk(1)]))
+    put(shell.root, "empty", b"")
+    ended = shell("validate")
+    assert (ended.code, ended.out, ended.err) == (Exit.OK, "clean: 2 partitions, 2 chunks in chunks\n", "")
+    assert shell("validate", "--json").json == {"ok": True, "partitions": 2, "chunks": 2, "findings": []}
 
 
-def test_only_the_partitions_that_are_named(root: BusRoot, call: Validate) -> None:
-    put(root, "bad", b"{\n")
-    put(root, "good", lines_of([chunk(0)]))
-    put(root, "fine", b"")
-    assert call("--partition", "good", "--partition", "fine")[:2] == (0, "clean: 2 partitions, 1 chunk in chunks\n")
-    assert call("--partition", "bad")[0] == Exit.INVALID_INPUT
-    code, out, err = call("--partition", "absent", "--partition", "good")
-    assert (code, out) == (Exit.USAGE, "")
-    assert "no partition absent in chunks; there are bad, fine, good" in err
+def test_only_the_partitions_that_are_named(shell: Shell) -> None:
+    for key, content in (("bad", b"{\n"), ("good", lines_of([chunk(0)])), ("fine", b"")):
+        put(shell.root, key, content)
+    ended = shell("validate", "--partition", "good", "--partition", "fine")
+    assert (ended.code, ended.out) == (Exit.OK, "clean: 2 partitions, 1 chunk in chunks\n")
+    assert shell("validate", "--partition", "bad").code == Exit.INVALID_INPUT
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--chunks", "nowhere"], "no chunks at nowhere"),
+        (["--partition", "absent"], f"no partition absent in chunks; there are {KEY}"),
         (["--partition", "../etc"], "'../etc' cannot name a partition"),
-        (["--partition", "x" * 300], "cannot name a partition"),
         (["--jobs", "0"], "--jobs"),
-        (["--no-such-flag"], "--no-such-flag"),
         (["--home", "a-file"], "a-file"),
     ],
 )
-def test_a_call_that_makes_no_sense(arguments: list[str], told: str, root: BusRoot, call: Validate) -> None:
-    put(root, KEY, b"")
+def test_a_call_that_makes_no_sense(arguments: list[str], told: str, shell: Shell) -> None:
+    put(shell.root, KEY, b"")
     Path("a-file").write_text("")
-    before = listing(root.path)
-    code, out, err = call(*arguments)
-    assert (code, out) == (Exit.USAGE, "")
-    assert told in err
-    assert listing(root.path) == before
+    before = listing(shell.root.path)
+    ended = shell("validate", *arguments)
+    assert (ended.code, ended.out, told in ended.err) == (Exit.USAGE, "", True)
+    assert listing(shell.root.path) == before
 
 
-def test_jobs_do_not_change_what_is_found(root: BusRoot, call: Validate) -> None:
-    for number in range(3):
-        lines = [chunk(index, uri=f"docs/{number}-{index}.md", text="x" * 900) for index in range(2_000)]
-        lines[100] = lines[1_900]
-        put(root, f"p{number}", lines_of(lines) + b"{\n")
-    assert call("--json", "--jobs", "1") == call("--json", "--jobs", "2")
+# -- --fields: what of the chunks the index will have ------------------------------------------------------------------
+
+
+def test_the_table_and_what_is_left_out(shell: Shell) -> None:
+    dates = ["1999-12-31", "31.12.1999", "1.1.2000"]
+    chunks = [chunk(i, metadata={"date": date, "product": "p"}) for i, date in enumerate(dates)]
+    put(shell.root, "k", lines_of(chunks))
+    ended = shell("validate", "--fields")
+    assert (ended.code, "docs/contract.md" in ended.err) == (Exit.OK, True)
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert "Fields of the index, and how many of 3 chunks fill them:" in lines
+    assert 'year 1 2 not read: metadata.date is "31.12.1999" in k:2' in lines
+    assert "text 3" in lines
+    assert any(line.startswith("Nothing fills: ") and "authors" in line for line in lines)
+    assert "No field reads: metadata.product (3)." in lines
+    document = shell("validate", "--fields", "--json").json
+    first = {"path": "metadata.date", "value": "31.12.1999", "partition": "k", "line": 2}
+    assert document["fields"]["year"] == {"filled": 1, "unread": 2, "first_unread": first}
+    assert document["fields"]["text"] == {"filled": 3, "unread": 0, "first_unread": None}
+    assert document["unasked"] == {"metadata.product": 3}
+
+
+def test_a_long_value_is_cut_and_none_moves_the_cursor(shell: Shell) -> None:
+    put(shell.root, "k", lines_of([chunk(0, metadata={"date": "\x9b" + "x" * 1000})]))
+    (line,) = [line for line in shell("validate", "--fields").out.splitlines() if "not read" in line]
+    assert "\x9b" not in line
+    assert len(line) < 150
+
+
+def test_it_waits_for_chunks_without_errors(shell: Shell) -> None:
+    put(shell.root, "k", b"{\n")
+    ended = shell("validate", "--fields")
+    assert (ended.code, "Fields of the index" in ended.out) == (Exit.INVALID_INPUT, False)
+    assert "The fields are counted once there is no error." in ended.err
+
+
+# -- as a real process -------------------------------------------------------------------------------------------------
+
+Popen = subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> BusRoot:
+    """A bus that keeps validation busy for many seconds: each of its lines is a finding."""
+    root = BusRoot(tmp_path_factory.mktemp("bus"))
+    put_chunks(root, "k", (b"x" * 99 + b"\n") * 400_000)
+    return root
+
+
+def start(root: BusRoot, home: Path, *arguments: str, **options: Any) -> Popen:
+    command = command_line("validate", "--chunks", str(root.path), "--home", str(home), *arguments)
+    options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT} | options
+    # A session of its own, so that a signal to the group is what Ctrl-C on a terminal is; background jobs, as whoever
+    # runs these tests may be, ignore that signal and hand this down.
+    return subprocess.Popen(
+        command,
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
+        env=os.environ | {"PYTHONUNBUFFERED": ""},
+        **options,
+    )
+
+
+def heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def record(home: Path) -> list[dict[str, Any]]:
+    (path,) = (home / "runs").iterdir()
+    return list(read_run(path))
+
+
+def wait_for_findings(process: Popen, home: Path, size: int = 5_000) -> None:
+    """Until the run record has so many bytes."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "it ended before anything could be done to it"
+        if any(path.stat().st_size >= size for path in (home / "runs").glob("*.jsonl")):
+            return
+        time.sleep(0.02)
+    pytest.fail("too few findings came")
+
+
+@pytest.fixture
+def ended() -> Iterator[list[Popen]]:
+    """Whatever a test starts is gone when it ends."""
+    processes: list[Popen] = []
+    yield processes
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_ctrl_c_ends_it_with_its_own_code_and_a_finished_record(
+    jobs: str, long_run: BusRoot, tmp_path: Path, ended: list[Popen]
+) -> None:
+    before = listing(long_run.path)
+    process = start(long_run, tmp_path, "--jobs", jobs)
+    ended.append(process)
+    wait_for_findings(process, tmp_path, size=6_000_000 if jobs == "2" else 5_000)  # by then some workers are idle
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == Exit.INTERRUPTED == 130
+    assert err.strip().splitlines()[-1] == "Interrupted. Nothing is half done; run the command again to go on."
+    events = record(tmp_path)
+    assert (events[-1]["event"], events[-1]["status"]) == ("finished", "interrupted")
+    assert listing(long_run.path) == before
+
+
+def test_a_reader_that_leaves_is_no_error_of_ours(long_run: BusRoot, tmp_path: Path, ended: list[Popen]) -> None:
+    process = start(long_run, tmp_path, stdout=subprocess.PIPE)
+    ended.append(process)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("MISSING_OUTPUT:manifest k ")
+    process.stdout.close()
+    process.wait(timeout=60)
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.returncode == Exit.OUTPUT_CLOSED == 141
+    events = record(tmp_path)
+    assert (events[-1]["event"], events[-1]["status"]) == ("finished", "interrupted")
+    assert "MISSING_OUTPUT:unreadable" not in {event.get("code") for event in events}
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_a_full_disk_behind_the_output_is_told_in_one_line(form: list[str], tmp_path: Path) -> None:
+    root = put(BusRoot(tmp_path / "bus"), "k", b"{\n")
+    with Path("/dev/full").open("w") as full:
+        process = start(root, tmp_path / "home", *form, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == Exit.ENGINE
+    assert err.startswith("Error: No space left on device")
+    assert len(err.splitlines()) == 1

@@ -2,20 +2,18 @@
 
 import json
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.cli import run
 from chunksink.exits import Exit
 from chunksink.rebuild.state import State
 from chunksink.sinks import registry
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
+from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import fts, memory
@@ -26,11 +24,11 @@ NEW_CAT = str(source("a.md", "a tomcat", version="2")[0]["chunk_id"])
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def home(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Two sources in one partition. The sink without a reader is the one that is read through."""
     in_memory = memory()
     makers = [fts, in_memory, lambda home: JsonlSink(home / "jsonl")]
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), *makers)
+    home = Home(shell.home, shell.root, *makers)
     engines: dict[str, Any] = {maker(home.folder).name: maker for maker in makers}
     monkeypatch.setattr(registry, "open_sink", lambda name, home, _options: engines[name](home))
     commit(home.root, "p1", [*source("b.md", "a boat"), *A])
@@ -38,13 +36,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def why(home: Home, capsys: pytest.CaptureFixture[str], chunk_id: str, code: Exit = Exit.OK) -> dict[str, Any]:
-    arguments = ["why", chunk_id, "--home", str(home.folder), "--chunks", str(home.root.path)]
-    assert run([*arguments, "--json"]) == code
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert run(arguments) == code
-    found["printed"] = capsys.readouterr().out
-    return found
+def why(shell: Shell, chunk_id: str, code: Exit = Exit.OK) -> dict[str, Any]:
+    ended, printed = shell("why", chunk_id, "--json"), shell("why", chunk_id)
+    assert ended.code == printed.code == code
+    return ended.json | {"printed": printed.out}
 
 
 def copies(found: dict[str, Any]) -> dict[str, str]:
@@ -55,8 +50,8 @@ def everywhere(copy: str) -> dict[str, str]:
     return dict.fromkeys(("fts", "memory", "jsonl"), copy)
 
 
-def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    found = why(home, capsys, MAT)
+def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, shell: Shell) -> None:
+    found = why(shell, MAT)
     [standing] = found["standings"]
     assert (standing["partition"], standing["line"], standing["verdict"]) == ("p1", 3, "current")
     lines = home.root.chunks_file("p1").read_text().splitlines()
@@ -70,41 +65,41 @@ def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, capsys: pytes
     assert "fts         present in the engine; receipt matches\n" in found["printed"]
 
 
-def test_an_older_version_is_superseded(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_version_is_superseded(home: Home, shell: Shell) -> None:
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
     home.sync()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert found["standings"][0]["verdict"] == "superseded"
     assert found["standings"][0]["reason"] == "by a newer version of its source in partition p2"
     assert copies(found) == everywhere("absent")
-    assert why(home, capsys, NEW_CAT)["standings"][0]["verdict"] == "current"
+    assert why(shell, NEW_CAT)["standings"][0]["verdict"] == "current"
 
 
-def test_what_is_still_in_an_engine_without_counting(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_still_in_an_engine_without_counting(home: Home, shell: Shell) -> None:
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
     with home.session() as session:
         session.refresh()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert copies(found) == everywhere("present")
     assert {sink["receipt"] for sink in found["sinks"].values()} == {"another version"}
     assert "it should not be there; `chunksink sync` removes it" in found["printed"]
 
 
-def test_a_tombstone_retires_it(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tombstone_retires_it(home: Home, shell: Shell) -> None:
     tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="withdrawn", at=MARCH)]
     commit(home.root, "p2", source("c.md", "a cow"), at=MARCH, tombstones=tombstones)
     home.sync()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert found["standings"][0]["verdict"] == "retired"
     assert "the tombstone in partition p2 of 2026-03-01" in found["standings"][0]["reason"]
     assert copies(found) == everywhere("absent")
 
 
-def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, shell: Shell) -> None:
     [other] = source("other.md", "another text")
     commit(home.root, "p2", [{**other, "chunk_id": CAT}])
     home.sync()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert [(each["partition"], each["line"], each["source"]) for each in found["standings"]] == [
         ("p1", 2, "a.md"),
         ("p2", 1, "other.md"),
@@ -113,96 +108,84 @@ def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, capsys: pyt
     assert "`chunksink why CHUNK_ID`" in found["held"]
 
 
-def test_of_a_source_in_parts_none_counts(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_a_source_in_parts_none_counts(home: Home, shell: Shell) -> None:
     parts = [source("a.md", text, ids=text) for text in ("one part", "another part")]
     for key, (record,) in zip(("p2", "p3"), parts, strict=True):
         del record["chunk_count"]
         commit(home.root, key, [record])
     commit(home.root, "p1", source("b.md", "a dog"))
     home.sync()
-    found = why(home, capsys, parts[0][0]["chunk_id"])
+    found = why(shell, parts[0][0]["chunk_id"])
     assert found["held"].startswith("family split: ")
     assert (found["source"], [each["verdict"] for each in found["standings"]]) == ("a.md", ["undecided"])
     assert "stands in parts: until that is mended none counts" in found["printed"]
 
 
-def test_held_for_a_partition_that_is_gone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_held_for_a_partition_that_is_gone(home: Home, shell: Shell) -> None:
     home.root.manifest_file("p1").unlink()
     home.root.chunks_file("p1").unlink()
     home.sync()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert found["held"] == "missing: partition p1 is missing"
     assert (found["standings"][0]["line"], found["standings"][0]["partition_state"]) == (None, "missing")
     assert copies(found) == everywhere("present")
     assert "repair" not in found["printed"]
 
 
-def test_a_file_that_changed_since_is_not_read_for_it(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_changed_since_is_not_read_for_it(home: Home, shell: Shell) -> None:
     commit(home.root, "p1", source("c.md", "a much longer text than there was before, so that all has moved"))
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert found["standings"][0]["line"] is None
     assert "changed or is gone" in found["printed"]
 
 
-def test_an_engine_that_lost_it_or_holds_something_else(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engine_that_lost_it_or_holds_something_else(home: Home, shell: Shell) -> None:
     with closing(FtsSink(home.folder / "fts").open(home.live().builds["fts"])) as build:
         build._connection.execute("update documents set title = 'other' where id = ?", [sink_id(CAT)])
         build._connection.execute("delete from documents where id = ?", [sink_id(MAT)])
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert copies(found) == {"fts": "different", "memory": "present", "jsonl": "present"}
     assert found["sinks"]["fts"]["differs_in"] == ["title"]
     assert "different in the engine (in title); receipt matches; `chunksink verify --repair`" in found["printed"]
-    assert copies(why(home, capsys, MAT))["fts"] == "absent"
+    assert copies(why(shell, MAT))["fts"] == "absent"
 
 
-def test_a_refused_document(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_document(home: Home, shell: Shell) -> None:
     home.encoder = PoisonedEncoder(dimension=8)
     poison = source("c.md", "a poison")
     commit(home.root, "p2", poison)
     home.sync()
-    found = why(home, capsys, str(poison[0]["chunk_id"]))
+    found = why(shell, str(poison[0]["chunk_id"]))
     assert copies(found) == {"fts": "present", "memory": "absent", "jsonl": "present"}
     assert found["sinks"]["memory"]["refused"]
     assert found["cached_vector"] is None
     assert "refused: " in found["printed"]
 
 
-def test_an_open_intent(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_open_intent(home: Home, shell: Shell) -> None:
     with State(home.folder) as state:
         state.db.execute("insert into intent values (?, ?)", [home.live().builds["fts"], parent_of("a.md")])
         state.db.conn.commit()
-    found = why(home, capsys, CAT)
+    found = why(shell, CAT)
     assert {name for name, sink in found["sinks"].items() if sink["open_intent"]} == {"fts"}
 
 
-def test_an_engine_that_cannot_be_asked(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engine_that_cannot_be_asked(home: Home, shell: Shell) -> None:
     FtsSink(home.folder / "fts").drop(home.live().builds["fts"])
-    found = why(home, capsys, CAT, Exit.ENGINE)
+    found = why(shell, CAT, Exit.ENGINE)
     assert copies(found) == {"fts": "unknown", "memory": "present", "jsonl": "present"}
     assert "not asked: there is no build at" in found["printed"]
 
 
-def test_by_the_id_that_engines_have(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+def test_by_the_id_that_engines_have(home: Home, shell: Shell) -> None:
     odd = source("c.md", "a cow")
     odd[0]["chunk_id"] = "not/for engines"
     commit(home.root, "p2", odd)
     home.sync()
     for name in ("not/for engines", sink_id("not/for engines")):
-        found = why(home, capsys, name)
+        found = why(shell, name)
         assert (found["chunk_id"], found["document"]) == ("not/for engines", sink_id("not/for engines"))
         assert copies(found) == everywhere("present")
-
-
-def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    commit(home.root, "p2", [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))])
-    home.sync()
-    assert why(home, capsys, "thing-1")["chunk_id"] == "thing-1x"
-    for name, told in (
-        ("thing", "but others whose ids begin so, as thing-0x, thing-1x"),
-        ("thi", "needs at least 4 characters"),
-    ):
-        assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
-        assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -212,8 +195,13 @@ def test_by_what_its_id_alone_begins_with(home: Home, capsys: pytest.CaptureFixt
         (parent_of("b.md"), "that is a source, its chunks are "),
         ("h-" + "0" * 64, "was ever taken in. Was it never synced?"),
         ("", "was ever taken in. Was it never synced?"),
+        ("thing", "but others whose ids begin so, as thing-0x, thing-1x"),
+        ("thi", "needs at least 4 characters"),
     ],
 )
-def test_an_id_that_nobody_knows(name: str, told: str, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["why", name, "--home", str(home.folder), "--chunks", str(home.root.path)]) == Exit.USAGE
-    assert told in capsys.readouterr().err
+def test_an_id_that_nobody_knows(name: str, told: str, home: Home, shell: Shell) -> None:
+    commit(home.root, "p2", [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))])
+    home.sync()
+    assert why(shell, "thing-1")["chunk_id"] == "thing-1x", "what its id alone begins with"
+    ended = shell("why", name)
+    assert (ended.code, told in ended.err) == (Exit.USAGE, True)

@@ -64,8 +64,9 @@ def modules_of(folder: Path, *arguments: str) -> list[str]:
         f"import sys; from chunksink.cli import run; assert run({list(arguments)!r}) == 0; "
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
     )
-    command = [*command_line()[:1], "-c", program]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment(), capture_output=True, check=True
+    )
     loaded: list[str] = ast.literal_eval(done.stdout.decode().splitlines()[-1])
     return loaded
 

@@ -92,7 +92,6 @@ def test_the_wheel_brings_one_name_and_leaves_the_others_to_the_project(project:
     where = run(tmp_path, python, "-c", "import chunksink.sinks as package; print(package.__file__)", **alone).strip()
     assert Path(where).is_relative_to(packages)
     assert "<Answer" in run(project, python, "main.py", **alone)
-    run(project, python, "-c", "import settings; assert settings.THEIRS", **alone)
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path: Path) -> None:

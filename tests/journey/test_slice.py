@@ -38,25 +38,16 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-def test_the_chunks_are_clean(folder: Path) -> None:
-    ended = chunksink(folder, "validate")
-    assert (ended.code, ended.out, ended.err) == (0, "clean: 2 partitions, 4 chunks in chunks\n", "")
-
-
 def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
     assert (rebuilt.code, rebuilt.err) == (0, "")
     report = rebuilt.json
     assert report["status"] == "ok"
     assert {name: number for name, number in report["families"].items() if number} == {"added": 3}
-    assert report["chunks"] == {"written": 4, "deleted": 0}
     embedded = report["embeddings"]
     assert (embedded["model"], embedded["computed"], embedded["cached"]) == (DEFAULT_MODEL, 4, 0)
-    assert (embedded["refused"], embedded["long_chunks"], embedded["corrupt"], embedded["salvaged"]) == (0, 0, 0, [])
-    assert report["repeated_texts"] == {"texts": 0, "chunks": 0, "examples": []}
     for sink in ("fts", "chroma"):
         facts = report["sinks"][sink]
         assert (facts["chunks"], facts["written"], facts["refused"], facts["error"]) == (4, 4, [], None)
-    assert report["seconds"] > 0
 
 
 @pytest.mark.usefixtures("rebuilt")
@@ -64,19 +55,14 @@ def test_keyword_search_finds_the_word_and_marks_it(folder: Path) -> None:
     ended = chunksink(folder, "search", "honey", "--mode", "keyword", "--json")
     assert (ended.code, ended.err) == (0, "")
     report = ended.json
-    assert {"query", "mode", "hits", "took_ms"} <= set(report)
     assert (report["query"], report["mode"]) == ("honey", "keyword")
     assert 0 < report["took_ms"] < 60_000
     (hit,) = report["hits"]
     assert set(hit) == HIT
-    assert hit["text"] == BEES[0]["text"]
-    assert hit["chunk_id"] == BEES[0]["chunk_id"]
+    assert (hit["text"], hit["chunk_id"]) == (BEES[0]["text"], BEES[0]["chunk_id"])
     assert re.fullmatch("[0-9a-f]{64}", hit["parent_id"])
-    assert (hit["source_uri"], hit["title"]) == ("bees.md", "Bees")
-    assert hit["highlights"] == ["honey"]
-    assert hit["locator"] == {"section": "Part 1"}
-    assert hit["ranks"] == {"keyword": 1}
-    assert hit["score"] > 0
+    assert (hit["source_uri"], hit["title"], hit["locator"]) == ("bees.md", "Bees", {"section": "Part 1"})
+    assert (hit["highlights"], hit["ranks"]) == (["honey"], {"keyword": 1})
 
 
 @pytest.mark.usefixtures("rebuilt")
@@ -90,7 +76,6 @@ def test_a_search_for_people_finds_what_shares_no_word_with_the_question(folder:
     assert lines[0].startswith("1. Lending  Part ")
     assert any(answer.startswith(lines[1].strip(" …")[:40]) for answer in answers)
     assert lines[2] == "   lending.md  (semantic 1)"
-    assert lines[3].startswith("2. ")
     assert len(lines) == 6  # every source once, though the first has two chunks
 
 

@@ -1,16 +1,13 @@
 """The cache of vectors seen from the command line, with the real model, a real kill and a real endpoint."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.precision import choose_precision
-from chunksink.embeddings.references import embedding_ref, raw_hash
-from chunksink.embeddings.stats import lengths
+from chunksink.embeddings.references import embedding_ref
 from chunksink.exits import Exit
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
@@ -21,21 +18,6 @@ from tests.journey.support import chunksink, document, write
 LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
 SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
 TWIN = document("twin.md", "Oil the lamp at dusk.")
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with its first rebuild, by the real model."""
-    folder = tmp_path_factory.mktemp("first")
-    write(folder / "chunks", "logs", LONG, SHORT, TWIN)
-    assert chunksink(folder, "rebuild").code == Exit.OK
-    return folder
-
-
-@pytest.fixture
-def folder(first: Path, tmp_path: Path) -> Path:
-    """A copy for one test."""
-    return Path(shutil.copytree(first, tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -52,23 +34,15 @@ def served(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-def vectors(folder: Path) -> VectorCache:
-    return VectorCache.open(folder / ".chunksink" / "vectors.db", read_only=True)
-
-
 def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
     said = (served / "said.txt").read_text()
     assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in said
     assert "1 text in more than one source, as in " in said
     report = chunksink(served, "rebuild", "--json").json
-    pair = report["repeated_texts"]["examples"][0]
-    assert sorted(pair) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
     assert report["embeddings"]["long_chunks"] == 1
-    assert report["repeated_texts"] == {
-        "texts": 1,
-        "chunks": 2,
-        "examples": [pair],
-    }
+    repeated = report["repeated_texts"]
+    assert (repeated["texts"], repeated["chunks"]) == (1, 2)
+    assert sorted(repeated["examples"][0]) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
     listed = chunksink(served, "cache", "long-texts", "--json").json
     assert [chunk["chunk_id"] for chunk in listed["chunks"]] == [LONG[0]["chunk_id"]]
     assert listed["chunks"][0]["length"] > listed["max_length"] == 1000
@@ -77,14 +51,15 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
 def test_a_damaged_vector_is_computed_again_and_told(served: Path) -> None:
     tamper(served / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(64) WHERE id = 2")
     ended = chunksink(served, "rebuild")
-    assert ended.code == Exit.OK
-    assert "1 computed" in ended.out
+    assert (ended.code, "1 computed" in ended.out) == (Exit.OK, True)
     assert "1 damaged vector in the cache computed again" in ended.err
-    assert chunksink(served, "cache", "verify").code == Exit.OK
 
 
 @pytest.mark.skipif(not HEAVY, reason="the model is loaded four times; CHUNKSINK_SOAK_HEAVY")
-def test_what_auto_took_is_fixed_for_the_build(folder: Path) -> None:
+def test_what_auto_took_is_fixed_for_the_build(tmp_path: Path) -> None:
+    folder = tmp_path
+    write(folder / "chunks", "logs", LONG, SHORT, TWIN)
+    assert chunksink(folder, "rebuild").code == Exit.OK
     report = chunksink(folder, "rebuild", "--json").json
     taken = choose_precision("auto", "cpu")
     assert report["embeddings"]["precision"] == taken
@@ -106,8 +81,7 @@ def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path)
     assert (found.code, found.json["unavailable"]) == (Exit.OK, {})
     assert found.json["hits"][0]["ranks"] == {"keyword": 1, "semantic": 1}
     wrong = chunksink(served, "rebuild", CHUNKSINK_MODEL="no/such-model")
-    assert wrong.code == Exit.USAGE
-    assert "pip install" in wrong.err or "package" in wrong.err
+    assert (wrong.code, "package" in wrong.err) == (Exit.USAGE, True)
 
 
 def test_an_endpoint_computes_instead_and_its_key_stays_secret(tmp_path: Path) -> None:
@@ -124,10 +98,6 @@ def test_an_endpoint_computes_instead_and_its_key_stays_secret(tmp_path: Path) -
         rebuilt = chunksink(folder, "rebuild", "--json", **settings)
         assert (rebuilt.code, rebuilt.json["embeddings"]["computed"]) == (Exit.OK, 3)
         assert rebuilt.json["embeddings"]["long_chunks"] == 1
-        with vectors(folder) as cache:
-            text_hash = raw_hash(LONG[0]["hashes"]["text_hash"])
-            length = lengths(cache, rebuilt.json["embeddings"]["fingerprint"], [text_hash])[text_hash]
-        assert length == len(LONG[0]["text"])
         assert set(server.keys) == {f"Bearer {KEY}"}
         asked = len(server.requests)
         # The index knows its endpoint; only the key must be there.

@@ -1,16 +1,19 @@
-"""Index settings against a real server: whatever the file says, a second apply finds nothing to do."""
+"""Index settings against a real server: a second apply finds nothing to do, and what we need is always in force."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from chunksink.settings.config import ConfigError
 from chunksink.settings.engine_settings import DEFAULTS
-from chunksink.settings.index_settings import complete, differences, load_index_settings
+from chunksink.settings.index_settings import complete, differences, load_index_settings, with_needed
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.indexes import without_marker
@@ -28,42 +31,27 @@ ODD: list[dict[str, Any]] = [
     {"filterableAttributes": ["tags", pattern()]},
     {"filterableAttributes": ["year", "tags", "year"]},
     {"filterableAttributes": [pattern(features={}), pattern(features={"facetSearch": True})]},
-    {"filterableAttributes": [pattern(features={"filter": {}})]},
     {"filterableAttributes": [pattern(features={"filter": {"comparison": True}})]},
     {"searchableAttributes": ["text", "title", "text"]},
-    {"searchableAttributes": ["text", "*", "title"]},
     {"searchableAttributes": []},
-    {"displayedAttributes": ["text", "id", "text"]},
-    {"displayedAttributes": ["id", "*"]},
+    {"displayedAttributes": ["id", "*", "text", "id"]},
     {"sortableAttributes": ["year", "Year", "chunk_index", "year"]},
     {"rankingRules": ["year:desc", "words", "words"]},
-    {"rankingRules": []},
     {"stopWords": ["The", "the", "a", "Éa", "the", "", "ﬁ", "한국어"]},
     {"dictionary": ["J. R. R.", "j. r. r.", "J. R. R."]},
     {"separatorTokens": ["|", "&", "|"], "nonSeparatorTokens": ["#", "@", "#"]},
     {"synonyms": {"Boat": ["ship", "Ship", "ship"], "a  b": ["c  d"], "é": [], "": ["x"]}},
-    {"synonyms": {"boat": ["ship"], "a b": ["c d"]}},
     {"synonyms": {"BOAT": ["ship"], "é": []}},
-    {"synonyms": {"é": []}},
     {"distinctAttribute": ""},
     {"proximityPrecision": "byAttribute"},
-    {"typoTolerance": {}},
-    {"typoTolerance": {"enabled": False}},
     {"typoTolerance": {"minWordSizeForTypos": {"oneTypo": 3}}},
     {"typoTolerance": {"enabled": None, "minWordSizeForTypos": {"twoTypos": None}, "disableOnWords": None}},
     {"typoTolerance": {"disableOnWords": ["Zz", "zz", "ÆON", "ıx", "カタカナ", "为", "can’t", "ẞ"]}},
     {"typoTolerance": {"disableOnAttributes": ["title", "Title", "title"]}},
-    {"faceting": {}},
-    {"faceting": {"maxValuesPerFacet": 5, "sortFacetValuesBy": None}},
-    {"faceting": {"sortFacetValuesBy": {"tags": "count"}}},
     {"faceting": {"sortFacetValuesBy": {"year": "alpha", "*": "count"}}},
-    {"pagination": {"maxTotalHits": None}},
-    {"pagination": {"maxTotalHits": 5}},
-    {"searchCutoffMs": 0},
     {"searchCutoffMs": 150},
     {"localizedAttributes": [{"locales": ["ja", "eng", "ja"], "attributePatterns": ["*_ja", "b"]}]},
-    {"localizedAttributes": []},
-    {"facetSearch": False, "prefixSearch": "disabled"},
+    {"localizedAttributes": [], "facetSearch": False, "prefixSearch": "disabled"},
 ]
 
 
@@ -132,10 +120,8 @@ def test_a_change_that_means_something_is_a_difference(live: Live) -> None:
         ({"stopWords": ["The"]}, {"stopWords": ["the"]}),
         ({"searchableAttributes": ["text", "title"]}, {"searchableAttributes": ["title", "text"]}),
         ({"filterableAttributes": ["tags"]}, {"filterableAttributes": [pattern()]}),
-        ({"typoTolerance": {"disableOnWords": ["zebra"]}}, {"typoTolerance": {"disableOnWords": ["zebras"]}}),
         ({"typoTolerance": {"disableOnWords": ["zebra"]}}, {"typoTolerance": {}}),
         ({"synonyms": {"boat": ["ship"]}}, {"synonyms": {"Boat": ["ship"]}}),
-        ({"synonyms": {"boat": []}}, {}),
         ({"faceting": {"sortFacetValuesBy": {"tags": "count"}}}, {"faceting": {}}),
     ]
     for before, after in changes:
@@ -149,3 +135,119 @@ def test_a_file_that_names_something_new_is_compared_as_it_is() -> None:
     assert differences({}, held) == []
     assert differences({"novelty": {"a": 1}}, held) == []
     assert [each.name for each in differences({"novelty": {"a": 2}, "other": 1}, held)] == ["novelty", "other"]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "no JSON object"),
+        ('{"embedders": {}}', "the model decides"),
+        ('{"synonyms": null, "stopWords": []}', "sets synonyms to null"),
+        ('{"synonyms": 5}', "sets synonyms to 5: write an object"),
+        ('{"synonyms": {"boat": "ship"}}', "sets the synonyms of 'boat' to \"ship\": write a list of words"),
+        ('{"stopWords": "the"}', 'sets stopWords to "the": write a list'),
+        ('{"distinctAttribute": "id"}', "sets distinctAttribute to 'id': leave it out, or write 'parent_id'"),
+    ],
+)
+def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(content)
+    with pytest.raises(ConfigError, match=told):
+        load_index_settings(tmp_path / "s.json")
+
+
+# -- what we need ------------------------------------------------------------------------------------------------------
+
+OURS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="utf-8"))
+NEEDED = {
+    name: rule["features"]["filter"]["comparison"]
+    for rule in OURS["filterableAttributes"]
+    for name in rule["attributePatterns"]
+}
+
+
+def rule(*patterns: str, equality: Any = True, comparison: Any = False) -> dict[str, Any]:
+    allowed = {"equality": equality, "comparison": comparison}
+    return {"attributePatterns": list(patterns), "features": {"facetSearch": False, "filter": allowed}}
+
+
+RULES: dict[str, list[Any]] = {
+    "names": ["parent_id", "year"],
+    "a star is no pattern as a name": ["*", "year*"],
+    "all": [rule("*", comparison=True)],
+    "patterns": [rule("*_id", "fam*", "*ana*", "*year", comparison=True)],
+    "a star inside is none": [rule("par*id", "y*ar", comparison=True)],
+    "some defaults": [
+        {"attributePatterns": ["t*"], "features": {}},
+        {"attributePatterns": ["*"], "features": {"filter": {}}},
+    ],
+    "the first one counts": [rule("*", equality=False), "parent_id", "year"],
+    "no equality": [rule("*", equality=False, comparison=True)],
+    "without fields": [rule(), "year"],
+}
+
+
+def allowed_by(rules: list[Any]) -> set[str]:
+    """What our own rules need not allow."""
+    added = with_needed({"filterableAttributes": rules}, OURS)["filterableAttributes"]
+    assert rules == [] or added[-len(rules) :] == rules, "the own rules are as they were"
+    lacking = {name for one in added[: len(added) - len(rules)] for name in one["attributePatterns"]}
+    return set(NEEDED) - lacking
+
+
+@pytest.fixture(scope="module")
+def index(meilisearch_server: MeilisearchServer) -> Iterator[httpx.Client]:
+    server, name = meilisearch_server, f"n{uuid.uuid4().hex[:10]}"
+    headers = {"Authorization": f"Bearer {server.key}"}
+    with httpx.Client(base_url=f"{server.url}/indexes/{name}/", headers=headers, timeout=30) as client:
+        document = [{"id": "1", **dict.fromkeys(NEEDED, 1)}]
+        done(client, client.post("documents", params={"primaryKey": "id"}, json=document))
+        yield client
+        done(client, client.delete(str(client.base_url).rstrip("/")))
+
+
+def done(client: httpx.Client, answer: httpx.Response) -> None:
+    number = answer.json()["taskUid"]
+    while (task := client.get(client.base_url.copy_with(path=f"/tasks/{number}")).json())["status"] != "succeeded":
+        assert task["status"] in ("enqueued", "processing"), task
+
+
+def taken(index: httpx.Client, name: str) -> bool:
+    """Whether the server lets us filter as we do."""
+    asked = [f"{name} = 1", *([f"{name} > 0"] if NEEDED[name] else [])]
+    return all(index.post("search", json={"filter": one}).status_code == 200 for one in asked)
+
+
+@pytest.mark.parametrize("name", sampled(RULES))
+def test_rules_are_read_as_the_server_reads_them(name: str, index: httpx.Client) -> None:
+    done(index, index.patch("settings", json={"filterableAttributes": RULES[name]}))
+    assert {field for field in NEEDED if taken(index, field)} == allowed_by(RULES[name])
+    done(index, index.patch("settings", json=with_needed({"filterableAttributes": RULES[name]}, OURS)))
+    assert all(taken(index, field) for field in NEEDED)
+    assert index.post("search", json={"distinct": "id"}).status_code == 200
+
+
+@pytest.mark.parametrize("rules", [5, [1], [{}], [{"attributePatterns": "tags"}], [rule("*", equality=1)]])
+def test_what_is_malformed_is_the_servers_to_refuse(rules: Any, index: httpx.Client) -> None:
+    wanted = with_needed({"filterableAttributes": rules}, OURS)
+    assert wanted["filterableAttributes"] == rules
+    assert index.patch("settings", json=wanted).status_code == 400
+
+
+def test_our_own_file_lacks_nothing_and_one_that_says_little_gets_it_all() -> None:
+    assert with_needed(OURS, OURS) == OURS == load_index_settings(ROOT / "meilisearch-settings.json")
+    needed = {name: OURS[name] for name in ("distinctAttribute", "filterableAttributes")}
+    assert with_needed({"stopWords": ["the"]}, OURS) == {"stopWords": ["the"], **needed}
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted"),
+    [
+        (["text"], ["text", "id", "parent_id"]),
+        (["parent_id", "text"], ["parent_id", "text", "id"]),
+        (["text", "*"], ["text", "*"]),
+        ([], ["id", "parent_id"]),
+    ],
+)
+def test_hits_say_whose_they_are(own: list[str], wanted: list[str]) -> None:
+    assert with_needed({"displayedAttributes": own}, OURS)["displayedAttributes"] == wanted

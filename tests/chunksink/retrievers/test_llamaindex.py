@@ -45,27 +45,14 @@ def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_query_bundle_is_asked_as_well(legs: Legs) -> None:
-    from llama_index.core.schema import QueryBundle
+def test_a_node_knows_its_source_and_its_neighbours_and_shows_no_hashes(legs: Legs) -> None:
+    from llama_index.core.schema import MetadataMode, NodeRelationship, QueryBundle
 
     (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve(QueryBundle('"number 2"'))
-    assert found.node.metadata["source_uri"] == "2.md"
-
-
-def test_a_node_knows_its_source_and_its_neighbours(legs: Legs) -> None:
-    from llama_index.core.schema import NodeRelationship
-
-    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
     relations = found.node.relationships
     assert relations[NodeRelationship.SOURCE].node_id == parent_of("2.md")  # type: ignore[union-attr]
     assert relations[NodeRelationship.NEXT].node_id == FAMILIES[2].documents[1].id  # type: ignore[union-attr]
     assert NodeRelationship.PREVIOUS not in relations
-
-
-def test_a_language_model_reads_no_hashes(legs: Legs) -> None:
-    from llama_index.core.schema import MetadataMode
-
-    (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve('"number 2"')
     shown = found.node.get_content(MetadataMode.LLM)
     assert "source_uri: 2.md" in shown
     assert "headings: Guide > Part\n" in shown
@@ -78,6 +65,8 @@ def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
         retriever(legs, tenant_id="acme")
     with pytest.raises(TypeError, match="tenant"):
         retriever(legs).retrieve("cat", tenant="acme")  # type: ignore[call-arg]
+    with pytest.raises(InvalidQuestion, match="there is no mode 'zz'"):
+        retriever(legs, mode="zz")
 
 
 def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
@@ -92,8 +81,3 @@ def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pyte
     told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
     assert told[0] == "no answer of keyword search: fts is out of reach"
     assert len(told) > 1
-
-
-def test_a_mode_that_is_none_is_refused_at_once(legs: Legs) -> None:
-    with pytest.raises(InvalidQuestion, match="there is no mode 'zz'"):
-        retriever(legs, mode="zz")
