@@ -21,9 +21,6 @@ from chunksink.embeddings.tokens import Windows, edges
 _Answer = tuple[Vectors, dict[int, str]]
 
 
-_DOUBTFUL_REFUSALS = 64
-
-
 class EndpointEncoder(InfoEncoder):
     """Encodes over HTTP. Usable from several threads."""
 
@@ -33,7 +30,6 @@ class EndpointEncoder(InfoEncoder):
         self._url = checked_url(settings.url)
         self._connection: EndpointConnection | None = None
         self._lock = threading.Lock()
-        self._refused_in_a_row = 0
         try:
             dimension = self._first_dimension()
         except BaseException:
@@ -128,7 +124,7 @@ class EndpointEncoder(InfoEncoder):
             vectors = await connection.ask(parts, self._settings.deadline_seconds)
         except TextRefused as exc:
             if len(parts) == 1:
-                await self._doubt(connection)
+                await self._first_answer(connection)  # it is the text, and not that whatever comes is refused
                 return np.full((1, self.dimension), np.nan, dtype=np.float32), {0: str(exc)}
         else:
             if vectors.shape[1] != self.dimension:
@@ -136,20 +132,12 @@ class EndpointEncoder(InfoEncoder):
                     f"the endpoint's model {self._settings.model} now returns {vectors.shape[1]} dimensions "
                     f"instead of {self.dimension}"
                 )
-            self._refused_in_a_row = 0
             return vectors, {}
         middle = len(parts) // 2
         first, first_refused = await self._isolated(connection, parts[:middle])
         second, second_refused = await self._isolated(connection, parts[middle:])
         refused = first_refused | {middle + number: problem for number, problem in second_refused.items()}
         return np.concatenate([first, second]), refused
-
-    async def _doubt(self, connection: EndpointConnection) -> None:
-        """After many refusals and no vector between them: is it the texts, or does it refuse whatever comes?"""
-        self._refused_in_a_row += 1
-        if self._refused_in_a_row >= _DOUBTFUL_REFUSALS:  # whatever is under way ends likewise, where that is refused
-            await self._first_answer(connection)
-            self._refused_in_a_row = 0
 
     async def _first_answer(self, connection: EndpointConnection) -> int:
         """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""

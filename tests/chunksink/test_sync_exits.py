@@ -165,7 +165,10 @@ def braked(quick_shell: Shell) -> Shell:
 def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
     ended = braked("plan")
     assert ended.code == Exit.OK
-    assert "a sync would stop at the brake: 12 of the 20 sources in the index, with 12 chunks, would be removed" in ended.out
+    assert (
+        "a sync would stop at the brake: 12 of the 20 sources in the index, with 12 chunks, would be removed"
+        in ended.out
+    )
     assert "`chunksink sync --allow-deletions 12`" in ended.out
     plan = braked("plan", "--json").json
     assert plan["brake"] == BRAKE

@@ -171,6 +171,18 @@ def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(
     assert report.refused == 0, "of no text it is said that the endpoint refuses it"
 
 
+@pytest.mark.promise(7)
+def test_a_refusal_is_believed_only_where_a_text_that_is_known_to_be_good_is_accepted(
+    server: Server, cache: VectorCache
+) -> None:
+    encoder, report = connect(server), EmbedReport()
+    list(vectors_for(stream(["refuse this", "fine"]), encoder, cache, report))
+    assert report.refused == 1
+    server.refuse = ""  # an outage that looks like bad texts
+    with pytest.raises(EndpointDenied):
+        list(vectors_for(stream(["one more"]), encoder, cache, EmbedReport()))
+
+
 def test_many_texts_that_are_refused_do_not_block_the_others(server: Server, cache: VectorCache) -> None:
     """Also in a later run, that finds all others in the cache and asks for nothing but these."""
     texts = [f"refuse {number}" for number in range(150)]
