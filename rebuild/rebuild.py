@@ -30,6 +30,7 @@ from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 
 _ROUNDS = 6
+_LAST_TRIES = 20
 _WORTH_PREPARING = 4 * 2**20
 """Bytes of chunks: a few seconds of writing, enough to win back the second that preparing a sink takes."""
 
@@ -184,8 +185,8 @@ class Rebuild:
                 with self._lock():
                     self._refresh()
                     verified = verified and convergence.plan().is_empty()
-                    if not verified and left == 0:  # the bus moves faster than we do: now it waits for us
-                        verified = self._round(convergence, targets)
+                    if not verified and left == 0:
+                        verified = self._last_round(convergence, targets)
                     if verified:
                         if self._live is not None:
                             self._compare_with_live(self._live, generation, targets)
@@ -224,6 +225,15 @@ class Rebuild:
         except PartitionChanged:
             return False
         return True
+
+    def _last_round(self, convergence: Convergence, targets: list[Target]) -> bool:
+        """No other run takes in chunks any more. A partition that is rewritten while it is read is read again: what is
+        left to do is less each time, so this ends for every bus that is whole for a moment now and then."""
+        for _ in range(_LAST_TRIES):
+            if self._round(convergence, targets):
+                return True
+            self._refresh()
+        return False
 
     def _verify(self, targets: Sequence[Target]) -> None:
         """All at once: one engine reads while what another one has read is compared."""

@@ -76,10 +76,30 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
         patch.setattr(FamilyReader, "read", Always("read", bus.rewrite).around("read", FamilyReader.read))
         edited.rebuild()
-    assert 5 < len(bus.versions) < 100
+    assert 5 < len(bus.versions) < 200
     assert (edited.live(), edited.contents()) == (before, contents)
     edit(root)
     goes_through_after_all(edited)
+
+
+@pytest.mark.promise(3)
+def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
+    root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every reading but each fourteenth one meets a partition that was just rewritten."""
+    bus = Restless(root)
+    readings = 0
+
+    def rewrite() -> None:
+        nonlocal readings
+        readings += 1
+        if readings % 14:
+            bus.rewrite()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FamilyReader, "read", Always("read", rewrite).around("read", FamilyReader.read))
+        edited.rebuild()
+    assert edited.contents()["fts"] in bus.versions
 
 
 def test_a_chunk_that_went_to_another_tenant_between_look_and_read_is_read_again(root: BusRoot, home: Home) -> None:
