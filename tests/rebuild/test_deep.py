@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -126,32 +126,6 @@ def test_a_vector_that_was_computed_in_another_precision_since_is_no_difference(
         build.replace([Family(projected(records), np.stack([home.encoder.vector("a mat")]))])
         build.flush()
     assert len(home.verify(deep=True).sinks["memory"].changed) == 1
-
-
-class InCompany(Rounding):
-    """In each company a text's vector is another, as far as bfloat16 goes."""
-
-    companies = 0
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        self.companies += 1
-        return super().encode(texts)
-
-    def vector(self, text: str) -> Vectors:
-        vector = super().vector(text)
-        return vector + np.float32(0.01 * (self.companies % 2)) * np.roll(vector, 2)
-
-
-def test_a_vector_that_was_computed_in_another_batch_since_is_no_difference(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
-    commit(home.root, "p1", source("docs/a.md", "a cat"))
-    home.encoder = InCompany()
-    home.rebuild()
-    (home.folder / "vectors.db").unlink()
-    with home.embedder() as embedder:
-        embedder.embed(projected(source("docs/a.md", "a cat")), lambda _: None)
-    assert home.encoder.companies == 2
-    assert home.verify(deep=True).ok
 
 
 def test_what_the_cache_has_lost_is_not_proved(home: Home) -> None:
