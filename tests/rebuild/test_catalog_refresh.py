@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -11,7 +12,7 @@ from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.catalog import HeldFamily
-from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
 from tests.support.home import CatalogProbe, Home
 
 A, B, C = parent_of("docs/a.md"), parent_of("docs/b.md"), parent_of("docs/c.md")
@@ -29,6 +30,16 @@ def test_an_unchanged_partition_is_not_read_and_a_changed_one_is(
     assert probe.refresh().current() == {A: "p1", B: "p2"}
     assert probe.catalog.counts().chunks == 3
     assert set(opened_files) == {"p2"}
+
+
+def test_a_changed_manifest_over_the_same_chunks_is_taken_in(root: BusRoot, probe: CatalogProbe) -> None:
+    """Its time is a rank, where chunks have none."""
+    commit(root, "p1", source("docs/a.md", "one", at=None), at=FEBRUARY)
+    commit(root, "p2", source("docs/a.md", "two", version="2", at=None))
+    assert probe.refresh().current() == {A: "p1"}
+    manifest = json.loads(root.manifest_file("p2").read_bytes())
+    root.manifest_file("p2").write_text(json.dumps(manifest | {"created_at": MARCH}))
+    assert probe.refresh().current() == {A: "p2"}
 
 
 def test_files_that_were_only_touched_are_read_once_and_are_no_news(

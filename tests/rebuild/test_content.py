@@ -148,13 +148,19 @@ def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
     ],
 )
 def test_only_what_changed_is_decided(
-    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe
+    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
 ) -> None:
-    """In another order it is all of it: the last of several versions counts."""
+    """In another order it is all of it: the last of several versions counts. What is not decided again has moved."""
     commit(root, "p1", before)
     probe.refresh()
     commit(root, "p1", after)
     assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
+    probe.catalog.decide()
+    new = CatalogProbe(tmp_path / "new", root).refresh()
+    for table in ("standing", "current"):
+        places = f"select family, first_offset from {table} order by family"
+        assert probe.state.db.execute(places).fetchall() == new.state.db.execute(places).fetchall()
+    new.state.db.close()
 
 
 def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
@@ -185,3 +191,19 @@ def test_by_which_name_a_source_is_withdrawn_depends_on_no_history(
     new = CatalogProbe(tmp_path / "new", root)
     assert new.refresh().current() == probe.current()
     new.state.db.close()
+
+
+def test_hashes_of_another_reading_are_not_noted(root: BusRoot, probe: CatalogProbe) -> None:
+    """They were read before the partition was taken in anew, and come late."""
+
+    def noted() -> list[tuple[str | None, ...]]:
+        return probe.state.db.execute("select family_hash, digest, texts from current").fetchall()
+
+    commit(root, "p1", source("docs/a.md", "a"))
+    (before,) = probe.refresh().catalog.families()
+    commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
+    (now,) = probe.refresh().catalog.families()
+    probe.catalog.note_projected([(now.family, before.taken, "old hash", "old digest", "old texts")])
+    assert noted() == [(None, None, None)]
+    probe.catalog.note_projected([(now.family, now.taken, "hash", "digest", "texts")])
+    assert noted() == [("hash", "digest", "texts")]

@@ -56,8 +56,10 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
     assert indexed.verify().ok, "what is held is no drift"
     with pytest.raises(InvalidBus, match="p2"):
         indexed.sync(strict=True)
+    builds = indexed.builds()
     with pytest.raises(InvalidBus, match="p2"):
         indexed.rebuild()
+    assert (indexed.builds(), indexed.unfinished()) == (builds, None), "nothing was begun"
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
     # It comes back just so: nothing is to be done, and nothing is held any more.
     put_back()
