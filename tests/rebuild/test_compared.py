@@ -68,6 +68,8 @@ def recalls(db: Database, family: str, _hash: str, build: str = "old") -> None:
 
 def forgets(db: Database, _family: str, _hash: str, build: str = "old") -> None:
     Receipts(db, build).forget_all()
+    noted = "select build from compared where build = ?1 union select build from moved where build = ?1"
+    assert db.execute(noted, [build]).fetchall() == []
 
 
 def loses_a_receipt(db: Database, family: str, _hash: str, build: str = "old") -> None:
