@@ -14,7 +14,7 @@ from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
 from chunksink.ingest.json_records import Numbered
-from chunksink.ingest.model import Family, Item, Notice
+from chunksink.ingest.model import Empty, Family, Item, Notice
 from tests.ingest.reading import notices, source_of, texts, write_lines
 
 PROVENANCE = {
@@ -107,6 +107,39 @@ def test_group_when_a_record_is_refused_marks_every_family_as_partial(path: Path
     assert isinstance(items[0], Notice)
     assert items[0].line == 2
     assert [item.is_partial for item in items[1:] if isinstance(item, Family)] == [True, True]
+
+
+def test_group_when_records_have_excuses_reports_them_and_numbers_the_rest(path: Path) -> None:
+    empty, failed = (codes.SOURCE_EMPTY, False), (codes.EXTRACTION_FAILED, True)
+    items = group(
+        path,
+        [
+            *(chunk("a", 0), chunk("a", 1, excuse=empty), chunk("a", 2)),
+            *(chunk("b", 0, excuse=empty), chunk("b", 1, excuse=empty)),
+            *(chunk("c", 0, excuse=empty), chunk("c", 1, excuse=failed)),
+            *(chunk("d", 0, excuse=failed), chunk("d", 1)),
+            *(chunk("e", 0), chunk("e", 0, excuse=failed)),
+        ],
+    )
+    assert texts(items) == [["a0", "a2"], ["d1"], ["e0"]]
+    assert [item.is_partial for item in items if isinstance(item, Family)] == [False, True, False]
+    assert len([item for item in items if isinstance(item, Empty)]) == 1, "c is not empty: a part of it failed"
+    assert sorted(notices(items)) == [
+        *((2, codes.SOURCE_EMPTY, False), (4, codes.SOURCE_EMPTY, False), (5, codes.SOURCE_EMPTY, False)),
+        *((6, codes.SOURCE_EMPTY, False), (7, codes.EXTRACTION_FAILED, True), (8, codes.EXTRACTION_FAILED, True)),
+        (11, codes.EXTRACTION_FAILED, True),
+    ]
+
+
+@pytest.mark.parametrize(("count", "expected"), [(None, [["a0"], ["b1"]]), (2, [["a0"]])])
+def test_group_when_two_families_share_an_id_refuses_the_second(
+    path: Path, count: int | None, expected: list[list[str]]
+) -> None:
+    other = {"count": count} if count else {}
+    records = [chunk("a", 0, chunk_id="x"), chunk("b", 0, chunk_id="x", **other), chunk("b", 1, **other)]
+    items = group(path, [*records])
+    incomplete = [(2, codes.FAMILY_INCOMPLETE, True)] if count else []
+    assert (texts(items), notices(items)) == (expected, [(2, findings.DUPLICATE_IDS, True), *incomplete])
 
 
 def test_group_when_a_chunk_would_be_invalid_refuses_it_alone(path: Path) -> None:
