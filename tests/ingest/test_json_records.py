@@ -46,8 +46,10 @@ def as_lines(records: list[Any]) -> str:
     ("name", "data"),
     [
         ("a.jsonl", as_lines(ROWS)),
+        ("a.json", as_lines(ROWS)),
         ("a.jsonl", "\ufeff" + as_lines(ROWS).replace("\n", "\r\n\r\n  \r\n")),
         ("a.json", json.dumps(ROWS)),
+        ("a.jsonl", json.dumps(ROWS)),
         ("a.json", "\ufeff\n" + json.dumps(ROWS, indent=1)),
         ("a.json", json.dumps(ROWS, indent=2).replace("\n", "\r\n")),
         ("a.json", json.dumps({"data": ROWS})),
@@ -103,7 +105,9 @@ def test_read_records_when_anything_surrounds_the_list_finds_it(
         ('[{"a": 1}, {"b": }, {"c": "]"}]', 1, [2]),
         ('[{"a": 1}, {"b": "cut o', 1, [2]),
         ('[{"a": 1}', 1, [2]),
+        ("[", 0, [1]),
         ('[{"a": 1}]\n oops', 1, [2]),
+        ('[{"a": 1}]]', 1, [2]),
         ('[{"a": 1}, {"b": 1, "b": 2}, {"c": "\n"}, {"d": "]"}]', 2, [2, 3]),
     ],
 )
@@ -162,6 +166,7 @@ def test_read_records_when_the_one_object_is_too_large_fails(tmp_path: Path, mon
         (b'{"a": "\\ud800"}', findings.ENCODING),
         (b'{"a": "\x00"}', findings.ENCODING),
         (b'{"a": "\xff"}', findings.ENCODING),
+        (b'{"a": ' + b"[" * 300 + b"]" * 300 + b"}", findings.JSON_PARSE),
         (b'{"a": ' + b"[" * 100_000, findings.JSON_PARSE),
         (b'{"a": "' + b"x" * 9 * 2**20 + b'"}', findings.LINE_TOO_LONG),
     ],

@@ -125,6 +125,7 @@ def test_source_folder_when_not_stated_is_that_of_the_path(
         ({"schema_version": "2.0"}, findings.UNSUPPORTED_VERSION),
         ({"chunk_index": "0"}, findings.WRONG_TYPE),
         ({"source": {}}, findings.FIELD_MISSING),
+        ({"tenant_id": 7}, findings.WRONG_TYPE),
         ({"segments": [{"type": "chapter"}]}, findings.WRONG_TYPE),
     ],
 )

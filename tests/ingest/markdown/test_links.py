@@ -58,7 +58,9 @@ CONFLUENCE = [
     "https://confluence.acme.example/display/ENG/Title",
     "https://wiki.acme.example/pages/viewpage.action?pageId=42",
     "https://wiki.corp.com/download/attachments/12/f.pdf",
+    "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
     "https://docs.acme.example/display/ENG/Title",
+    "https://docs.acme.example/display/~jane/Home",
     "https://docs.acme.example/spaces/ENG/pages/123/Title",
     "https://docs.acme.example/x/AbCdEg",
     "https://docs.acme.example/download/attachments/12/f.pdf?version=1",
@@ -67,7 +69,9 @@ CONFLUENCE = [
 ]
 EXTERNAL = [
     "https://wiki.archlinux.org/title/Pacman",
+    "https://wiki.acme.example/index.php?title=Tea",
     "https://confluence.acme.example/wiki/Tea",
+    "https://wiki.debian.org/DebianInstaller/x86",
     "https://huggingface.co/spaces/stabilityai/sd",
     "https://golang.org/x/net",
     "https://docs.acme.example/display/settings/monitor.md",

@@ -86,6 +86,7 @@ def test_sections_lists_and_code_keep_together(tmp_path: Path) -> None:
         ({"type": "paragraph", "content": "The yield was 42 percent."}, "The yield was 42 percent."),
         ({"type": "list", "items": ["first", {"text": "second"}, {"content": "third"}]}, "- first\n- second\n- third"),
         ({"type": "bullet_list", "items": [{"text": "a", "items": ["b"]}, "c"]}, "- a\n  - b\n- c"),
+        ("Only a string.", "Only a string."),
     ],
 )
 def test_fields_have_several_names(tmp_path: Path, block: Any, text: str) -> None:
@@ -129,6 +130,7 @@ HTML = "<table><tr><th>h</th><th>i</th></tr><tr><td>alpha</td><td>1 * 2</td></tr
         ({"header": [{"text": "h"}, 2019], "rows": [{"2019": 1, "h": 2}]}, "| h | 2019 |\n| --- | --- |\n| 2 | 1 |"),
         ({"header": True, "rows": [["h"], ["v"]]}, "| h |\n| --- |\n| v |"),
         ({"rows": [{"a": 1, "b": None}, {"b": [True]}]}, "| a | b |\n| --- | --- |\n| 1 |  |\n|  | [true] |"),
+        ({"rows": [["r"]], "html": HTML}, "| r |"),
     ],
 )
 def test_tables_have_several_forms(tmp_path: Path, table: Record, text: str) -> None:
@@ -161,6 +163,7 @@ def test_tables_and_images_come_where_they_belong(tmp_path: Path) -> None:
     ("document", "code"),
     [
         ({"doc_id": "d", "blocks": []}, findings.FIELD_MISSING),
+        (parsed("a.x", {"type": "paragraph", "text": 7}), findings.WRONG_TYPE),
         (parsed("a.x", {"type": "paragraph", "text": "x", "page": "iv"}), findings.WRONG_TYPE),
         ({**parsed("a.x"), "tables": [{"header": {"cells": ["a"]}, "rows": [["r"]]}]}, findings.WRONG_TYPE),
         ({**parsed("a.x"), "metadata": {"long": "x" * 300_000}}, findings.LINE_TOO_LONG),

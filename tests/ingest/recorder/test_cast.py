@@ -118,6 +118,7 @@ def test_bad_header_is_refused(tmp_path: Path, header: str) -> None:
         "lol!",
         '[1, "o"]',
         '[1, "o", "x", ""]',
+        '["1", "o", "x"]',
         '[-0.1, "o", "x"]',
         '[1e999999, "o", "x"]',
         '[NaN, "o", "x"]',

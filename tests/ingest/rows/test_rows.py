@@ -53,6 +53,7 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         ({"path": "notes/a.md", "content": "x"}, "notes/a.md"),
         ({"ID": 7, "Text": "x"}, "records.jsonl#id=7"),
         ({"url": None, "text": "x", "metadata": {"url": "https://a.example/x"}}, "https://a.example/x"),
+        ({"id": 4.0, "text": "x"}, "records.jsonl#id=4"),
         ({"id": " ", "uuid": " u ", "text": "x"}, "records.jsonl#id=u"),
         ({"url": "n/a", "text": "x"}, "records.jsonl#line=1"),
     ],
