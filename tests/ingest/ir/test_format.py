@@ -264,6 +264,25 @@ def test_schema_when_records_change_agrees_with_the_reader(changes: dict[str, An
     assert VALIDATOR.is_valid(record) == is_accepted
 
 
+def test_outdated_when_schema_extractor_or_model_is_older_returns_the_record() -> None:
+    made = ir_record()["provenance"]
+    records = [
+        ir_record("/current.pdf"),
+        ir_record("/old-schema.pdf", schema_version="0.9"),
+        ir_record("/old-extractor.pdf", provenance={**made, "extractor_version": "1.3.9"}),
+        ir_record("/old-model.pdf", provenance={**made, "model": {"ocr_engine": "tess", "ocr_version": "4.1"}}),
+        ir_record("/no-model.pdf", provenance={**made, "model": None}),
+        ir_record("/other-extractor.pdf", provenance={"extractor_name": "mail", "extractor_version": "0.2"}),
+    ]
+    current = Current("1.0", {"pdf-text": "1.4.0"}, {"ocr_version": "5.3"})
+    found = {one.path: [what for what, _, _ in one.differences] for one in outdated(records, current)}
+    assert found == {
+        "/old-schema.pdf": ["schema_version"],
+        "/old-extractor.pdf": ["extractor pdf-text"],
+        "/old-model.pdf": ["model ocr_version"],
+    }
+
+
 def made_by(path: str, version: str, processed_at: str, model: str) -> dict[str, Any]:
     about = {"extractor_name": "x", "extractor_version": version, "processed_at": processed_at}
     return ir_record(path, provenance={**about, "model": {"asr_model": model}})
@@ -279,6 +298,11 @@ def test_newest_when_versions_differ_returns_the_highest_and_the_latest_model() 
     assert current == Current("1.0", {"x": "1.10.0"}, {"asr_model": "large"})
     assert newest(reversed(records)) == current
     assert [one.path for one in outdated(records, current)] == ["/a", "/c"]
+
+
+def test_newest_when_models_have_no_time_does_not_depend_on_the_order() -> None:
+    records = [made_by("/a", "1", "", model) for model in ("v10", "v9", "v2")]
+    assert newest(records).models == newest(reversed(records)).models == {"asr_model": "v10"}
 
 
 def test_outdated_when_records_are_odd_reads_them() -> None:
