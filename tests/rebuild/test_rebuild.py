@@ -64,13 +64,6 @@ def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_as
     assert [len(builds) for builds in home.builds().values()] == [1, 1]
 
 
-def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    live = home.live()
-    assert (live.encoder.model, live.model_fingerprint) == ("hash", home.encoder.fingerprint)
-
-
 @pytest.mark.promise(7)
 def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedded_home: Home) -> None:
     embedded_home.encoder = PoisonedEncoder(dimension=8)
