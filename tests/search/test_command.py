@@ -76,11 +76,8 @@ def test_sources_of_the_same_text_are_told(tmp_path: Path, capsys: pytest.Captur
         home.root, "p1", [record for n in range(3) for record in source(f"v{n}/a.md", "a boat", "a cat", ids=f"v{n}")]
     )
     home.rebuild()
-    code, report = answer(capsys, home.folder, "boat")
-    hits: Any = report["hits"]
+    hits: Any = answer(capsys, home.folder, "boat")[1]["hits"]
     (hit,) = [each for each in hits if each["text"] == "a boat"]
-    assert (code, len(sources(report))) == (Exit.OK, 1)
-    assert {one["source_uri"] for one in (hit, *hit["same_text"])} == {f"v{n}/a.md" for n in range(3)}
     assert run(["search", "boat", "--home", str(home.folder)]) == Exit.OK
     names = ", ".join(one["source_uri"] for one in hit["same_text"])
     assert f"also in 2 other sources: {names}\n" in capsys.readouterr().out

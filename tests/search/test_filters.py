@@ -18,9 +18,7 @@ from chunksink.sinks.values import facet
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("source_type=md", Filter("source_type", any_of=("md",))),
         ("source_type = a = b ", Filter("source_type", any_of=("a = b",))),
-        ("tags=über, all", Filter("tags", any_of=("über, all",))),
         ("year=2020", Filter("year", any_of=(2020,))),
         ("year>=2020", Filter("year", at_least=2020)),
         ("year>2020", Filter("year", at_least=2021)),
@@ -51,35 +49,10 @@ def test_of_many_bounds_the_narrowest_count() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("", "is no filter: write them as field=value"),
-        ("md", "is no filter"),
-        ("=md", "is no filter"),
-        ("source_type!=md", "is no filter"),
-        ("source_type=", "has no value"),
-        ("year>=", "has no value"),
-        ("year=soon", "year is compared with whole numbers, not with 'soon'"),
-        ("year>=2020.5", "whole numbers"),
-        ("source_type>=md", "whole numbers"),
-        ("content_truncated=maybe", "content_truncated is true or false"),
-    ],
-)
-def test_what_cannot_be_read_says_how_to_write_it(written: str, said: str) -> None:
-    with pytest.raises((InvalidQuestion, InvalidFilter), match=said.replace("?", r"\?")):
-        parse_filters([written])
-
-
 def test_a_value_that_is_stored_in_part_is_looked_for_as_it_is_stored() -> None:
     assert parse_filters([f"tags={'t' * 469}"]) == (Filter("tags", any_of=("t" * 468,)),)
     assert parse_filters([f"tags={'t' * 468}"]) == (Filter("tags", any_of=("t" * 468,)),)
     assert as_filters({"tags": "한" * 300}) == (Filter("tags", any_of=(facet("한" * 300),)),)
-
-
-def test_an_unknown_field_names_the_known_ones() -> None:
-    with pytest.raises(InvalidFilter, match=r"'colour' cannot be filtered; these can: authors, .*year"):
-        parse_filters(["colour=red"])
 
 
 def test_programs_give_mappings_or_filters() -> None:
@@ -90,8 +63,6 @@ def test_programs_give_mappings_or_filters() -> None:
         Filter("language", any_of=("de", "en")),
     )
     assert as_filters([own, "language=de"]) == (own, Filter("language", any_of=("de",)))
-    with pytest.raises(InvalidQuestion, match="give a list"):
-        as_filters("language=de")
 
 
 def test_values_of_mappings_are_read_as_they_are_written() -> None:
@@ -112,26 +83,25 @@ def test_values_of_mappings_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ([("year", 2019)], r"\('year', 2019\) is no filter: write them as field=value"),
-        ([{"year": 2019}], r"\{'year': 2019\} is no filter"),
-        ((None,), "None is no filter"),
-        ([b"year=2019"], "is no filter"),
-        (b"year=2019", "give a list"),
+        (["md"], "is no filter: write them as field=value"),
+        (["source_type!=md"], "is no filter"),
+        (["source_type="], "has no value"),
+        (["year>=2020.5"], "year is compared with whole numbers, not with '2020.5'"),
+        (["source_type>=md"], "whole numbers"),
+        (["content_truncated=maybe"], "content_truncated is true or false"),
+        (["colour=red"], r"'colour' cannot be filtered; these can: authors, .*year"),
+        ("language=de", "give a list"),
         (5, "5 are no list: give a list of them"),
+        ([("year", 2019)], r"\('year', 2019\) is no filter: write them as field=value"),
         ({"year": {"$gte": 2020}}, r"year is compared with whole numbers, not with \{'\$gte': 2020\}"),
-        ({"year": 2019.0}, "year is compared with whole numbers, not with 2019.0"),
         ({"year": True}, "year is compared with whole numbers, not with True"),
         ({"year": "soon"}, "year is compared with whole numbers, not with 'soon'"),
-        ({"year": [2019, None]}, "year is compared with whole numbers, not with None"),
-        ({"language": None}, "language is compared with text, not with None"),
-        ({"language": ["en", 5]}, "language is compared with text, not with 5"),
-        ({"language": b"en"}, "language is compared with text, not with b'en'"),
+        ({"language": ["en", None]}, "language is compared with text, not with None"),
         ({"content_truncated": 1}, "content_truncated is true or false, not 1"),
         ({"colour": "red"}, "'colour' cannot be filtered; these can: authors"),
-        ({5: "red"}, "5 cannot be filtered"),
     ],
 )
-def test_what_programs_give_wrongly_is_refused_and_never_dropped(wrong: Any, said: str) -> None:
+def test_a_wrong_filter_is_refused_and_never_dropped(wrong: Any, said: str) -> None:
     with pytest.raises((InvalidQuestion, InvalidFilter), match=said):
         as_filters(wrong)
 

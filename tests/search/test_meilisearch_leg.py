@@ -68,13 +68,6 @@ def test_a_source_of_more_chunks_than_the_server_finds_hides_no_other(
     assert sorted(hit.source_uri or "" for hit in answer.hits) == ["pets.md", "sea.md"]
 
 
-def test_hybrid_fuses_sources_of_both(legs: Legs) -> None:
-    answer = search(legs, Question("boat ship"))
-    assert {hit.source_uri for hit in answer.hits} == {"pets.md", "sea.md"}
-    assert all(hit.text for hit in answer.hits)
-    assert answer.hits[0].ranks.keys() == {"keyword", "semantic"}
-
-
 def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs) -> None:
     with reader_of(meilisearch_server, "own-hybrid", "both", vectors=True) as reader:
         own = replace(legs, engine=EngineLeg(reader, meaning, "meilisearch", "both"))
@@ -134,16 +127,4 @@ def test_a_swapped_name_is_noticed(legs: Legs) -> None:
     answer = search(stale, Question("cat"))
     assert answer.moved
     assert "shows another build than before" in answer.unavailable["keyword"]
-    assert answer.hits
-
-
-def test_a_server_that_is_gone_leaves_the_other_leg(legs: Legs) -> None:
-    gone = MeilisearchSink("http://127.0.0.1:9", "key", index="leg", settings={}, vectors=False)
-    try:
-        reader = type(legs.keyword.reader)(gone._connection, "leg")  # type: ignore[union-attr, call-arg]
-        answer = search(replace(legs, keyword=KeywordLeg(reader, "meilisearch", "words")), Question("cat"))
-    finally:
-        gone.close()
-    assert list(answer.unavailable) == ["keyword"]
-    assert "127.0.0.1:9" in answer.unavailable["keyword"]
     assert answer.hits

@@ -16,14 +16,9 @@ from chunksink.sinks.reader import Filter
     ("wrong", "said"),
     [
         ({"text": None}, "the query is a text, not None"),
-        ({"text": b"cat"}, "the query is a text, not b'cat'"),
         ({"text": "x" * 10_001}, "the query has 10,001 characters, at most 10,000 can be asked"),
         ({"limit": 0}, "limit is 0: it begins at 1"),
-        ({"limit": -3}, "limit is -3: it begins at 1"),
-        ({"limit": "5"}, "limit is a whole number, not '5'"),
-        ({"limit": 2.0}, "limit is a whole number, not 2.0"),
         ({"limit": True}, "limit is a whole number, not True"),
-        ({"limit": None}, "limit is a whole number, not None"),
         ({"offset": -1}, "offset is -1: it begins at 0"),
         ({"offset": "1"}, "offset is a whole number"),
         ({"limit": 10, "offset": 9_991}, "hits 9992 to 10001 were asked for: they end at 10000; narrow"),
@@ -48,7 +43,7 @@ def test_the_longest_query() -> None:
     assert Question("x" * 10_000, limit=1, offset=9_999).last == 10_000
 
 
-@pytest.mark.parametrize("tenant", ["", "  ", 5, b"acme"])
+@pytest.mark.parametrize("tenant", ["", "  ", 5])
 @pytest.mark.parametrize("required", [True, False])
 def test_a_tenant_is_a_name(tenant: Any, required: bool) -> None:
     """An empty one would see the documents of all, where no tenant is required."""
