@@ -86,21 +86,12 @@ def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
     assert hit.ranks == {"keyword": 1}
     assert hit.score == hit.shares[0].score > 0
     assert hit.source_uri == "pets.md"
-
-
-def test_what_matched_is_marked(legs: Legs) -> None:
-    (hit,) = search(legs, "cat", mode="keyword").hits
     assert [piece.text for piece in hit.snippet if piece.match] == ["cat", "cat"]
     assert "".join(piece.text for piece in hit.snippet) == "A cat and another cat"
 
 
-def test_limit_counts_families(legs: Legs) -> None:
-    assert len(search(legs, "the", mode="semantic", limit=2).hits) == 2
-    assert len({hit.parent_id for hit in search(legs, "the", mode="semantic", limit=9).hits}) == 3
-
-
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("query", ["", "   ", "\n\t", "\x00\x07"])
+@pytest.mark.parametrize("query", ["", " \n\t", "\x00\x07"])
 def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, query: str) -> None:
     def never(_query: str) -> Vectors:
         raise AssertionError("the model was asked")
@@ -117,15 +108,9 @@ def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, que
     "query",
     [
         "caf\udcff cat",
-        '"',
         '"cat',
-        "cat AND",
-        "NEAR(cat",
-        "cat*:^(){}",
-        "-cat",
-        "猫",
-        "🐈 cat",
-        "مرحبا",
+        "NEAR(cat*:^(){} AND",
+        "🐈 猫 مرحبا cat",
         "?!…",
         "x" * 10_000,
     ],

@@ -127,8 +127,7 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
     [
         ("<!-- zebra -->", True),
         ('<a id="zebra"></a>\n<a name=zebra />', True),
-        ("---\ntitle: zebra\nsort_rank: 6\n---", True),
-        ("---\n# zebra\ntags:\n  - disks\n---", True),
+        ("---\n# zebra\ntags:\n  - disks\nsort_rank: 6\n---", True),
         ('+++\ntitle = "zebra"\n[extra]\n+++', True),
         ("<!-- zebra -->\nEvery night.", False),
         ("---\ntitle: zebra\n---\nEvery night.", False),
