@@ -93,7 +93,7 @@ def test_byte_flips_are_caught_wherever_they_fall(original: Path, tmp_path: Path
     assert sum(cost > PAGE // (4 * DIMENSION) for cost in costs) <= FLIPS * 0.02
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
 def test_a_truncated_file_costs_the_rows_that_are_gone(original: Path, tmp_path: Path, share: float) -> None:
     path = tmp_path / "vectors.db"
     path.write_bytes(original.read_bytes()[: int(original.stat().st_size * share)])
@@ -153,22 +153,15 @@ def test_swapped_vectors_are_caught(copy: Path, columns: str) -> None:
     "sql",
     [
         "UPDATE vector SET vector = substr(vector, 1, 100)",
-        "UPDATE vector SET vector = NULL",
         "UPDATE vector SET vector = 7",
-        "UPDATE vector SET vector = 'text'",
         "UPDATE vector SET precision = 'x'",
         "UPDATE vector SET precision = 1 - precision",
-        "UPDATE vector SET tokens = -1",
         "UPDATE vector SET tokens = 12",
         "UPDATE vector SET checksum = x''",
     ],
 )
 def test_rows_that_another_program_wrote_are_caught(copy: Path, sql: str) -> None:
-    try:
-        tamper(copy, sql + " WHERE id % 10 = 0")
-    except Exception as exc:
-        assert "NOT NULL" in str(exc)
-        return
+    tamper(copy, sql + " WHERE id % 10 = 0")
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(copy) as cache:
         assert verify(cache).bad_rows == ROWS // 10
@@ -208,23 +201,15 @@ def test_another_dimension_under_the_same_fingerprint_is_not_served(copy: Path) 
         assert found.corrupt == tuple(keys)
 
 
-def test_verify_names_what_is_bad_and_repair_drops_only_that(copy: Path) -> None:
-    tamper(copy, "UPDATE vector SET vector = zeroblob(length(vector)) WHERE id IN (3, 4)")
-    with VectorCache.open(copy) as cache:
-        assert [row.reason for row in verify(cache).bad] == ["checksum mismatch"] * 2
-        assert verify(cache, repair=True).dropped == 2
-        report = verify(cache)
-    assert report.is_sound
-    assert report.rows == ROWS - 2
-
-
-def test_verify_remembers_a_few_bad_rows_and_drops_all(copy: Path) -> None:
+def test_verify_names_a_few_bad_rows_and_repair_drops_all_of_them_alone(copy: Path) -> None:
     tamper(copy, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
     with VectorCache.open(copy) as cache:
         report = verify(cache)
-        assert (report.rows, report.bad_rows, len(report.bad), report.dropped) == (ROWS, ROWS - 50, 20, 0)
+        assert (report.rows, report.bad_rows, report.dropped) == (ROWS, ROWS - 50, 0)
+        assert [row.reason for row in report.bad] == ["checksum mismatch"] * 20
         assert verify(cache, repair=True).dropped == ROWS - 50
-        assert verify(cache).rows == 50
+        report = verify(cache)
+    assert (report.is_sound, report.rows) == (True, 50)
 
 
 def test_verify_ends_on_rows_that_come_in_circles(tmp_path: Path) -> None:
