@@ -19,9 +19,7 @@ from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.precision import choose_precision, has_bfloat16
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
-from tests.embeddings.conftest import WORDS
-
-TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
+from tests.embeddings.conftest import TEXTS
 
 
 def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from chunksink.embeddings.encoder import EncodedBatch, Vectors
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheUnavailable,
-    EncoderOutOfMemory,
     EndpointUnavailable,
     TextRefused,
     WrongVectors,
@@ -183,15 +182,6 @@ def test_a_batch_that_is_forgotten_is_noticed(cache: VectorCache) -> None:
         embed(numbered(4), Batching(forget=2), cache)
 
 
-def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
-    class Failing(HashEncoder):
-        def encode(self, texts: Sequence[str]) -> Vectors:
-            raise EncoderOutOfMemory("too large")
-
-    with pytest.raises(EncoderOutOfMemory):
-        embed(["a"], Failing(), cache)
-
-
 def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
     reader = VectorCache.open(cache.path, read_only=True)
     seen = []
@@ -316,7 +306,3 @@ def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None
     run = vectors_for(long, HashEncoder(), cache, window_chars=10_000)
     next(run)
     assert next(taken) == 10
-
-
-def test_an_empty_stream(cache: VectorCache) -> None:
-    assert embed([], HashEncoder(), cache) == []
