@@ -187,16 +187,10 @@ def test_every_call_is_that_of_the_other_reader(legs: Legs) -> None:
     words, plain = CircuitBreaker(legs.keyword.reader), legs.keyword.reader
     ids = [found.id for found in plain.search("cat")]
     filters = [Filter("language", any_of=("none",))]
-    assert (words.marker(), words.get(ids), words.search("cat")) == (
-        plain.marker(),
-        plain.get(ids),
-        plain.search("cat"),
-    )
-    assert words.search("cat", filters=filters) == []
-    assert (words.snippets("cat", ids), words.most_score("cat")) == (
-        plain.snippets("cat", ids),
-        plain.most_score("cat"),
-    )
+    assert (words.marker(), words.get(ids)) == (plain.marker(), plain.get(ids))
+    assert words.search("cat", filters=filters) == [] != words.search("cat") == plain.search("cat")
+    assert words.snippets("cat", ids) == plain.snippets("cat", ids)
+    assert words.most_score("cat") == plain.most_score("cat")
     assert words.facets("cat", ["language"]) == plain.facets("cat", ["language"])
     assert words.families(ids).keys() == set(ids) != set()
     vectors, nearest, vector = CircuitBreaker(legs.semantic.reader), legs.semantic.reader, meaning("cat")

@@ -290,6 +290,7 @@ def test_a_title_without_end_takes_two_lines(browser: Browser, tmp_path: Path, w
         title = page.locator(".hit .title")
         assert title.bounding_box()["height"] < 60  # type: ignore[index]
         assert title.get_attribute("title") == words.strip()
+        assert page.locator(".hit .crumbs span").first.get_attribute("title") == f"more {words}".strip()
         assert page.locator(".hit").bounding_box()["height"] < 320  # type: ignore[index]
         title.click()
         page.wait_for_url("**/chunk?*")

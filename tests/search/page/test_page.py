@@ -7,9 +7,9 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
-from markupsafe import escape
 from starlette.testclient import TestClient
 
 from chunksink.search.answer import Answer, hit_of
@@ -188,16 +188,6 @@ def test_where_words_are_the_only_way_no_other_is_offered(legs: Legs) -> None:
         assert (told["mode"], told["notice"]) == ("keyword", None)
 
 
-def test_what_a_style_may_cut_off_is_whole_where_the_pointer_rests(tmp_path: Path) -> None:
-    title, heading = "x" * 300, 'the "longest" of headings ' * 20
-    giant = family("a.md", "a cat", metadata={"title": title, "headings": [title, heading.strip()]})
-    with asked(tmp_path, [giant]) as client:
-        page = client.get("/?q=cat").text
-    assert f' title="{title}">{title}</a>' in page
-    assert f' title="{escape(heading.strip())}">' in page
-    assert 'title="a.md"' not in page, "it fits"
-
-
 def test_a_passage_in_its_place(client: TestClient) -> None:
     title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
     assert title is not None
@@ -257,8 +247,6 @@ def test_addresses_say_all_that_was_asked() -> None:
     asked = SearchForm("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
     path, _, query = asked.url().partition("?")
     assert path == "/"
-    from urllib.parse import parse_qsl
-
     assert read(parse_qsl(query), strict=True) == asked
     assert [parameter.name for parameter in PARAMETERS] == list(SearchForm.__dataclass_fields__)
     assert SearchForm().url() == "/"
