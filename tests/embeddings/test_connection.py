@@ -32,7 +32,7 @@ def test_a_server_that_drips_is_given_up_at_the_deadline(server: Server, timeout
     server.requests.clear()
     server.drip = 0.05
     started = time.monotonic()
-    with pytest.raises(EndpointUnavailable, match="Timeout"):
+    with pytest.raises(EndpointUnavailable, match="TimeoutError: no answer in time"):
         encoder.encode(["a"])
     assert time.monotonic() - started < 10
     assert len(server.requests) >= tries
@@ -134,7 +134,10 @@ def chain_of(error: BaseException | None) -> list[str]:
         (saying(200, "." * 280 + KEY), "cannot be used"),
         (saying(503, "." * 280 + KEY), "status 503"),
         (saying(429, f"no quota for {KEY}", retry_after="9999"), "status 429"),
-        (saying(302, "", location=f"https://login.example/?key={KEY}"), "answered 302"),
+        (
+            saying(302, "", location=f"https://login.example/?key={KEY}"),
+            r"answered 302 .*: https://login\.example/\?key=\[",
+        ),
         (saying(200, "{}", **{"not a header": KEY}), r"illegal header line.*\[key\]"),
     ],
 )

@@ -97,22 +97,15 @@ def test_without_a_list_of_models_only_texts_decide(cache: VectorCache) -> None:
     assert find_surplus(cache, text_hashes=[], fingerprints=None).kept_rows == 0
 
 
-def test_lengths_of_texts(cache: VectorCache) -> None:
+def test_lengths_are_told_of_texts_whose_rows_are_sound(cache: VectorCache) -> None:
     encoder = HashEncoder()
-    cache.put(encoder.info, [b"\1" * 32, b"\2" * 32], encoder.encode(["x", "y"]), [9, 300])
-    asked = [b"\1" * 32, b"\2" * 32, b"\3" * 32]
-    assert lengths(cache, encoder.fingerprint, asked) == {b"\1" * 32: 9, b"\2" * 32: 300}
-    assert lengths(cache, HashEncoder(name="other").fingerprint, asked) == {}
-
-
-def test_a_length_is_told_only_of_a_row_that_is_sound(cache: VectorCache) -> None:
-    encoder = HashEncoder()
-    keys = [bytes([number]) * 32 for number in range(4)]
-    cache.put(encoder.info, keys, encoder.encode(numbered(4)), [9, 9, 9, 9])
+    keys = [bytes([number]) * 32 for number in range(5)]
+    cache.put(encoder.info, keys, encoder.encode(numbered(5)), [9, 9, 9, 9, 300])
     tamper(cache.path, "UPDATE vector SET tokens = 5000 WHERE id = 1")
     tamper(cache.path, "UPDATE vector SET tokens = 'many' WHERE id = 2")
     tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 3")
-    assert lengths(cache, encoder.fingerprint, keys) == {keys[3]: 9}
+    assert lengths(cache, encoder.fingerprint, [*keys, b"\7" * 32]) == {keys[3]: 9, keys[4]: 300}
+    assert lengths(cache, HashEncoder(name="other").fingerprint, keys) == {}
 
 
 def test_limits_of_a_model(cache: VectorCache) -> None:
