@@ -7,20 +7,7 @@ from typing import Any
 import pytest
 
 from chunksink.search.link import link_of, locator_of, name_of
-from chunksink.sinks.document import Document
-
-
-def document(**fields: Any) -> Document:
-    base: dict[str, Any] = {
-        "id": "c",
-        "chunk_id": "c",
-        "parent_id": "p",
-        "text_hash": "sha256:0",
-        "document_id": "d",
-        "schema_version": "chunks.v1",
-        "text": "text",
-    }
-    return Document(**{**base, **fields})
+from tests.search.support import document
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
-from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
 
@@ -106,18 +104,6 @@ def test_what_stands_in_quotes_stands_in_every_hit(
             answer = search(both, Question(f"{typed} cat", mode=mode))
             assert len(answer) == 0
             assert "nothing holds" in (answer.notice or "")
-
-
-def test_filters_facets_and_tenants(legs: Legs) -> None:
-    question = Question("cat", facets=("schema_version",), filters=(Filter("chunk_index", at_most=0),))
-    answer = search(legs, question, Access("globex", required=True))
-    assert [hit.text for hit in answer.hits] == ["a boat with a cat"]
-    assert [value.families for value in answer.facets["schema_version"]] == [1]
-
-
-def test_a_mistyped_word_is_found(legs: Legs) -> None:
-    (hit,) = search(legs, Question("nunber", mode="keyword", filters=(Filter("chunk_index", at_most=0),))).hits
-    assert hit.highlights == ["number"]
 
 
 def test_a_swapped_name_is_noticed(legs: Legs) -> None:

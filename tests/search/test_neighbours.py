@@ -20,7 +20,7 @@ from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
-from tests.search.support import Counted, family, legs_over, meaning, with_readers
+from tests.search.support import MODES, Counted, family, legs_over, meaning, with_readers
 from tests.support.bus import source
 
 LONG = family("long.md", *(f"part {number}" for number in range(9)), "the cat")
@@ -103,8 +103,6 @@ def test_an_id_that_moved_to_another_source_is_no_neighbour(tmp_path: Path) -> N
 
 
 # -- what is shown by the chunk that follows it
-
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 BACKUPS = ["Backups"]
 HOURLY = "They are made every six hours, and kept for a year on another machine"

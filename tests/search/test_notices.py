@@ -13,9 +13,8 @@ from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.reader import Filter
-from tests.search.support import family, legs_over
+from tests.search.support import MODES, family, legs_over
 
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 MD = Filter("source_type", any_of=("md",))
 TXT = Filter("source_type", any_of=("txt",))
 RECENT = Filter("year", at_least=2020)

@@ -16,10 +16,8 @@ from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Filter
-from tests.search.support import Failing, family, legs_over, with_readers
+from tests.search.support import MODES, Failing, family, legs_over, with_readers
 from tests.support.bus import parent_of
-
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 CROWD = [f"a cat and a feline, kitten {number}" for number in range(150)]
 FAMILIES = [

@@ -18,10 +18,9 @@ from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.reader import Filter
 from tests.search.page.support import Held
-from tests.search.support import family, legs_over
+from tests.search.support import MODES, family, legs_over
 from tests.support.bus import parent_of
 
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 VERSIONS = ("v1", "v2", "v3")
 
 MOORING = "A boat is moored with two lines"
@@ -77,13 +76,6 @@ def test_it_stands_where_the_best_of_them_does(legs: Legs) -> None:
         first.setdefault(hit.text, hit)
     for hit in search(legs, question, Access("acme")):
         assert (hit.chunk_id, hit.shares) == (first[hit.text].chunk_id, first[hit.text].shares)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_where_every_chunk_is_asked_for_each_is_shown(legs: Legs, mode: Mode) -> None:
-    answer = search(legs, Question("boat", mode=mode, collapse=False, limit=100), Access("acme"))
-    assert [hit.text for hit in answer].count(MOORING) == 3
-    assert not any(hit.same_text for hit in answer)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -19,15 +19,9 @@ from chunksink.search.page import views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
-from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from tests.search.page.support import Held, asked, client_of, site_over
-from tests.search.support import family
-
-
-def document(**fields: Any) -> Document:
-    ids = {"id": "c", "chunk_id": "c", "parent_id": "p", "document_id": "d"}
-    return Document(**ids, text="text", text_hash="sha256:0", schema_version="chunks.v1", **fields)
+from tests.search.support import document, family
 
 
 def links(html: str) -> list[str]:

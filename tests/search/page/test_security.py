@@ -13,7 +13,7 @@ from chunksink.search.legs import Legs
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller, Sessions, Tokens
 from chunksink.search.page.security import HEADERS, Hosts
-from tests.search.page.support import Held, client_of, site_over
+from tests.search.page.support import Held, bearer, client_of, site_over
 
 CANARY = "canary-41bd"
 TOKEN = "canary-token-5d1f"
@@ -30,10 +30,6 @@ def guarded(legs: Legs) -> Iterator[TestClient]:
 @pytest.fixture(autouse=True)
 def signed_out(guarded: TestClient) -> None:
     guarded.cookies.clear()
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.mark.parametrize("path", [*PATHS, *OPEN_PATHS, "/api/gone", "//example.org"])
