@@ -63,6 +63,7 @@ def test_judgements_with_spaces(path: Path) -> None:
     ("text", "line"),
     [
         ('{"_id": "1", "text": "a"}\n{"_id": "2"}\n', 2),
+        ('{"_id": "1", "text": "a"}\n{"_id": ', 2),
         ('{"_id": "1", "text": "a"}\n["1"]', 2),
         ('{"_id": "1", "text": "a"}\n\n{"_id": "1", "text": "b"}', 3),
         ("1\ta\nno tab here\n", 2),

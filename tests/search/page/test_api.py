@@ -111,6 +111,12 @@ def test_no_query_is_too_odd(client: TestClient, query: str, mode: str) -> None:
         assert client.get(f"{path}?q={quoted}%ff&mode={mode}&filter=language%3D%ff").status_code == 200, path
 
 
+def test_of_very_many_conditions_some_are_shown(client: TestClient) -> None:
+    page = client.get("/?q=cat&" + "&".join(f"filter=chunk_index%3E%3D-{number}" for number in range(1100))).text
+    assert page.count("Remove the filter") == 50
+    assert "<li>and 1050 more</li>" in page
+
+
 def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
     (best,) = client.get("/api/search", params={"q": "hunts at night", "limit": 1, "mode": "keyword"}).json()["hits"]
     answer = client.get("/api/chunk", params={"id": best["chunk_id"], "context": 1})
