@@ -134,6 +134,8 @@ def test_ids_that_do_not_grow_end_a_scan(cache: VectorCache) -> None:
 def test_a_reader_needs_a_file_and_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(CacheUnavailable, match="there is no cache"):
         VectorCache.open(tmp_path / "none.db", read_only=True)
+    with pytest.raises(CacheUnavailable, match="cannot open the cache"):
+        VectorCache.open(tmp_path)
     filled(tmp_path / "vectors.db", encoder := HashEncoder(), 3)
     with VectorCache.open(tmp_path / "vectors.db", read_only=True) as reader:
         assert len(reader.lookup(encoder.fingerprint, hashes_of(numbered(3)), dimension=16).positions) == 3

@@ -204,10 +204,12 @@ def test_another_dimension_under_the_same_fingerprint_is_not_served(copy: Path) 
 
 def test_verify_names_a_few_bad_rows_and_repair_drops_all_of_them_alone(copy: Path) -> None:
     tamper(copy, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
+    tamper(copy, "UPDATE vector SET text_hash = 'x' WHERE id = 51")
     with VectorCache.open(copy) as cache:
         report = verify(cache)
         assert (report.rows, report.bad_rows, report.dropped) == (ROWS, ROWS - 50, 0)
-        assert [row.reason for row in report.bad] == ["checksum mismatch"] * 20
+        assert [row.reason for row in report.bad[1:]] == ["checksum mismatch"] * 19
+        assert report.bad[0].ref == "cache:unreadable key"
         assert verify(cache, repair=True).dropped == ROWS - 50
         report = verify(cache)
     assert (report.is_sound, report.rows) == (True, 50)

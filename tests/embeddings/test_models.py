@@ -68,7 +68,7 @@ def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> 
 
 
 def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
-    texts = TEXTS * 20  # more than one block
+    texts = [*TEXTS * 20, " ".join(WORDS[:16] * 9)]  # more than one block, and windows in several batches
     expected = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
     for workers, budget in ((1, 1), (3, 40), (2, 500)):
         encoder = load_encoder(str(tiny_folder), precision="float32", workers=workers, token_budget=budget)

@@ -17,6 +17,7 @@ from chunksink.embeddings.encoder import EncodedBatch, Vectors
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheUnavailable,
+    EncoderOutOfMemory,
     EndpointUnavailable,
     TextRefused,
     WrongVectors,
@@ -172,6 +173,15 @@ def test_what_was_computed_before_a_failure_is_kept(cache: VectorCache) -> None:
 def test_a_batch_that_is_forgotten_is_noticed(cache: VectorCache) -> None:
     with pytest.raises(WrongVectors, match="left texts without a vector"):
         embed(numbered(4), Batching(forget=2), cache)
+
+
+def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
+    class Failing(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            raise EncoderOutOfMemory("too large")
+
+    with pytest.raises(EncoderOutOfMemory):
+        embed(["a"], Failing(), cache)
 
 
 def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
