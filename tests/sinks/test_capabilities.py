@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -88,20 +87,6 @@ class Plain:
         return []
 
 
-class Delegating:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
 def test_a_capability_needs_all_its_methods() -> None:
     assert capability(Plain(), SupportsSettings) is None
     assert capability(None, SupportsReader) is None
-
-
-def test_methods_that_are_delegated_count() -> None:
-    sink = Delegating(MemorySink())
-    assert capability(sink, SupportsReader) is sink
-    assert capability(sink, SupportsSettings) is None

@@ -35,8 +35,3 @@ def test_a_vector_without_a_length_is_refused_and_its_siblings_are_not(
     rows, refused = sound_rows(Family(documents, vectors), 3)
     assert rows == [0, 2]
     assert [(one.id, told in one.reason) for one in refused] == [(documents[1].id, True)], refused
-
-
-def test_sound_vectors_are_all_taken() -> None:
-    documents = family("a", ["one", "two"]).documents
-    assert sound_rows(Family(documents, np.eye(2, 3, dtype=np.float32)), 3) == ([0, 1], [])
