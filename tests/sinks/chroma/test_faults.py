@@ -1,8 +1,5 @@
 """Builds that are missing, servers that fall silent, answers that are lost."""
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -24,29 +21,6 @@ def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServ
         with pytest.raises(BuildMissing):
             call()
     build.close()
-
-
-def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServer, signed: Marker) -> None:
-    sink = ChromaSink.server(chroma_server.url, prefix="silent", timeout=0.3)
-    build = sink.create(signed, DIMENSIONS)
-    with silent() as port:
-        build._handle.opened().collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
-        with pytest.raises(NotConfirmed, match="did not answer in time"):
-            build.replace([family("a", ["x"])])
-        for call in (lambda: ChromaSink.server(f"http://127.0.0.1:{port}", timeout=0.3).open("b1"), build.count):
-            with pytest.raises(NotConfirmed, match="did not answer in time"):
-                call()
-    build.close()
-    sink.drop(signed.build_id)
-
-
-@contextmanager
-def silent() -> Iterator[int]:
-    """Takes connections and never answers."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
 
 
 def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:

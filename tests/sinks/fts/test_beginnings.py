@@ -7,7 +7,6 @@ import pytest
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.search import Search
-from chunksink.sinks.fts.word_forms import beginning_of
 
 _WORDS_TOLD = """
     installation installs installer concurrency expressions iterator iteration generic generally generations operation
@@ -128,20 +127,3 @@ def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeyp
     assert len(reader.search("operatio", 20)) == 9
     assert len(reader.search("operatio", 2)) == 2
     assert looked == [4, 4]
-
-
-@pytest.mark.parametrize(
-    ("typed", "exact", "guessed"),
-    [
-        ("harb", "harb", ()),
-        ("gateway", "gatewayness", ()),
-        ("inte", "intee", ()),
-        ("controll", "controlll", ()),
-        ("installa", "installa", ("installability",)),
-        ("ab", "ab", ()),
-        ("err_4", "err_4", ()),
-    ],
-)
-def test_what_a_beginning_is_asked_for_as(typed: str, exact: str, guessed: tuple[str, ...]) -> None:
-    found = beginning_of(typed)
-    assert (found.exact, found.guessed) == (exact, guessed)

@@ -1,9 +1,11 @@
 """The file of the embedded keyword sink: who may use it at once, and what its errors say."""
 
+import os
 import random
 import shutil
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongSh
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import KeywordReader
+from tests.support.many_families import FAMILIES, whole
 
 # --- the file -------------------------------------------------------------------------------------------------
 
@@ -80,10 +83,7 @@ def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSin
 def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: Build, path: Path) -> None:
     mine = family("a", ["mine"])
     build.replace([mine])
-    other = sqlite3.connect(path)
-    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
-    other.commit()
-    other.close()
+    run(path, "INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
     strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
     assert [stored.id for stored in strangers] == ["stranger"]
     with closing(sink.reader(sink.builds()[0])) as reader:
@@ -181,3 +181,50 @@ def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuil
         again.replace([family("a", ["river"]), family("b", ["another river"])])
         reader.refresh()
         assert len(reader.search("river")) == 2
+
+
+# --- what somebody else did to the file -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(sink: FtsSink, build: FtsBuild) -> Iterator[tuple[FtsBuild, str]]:
+    """A large build, and its id."""
+    build.replace(FAMILIES)
+    yield build, sink.builds()[0]
+
+
+@pytest.mark.parametrize("table", ["documents", "marker"])
+def test_a_table_dropped_behind_our_back(sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, table: str) -> None:
+    build, build_id = filled
+    run(path, f"DROP TABLE {table}")
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        build.count() if table == "documents" else build.marker()
+    build.close()
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        sink.open(build_id)
+    whole(sink)
+
+
+def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
+    run(path, "UPDATE documents SET tags = 'no list', year = 'x' WHERE row = 1")
+    found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
+    assert {row[3:] for row in found} - {row[3:] for row in wanted(FAMILIES)} == {("", "")}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_a_file_cut_off_is_broken_or_tells_what_is_there(
+    sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, share: float
+) -> None:
+    filled[0].close()
+    os.truncate(path, int(path.stat().st_size * share))
+    with pytest.raises((BuildBroken, WrongShape), match=r"verify --repair|rebuild it"):
+        build = sink.open(filled[1])
+        build.marker()
+        list(build.scan(content=True))
+    whole(sink)
+
+
+def run(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(statement)

@@ -1,7 +1,6 @@
 """What the sink of plain files promises beyond the suite: its files, what is left out, its settings."""
 
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +8,12 @@ import msgspec
 import orjson
 import pytest
 
-from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import family, held, wanted, with_vectors
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink, open_sink
 from chunksink.sinks.jsonl.build import MARKER, PENDING
-from tests.support.jsonl import (
-    ADDED,
-    GOING,
-    NEW,
-    OLD,
-    content_of,
-    file_of,
-    fill,
-    pending,
-    visible,
-)
+from tests.support.jsonl import ADDED, GOING, NEW, OLD, content_of, file_of, fill, pending, visible
 
 
 def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folder: Path) -> None:
@@ -133,34 +121,6 @@ def test_a_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: 
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == everything
 
 
-def test_readers_never_see_half_a_family_and_never_none(build: JsonlBuild, folder: Path) -> None:
-    sizes = {str(version): 1 + version * 7 % 40 for version in range(60)}
-    versions = [family("a", [f"{version} " + "word " * 300] * size, version=version) for version, size in sizes.items()]
-    whole = {content_of(one) for one in versions}
-    fill(build, versions[:1])
-    path, done, reads, wrong = file_of(folder, OLD), threading.Event(), [0, 0], []
-
-    def look(reader: int) -> None:
-        while not done.is_set():
-            try:
-                if path.read_bytes() not in whole:
-                    wrong.append("half")
-            except FileNotFoundError:
-                wrong.append("absent")
-            reads[reader] += 1
-
-    threads = [threading.Thread(target=look, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for one in versions:
-        fill(build, [one])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert min(reads) > 20
-
-
 def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_sink(tmp_path, {}).create(Marker("home", "b1", 1))
     assert (tmp_path / "jsonl" / "b1" / MARKER).exists()
@@ -170,7 +130,3 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink.create(Marker("home", "b1", 1))
     assert (tmp_path / "elsewhere" / "b1" / MARKER).exists()
     assert (sink.name, sink.wants_vectors) == ("jsonl", False)
-    for wrong, says in (({"foldr": "x"}, "foldr"), ({"folder": 5}, "folder")):
-        with pytest.raises(ConfigError, match=says) as raised:
-            open_sink(tmp_path, wrong)
-        assert "there are: folder" in str(raised.value)

@@ -1,7 +1,6 @@
 """The link to the live build: changed in one step, and no build itself."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES, MARKER
 from chunksink.sinks.jsonl.sink import LINK
-from tests.support.jsonl import OLD, as_files, file_of, fill, visible
+from tests.support.jsonl import OLD, as_files, fill, visible
 
 
 def test_the_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
@@ -83,28 +82,3 @@ def test_a_link_that_was_taken_away_is_made_again(sink: JsonlSink, build: JsonlB
         assert sink.shown() == Marker("home", new, 1)
         (tmp_path / "jsonl" / LINK).unlink()
         assert sink.shown() is None
-
-
-def test_readers_of_the_link_are_never_left_alone(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
-    fill(build, [OLD])
-    second = sink.create(Marker("home", "b2", 1))
-    fill(second, [OLD])
-    sink.flip(None, "b1")
-    done, reads, absent = threading.Event(), [0], []
-    path = file_of(tmp_path / "jsonl" / LINK, OLD)
-
-    def look() -> None:
-        while not done.is_set():
-            reads[0] += 1
-            if not path.exists():
-                absent.append(reads[0])
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    for number in range(200):
-        old, new = ("b1", "b2") if number % 2 == 0 else ("b2", "b1")
-        sink.flip(old, new)
-    done.set()
-    thread.join()
-    assert absent == []
-    assert reads[0] > 50

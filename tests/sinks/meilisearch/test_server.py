@@ -120,14 +120,6 @@ def test_a_build_that_was_never_signed_is_signed(server: Server, sink: Meilisear
     assert server.names() == {f"{server.index}-{signed.build_id}"}
 
 
-def test_an_index_of_somebody_else_is_not_taken(server: Server, sink: MeilisearchSink) -> None:
-    server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "sku"})
-    build_id = marker_of_a_new_build(sink)
-    with pytest.raises(Refused, match="something that is not ours"):
-        sink.flip(None, build_id)
-    assert server.do("GET", f"/indexes/{server.index}")["primaryKey"] == "sku"
-
-
 def test_another_primary_key_is_told(server: Server, sink: MeilisearchSink) -> None:
     signed = marker()
     server.do("POST", "/indexes", json={"uid": f"{server.index}-{signed.build_id}", "primaryKey": "sku"})

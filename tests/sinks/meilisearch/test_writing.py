@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import NotConfirmed
+from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
+from chunksink.sinks.meilisearch.connection import Connection
 from tests.conftest import HEAVY
 from tests.engines.servers import run_meilisearch
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, with_id
@@ -48,32 +50,6 @@ def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poiso
     build.delete([gone.parent_id])
     build.flush()
     assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
-
-
-@pytest.mark.parametrize("how", ["cancelled", "purged"])
-def test_lost_tasks_are_told_and_written_again(how: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server says nothing any more of tasks that it had accepted."""
-    sink = server.sink()
-    build = build_of(sink, [family("a", ALPHA)])
-    real = build._connection.get  # type: ignore[attr-defined]
-    hidden: list[bool] = [True]
-
-    def get(path: str, **parameters: Any) -> Any:
-        answer = real(path, **parameters)
-        if path == "/tasks" and "uids" in parameters and hidden.pop():
-            tasks = [{**task, "status": "canceled"} for task in answer["results"]] if how == "cancelled" else []
-            return {**answer, "results": tasks}
-        return answer
-
-    monkeypatch.setattr(build._connection, "get", get)  # type: ignore[attr-defined]
-    hidden[:] = [False] * 1000 + [True]
-    edited = family("a", BETA, version="2")
-    build.replace([edited])
-    with pytest.raises(NotConfirmed, match="cancelled or purged"):
-        build.flush()
-    assert build.flush() == []
-    assert held(build) == wanted([edited])
-    sink.close()
 
 
 def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server: Server) -> None:
@@ -270,3 +246,53 @@ def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:
     assert "takes 100,000" in refused[0].reason
     assert held(build) == wanted([large, family("b", BETA)])
     sink.close()
+
+
+# -- what is no answer of Meilisearch, and what it refuses as a whole -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (httpx.Response(404, text="404 page not found"), Refused),
+        (httpx.Response(302, headers={"location": "/login"}), Refused),
+        (httpx.Response(400, json=["no", "object"]), Refused),
+        (httpx.Response(200, html="<h1>Sign in</h1>"), Refused),
+        (httpx.Response(202, json=[1]), Refused),
+        (httpx.Response(522, text="connection timed out"), Transient),
+        (httpx.Response(500, json={"message": "no reason"}), Transient),
+    ],
+)
+def test_for_what_another_answers_no_document_is_to_blame(
+    answer: httpx.Response, error: type[SinkError], sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway without its backend, a page to sign in: the same documents go in once it is gone."""
+
+    def answering(connection: Connection, _path: str, _lines: bytes) -> Any:
+        with connection.translated():
+            return connection._read(answer)
+
+    build = build_of(sink, [family("a", ALPHA)])
+    edited = family("a", BETA, version="2")
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "send_lines", answering)
+        with pytest.raises(SinkError) as found:
+            build.replace([edited])
+            build.flush()
+    assert type(found.value) is error
+    assert held(build) == wanted([family("a", ALPHA)])
+    build.replace([edited])
+    assert build.flush() == []
+    assert held(build) == wanted([edited])
+
+
+def test_where_each_of_many_is_refused_nothing_older_goes(sink: MeilisearchSink) -> None:
+    before = family("a", [f"text {number}" for number in range(80)])
+    build = build_of(sink, [before])
+    bad = family("a", [f"other {number}" for number in range(80)], version="2")
+    for number in range(80):
+        bad = with_id(bad, number, f"no id {number}")
+    build.replace([bad])
+    with pytest.raises(Refused, match=r"refused each of 64 documents, .*Nothing older was removed"):
+        build.flush()
+    assert held(build) == wanted([before])
