@@ -49,21 +49,6 @@ def test_what_cannot_be_opened_says_why(name: str, options: dict[str, object], t
         open_sink(name, tmp_path, options)
 
 
-def test_options_come_from_the_file_and_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # the root of the project has index settings, which would be told apart
-    file = tmp_path / "chunksink.toml"
-    file.write_text('sinks = ["meilisearch"]\n[sink.meilisearch]\nurl = "http://a:1"\nvectors = true\n')
-    environment = {
-        "CHUNKSINK_SINK_MEILISEARCH_URL": "http://b:2",
-        "CHUNKSINK_SINK_MEILISEARCH_KEY_VARIABLE": "K",
-        "CHUNKSINK_SINKS": "meilisearch, jsonl",
-    }
-    config = load_config({}, environment, file)
-    assert config.sinks == ("meilisearch", "jsonl")
-    assert config.sink["meilisearch"] == {"url": "http://b:2", "vectors": True, "key_variable": "K"}
-    assert load_config({"sinks": ("fts",)}, environment, file).sinks == ("fts",)
-
-
 @pytest.mark.parametrize("toml", ["sinks = []", "sinks = 3", 'sink = "fts"', "[sink]\nfts = 3", 'sinks = [""]'])
 def test_a_configuration_of_sinks_that_is_none(toml: str, tmp_path: Path) -> None:
     file = tmp_path / "chunksink.toml"

@@ -282,6 +282,18 @@ def test_capabilities_are_those_of_the_inner_sink() -> None:
     assert capability(settable, SupportsPrepare) is None
     assert capability(simple.create(marker()), SupportsScrub) is None
     assert capability(settable.create(marker()), SupportsScrub) is not None
+    assert capability(None, SupportsReader) is None
+
+
+class Partial:
+    """Has one method of several."""
+
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        return []
+
+
+def test_a_capability_needs_all_its_methods() -> None:
+    assert capability(Partial(), SupportsSettings) is None
 
 
 @pytest.mark.parametrize(

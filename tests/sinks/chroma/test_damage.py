@@ -80,18 +80,6 @@ def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
                 list(build.scan(**asked))
 
 
-def test_a_copy_that_differs_in_time_only_is_opened(
-    sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path
-) -> None:
-    whole = saved.parent.parent
-    shutil.copytree(whole, tmp_path / "copy", copy_function=shutil.copy)
-    sink.drop(signed_large.build_id)
-    (tmp_path / "copy").rename(whole)
-    build = sink.open(signed_large.build_id)
-    assert (build.count(), build.marker()) == (1200, signed_large)
-    build.close()
-
-
 def spoil(how: str, data: Path) -> None:
     """Faults that leave every file as long as it should be, or that Chroma does not notice."""
     if how == "cut by little":

@@ -1,6 +1,5 @@
 """The file of the embedded keyword sink: who may use it at once, and what its errors say."""
 
-import os
 import random
 import shutil
 import sqlite3
@@ -210,19 +209,6 @@ def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[Ft
     found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
     assert {row[3:] for row in found} - {row[3:] for row in wanted(FAMILIES)} == {("", "")}
     assert len(found) == 2
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
-def test_a_file_cut_off_is_broken_or_tells_what_is_there(
-    sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, share: float
-) -> None:
-    filled[0].close()
-    os.truncate(path, int(path.stat().st_size * share))
-    with pytest.raises((BuildBroken, WrongShape), match=r"verify --repair|rebuild it"):
-        build = sink.open(filled[1])
-        build.marker()
-        list(build.scan(content=True))
-    whole(sink)
 
 
 def run(path: Path, statement: str) -> None:
