@@ -18,7 +18,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.errors import BuildMissing, NotConfirmed
+from chunksink.sinks.errors import NotConfirmed
 from chunksink.sinks.meilisearch.sink import Limits
 from tests.engines.servers import MeilisearchServer
 from tests.faults.homes import (
@@ -139,21 +139,6 @@ def test_a_task_that_does_not_end_is_left_and_written_by_the_next_run(
     assert "has not finished task" in str(error)
     made.engine = patient
     left_as_it_should_be(made)
-    made.home.sync()
-    assert made.digests() == wanted[1]
-
-
-def test_an_index_that_was_removed_meanwhile_is_told_and_made_by_the_next_run(
-    made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]
-) -> None:
-
-    def remove() -> None:
-        server.delete(f"/indexes/{index_of(made.engine)}")
-        wait_until_idle(server)
-
-    error = made.failing(lambda: made.home.sync(wrap=at("flush", remove)))
-    assert isinstance(error, BuildMissing)
-    assert made.beside_it() == projected(*sources(1))
     made.home.sync()
     assert made.digests() == wanted[1]
 

@@ -1,12 +1,16 @@
-"""Reading values: what is taken, what is skipped, and that nothing raises."""
+"""Reading values: what is taken, what is skipped, that nothing raises; and vectors that no engine can use."""
 
 import unicodedata
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from chunksink.sinks import values
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.payload import sound_rows
 from tests.support.chunks import JUNK
 
 READERS = [
@@ -96,3 +100,36 @@ def test_a_facet_fits_whatever_it_is_written_in(character: str, before: int) -> 
 def test_a_facet_that_fits_is_kept() -> None:
     assert values.facet("é" * 156) == "é" * 156
     assert values.facet("a" * 468) == "a" * 468
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------
+
+
+TINY = np.float32(1e-30)
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ([0.0, 0.0, 0.0], "is zero"),
+        ([-0.0, 0.0, 0.0], "is zero"),
+        ([TINY, TINY, 0.0], "so short"),
+        ([3.4e38, 3.4e38, 0.0], "overflows float32"),
+        ([3.4e38, 0.0, 0.0], "overflows float32"),
+        ([0.0, -1e20, 0.0], "overflows float32"),
+        ([1e39, 0.0, 0.0], "NaN or infinity"),
+        ([np.nan, 0.0, 0.0], "NaN or infinity"),
+        ([np.inf, np.nan, 1.0], "NaN or infinity"),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_vector_without_a_length_is_refused_and_its_siblings_are_not(
+    bad: list[float], told: str, dtype: type
+) -> None:
+    good = [1e-15, 1e18, -3.0]
+    with np.errstate(over="ignore"):
+        vectors: Vectors = np.array([good, bad, good], dtype=dtype)
+    documents = family("a", ["one", "two", "three"]).documents
+    rows, refused = sound_rows(Family(documents, vectors), 3)
+    assert rows == [0, 2]
+    assert [(one.id, told in one.reason) for one in refused] == [(documents[1].id, True)], refused

@@ -1,4 +1,6 @@
-"""The file of the embedded keyword sink: who may use it at once, and what its errors say."""
+"""The file of the embedded keyword sink: who may use it at once, what its errors say, and what is left in it."""
+
+from __future__ import annotations
 
 import random
 import shutil
@@ -17,6 +19,7 @@ from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import KeywordReader
 from tests.support.many_families import FAMILIES, whole
@@ -214,3 +217,60 @@ def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[Ft
 def run(path: Path, statement: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(statement)
+
+
+# --- scrubbing: no byte of what was deleted is left ------------------------------------------------------------
+
+
+CANARY = "kanarienvogelsang"
+SECRET = family("secret.md", [f"{CANARY}{number} 東京{CANARY}" for number in range(600)])
+KEPT = [family(f"kept{number}.md", [f"plain words {number} 東京都庁"]) for number in range(10)]
+
+
+def traces(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir() if CANARY[1:].encode() in file.read_bytes()}
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> FtsSink:
+    sink = FtsSink(tmp_path)
+    with sink.create(Marker("home", "b1", 1)) as build:
+        build.replace([*KEPT, SECRET])
+    return sink
+
+
+def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("DELETE FROM documents WHERE parent_id = ?", [SECRET.parent_id])
+        other.commit()
+    assert traces(tmp_path / "b1") == {FILE}
+    with secret.open("b1") as build, closing(secret.reader("b1")) as reader:
+        build.scrub()
+        assert held(build) == wanted(KEPT)
+        assert len(reader.search("plain words")) == len(reader.search("東京都庁")) == 10
+        assert reader.search(CANARY) == []
+    assert traces(tmp_path / "b1") == set()
+
+
+def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> None:
+    """Its tail is never written again where nobody empties it."""
+    with closing(secret.reader("b1")) as reader, secret.open("b1") as build:
+        assert reader.search("plain")
+        build.replace([SECRET])
+        build.delete([SECRET.parent_id])
+        assert f"{FILE}-wal" in traces(tmp_path / "b1")
+        build.scrub()
+        assert traces(tmp_path / "b1") == set()
+
+
+def test_while_an_answer_is_being_read_it_says_so(secret: FtsSink, tmp_path: Path) -> None:
+    with secret.open("b1") as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
+        build._connection.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM documents").fetchone()
+        with pytest.raises(Transient, match="is being read"):
+            build.scrub()
+        other.execute("ROLLBACK")
+        build.scrub()
+        assert held(build) == wanted([*KEPT, SECRET])
