@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import sqlite3
 import threading
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import sqlite_utils
 
 from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
@@ -25,37 +23,6 @@ from chunksink.sinks.reader import KeywordReader
 from tests.support.many_families import FAMILIES, whole
 
 # --- the file -------------------------------------------------------------------------------------------------
-
-
-def test_the_indexes_follow_the_documents(build: FtsBuild, reader: FtsReader, path: Path) -> None:
-    """After any changes, also of somebody else's hand, both FTS indexes are those of a fresh load."""
-    dice = random.Random(7)
-    words = ["red", "apple", "東京タワー", "京都", "ภาษาไทย", "green", ""]
-    for _ in range(60):
-        names = dice.sample("abcdef", 3)
-        families = [
-            family(
-                name, [" ".join(dice.choices(words, k=4)) for _ in range(dice.randint(1, 3))], version=dice.choice("12")
-            )
-            for name in names
-        ]
-        if dice.random() < 0.3:
-            build.delete([one.parent_id for one in families])
-        else:
-            build.replace(families)
-    other = sqlite_utils.Database(path)
-    other.execute("UPDATE documents SET text = '大阪 by hand' WHERE row = (SELECT min(row) FROM documents)")
-    other.conn.commit()
-    documents = other.table("documents").count
-    assert documents
-    trigrams = other.execute("SELECT count(*) FROM documents WHERE spaceless").fetchone()[0]
-    for table, rows in (("documents_fts", documents), ("documents_trigrams", trigrams)):
-        other.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
-        assert other.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0] == rows
-    other.conn.close()
-    for word in ("red", "東京", "ภาษา", "green", "hand"):
-        found = {hit.id for hit in reader.search(word, 100)}
-        assert found == {s.id for s in build.scan(content=True) if s.document and word in s.document.text}
 
 
 def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSink) -> None:
