@@ -75,13 +75,6 @@ def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> 
 # -- tasks that are lost ---------------------------------------------------------------------------------------------
 
 
-def purge(server: Server) -> None:
-    """The server forgets all that it was asked so far."""
-    while server.do("GET", "/tasks?statuses=enqueued,processing")["total"]:
-        pass
-    server.do("DELETE", "/tasks?statuses=succeeded")
-
-
 def flush_twice(build: MeilisearchBuild) -> None:
     with pytest.raises(NotConfirmed, match="cancelled or purged"):
         build.flush()
@@ -100,7 +93,7 @@ def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: 
     first = family("a", ALPHA)
     second = sharing(family("a", ["edited one", "edited two"], version="2"), first, 0, 1)
     build.replace([first])
-    purge(server)
+    server.purge()
     build.replace([second])
     flush_twice(build)
     assert held(build, content=True) == wanted([second, family("other", ALPHA)])
@@ -109,7 +102,7 @@ def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: 
 def test_a_lost_family_that_was_deleted_since_stays_away(server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("b", BETA)])
     build.replace([family("a", ALPHA)])
-    purge(server)
+    server.purge()
     build.delete([family("a", ALPHA).parent_id])
     flush_twice(build)
     assert held(build) == wanted([family("b", BETA)])
@@ -124,7 +117,7 @@ def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server:
     for number, each in enumerate((one, two, three), start=1):
         build.replace([each])
         if number == lost:
-            purge(server)
+            server.purge()
     flush_twice(build)
     rest = {one.documents[2].id, two.documents[0].id, two.documents[2].id}
     owners = {row[0]: row[1] for row in held(build)}
@@ -136,7 +129,7 @@ def test_a_lost_deletion_does_not_take_what_came_since(server: Server, sink: Mei
     one, two = family("a", ALPHA), family("b", BETA)
     build = build_of(sink, [one, two])
     build.delete([one.parent_id, two.parent_id])
-    purge(server)
+    server.purge()
     build.replace([one])
     flush_twice(build)
     assert held(build) == wanted([one])
