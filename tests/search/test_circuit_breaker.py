@@ -21,7 +21,7 @@ from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, Si
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, VectorReader
-from tests.engines.silent import silent_server
+from tests.engines.other_servers import silent_server
 from tests.search.support import Failing, family, legs_over, meaning
 
 TIMEOUT = 0.4
