@@ -1,7 +1,7 @@
 """Fixtures for the whole suite: the real engines, and the optional real-world data.
 
 A missing engine skips the tests that need it and says how to get it; where CHUNKSINK_REQUIRE names the
-engine, they fail instead. `tests/engines/test_require.py` holds this file to that.
+engine, they fail instead. `tests/engines/test_servers.py` holds this file to that.
 """
 
 from __future__ import annotations

@@ -51,9 +51,6 @@ KILLS = [
     for number, step in enumerate(STEPS)
     for when in (("before", "after") if ALL else (("before", "after")[number % 2],))
 ]
-RECOVERED = [
-    step for step in STEPS if step.method in ("confirm", "flush", "flip") and (ALL or step.owner != "FtsBuild")
-]
 # Each is forked from a process that has imported what it needs: to do that takes longer than the scenarios.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([dying.__name__, "chunksink.sinks.fts.sink", "chunksink.sinks.jsonl"])

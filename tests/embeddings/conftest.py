@@ -19,6 +19,7 @@ WORDS = [
     *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),
     *("long", "text", "one", "two", "three", "four", "five", "six"),
 ]
+TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
 
 
 @pytest.fixture

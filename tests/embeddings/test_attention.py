@@ -97,27 +97,19 @@ def test_what_all_scores_of_a_row_share_counts_for_nothing(
     assert taken == [True]
 
 
-def test_a_row_of_one_large_score(taken: list[bool]) -> None:
-    """Of two that are both large the smaller one's share is what their difference says."""
+@pytest.mark.parametrize(("large", "values", "fits"), [({7: 60.0, 9: 40.0}, 1.0, True), ({7: 76.0}, 1e7, False)])
+def test_a_row_of_large_scores(large: dict[int, float], values: float, fits: bool, taken: list[bool]) -> None:
+    """Of two the smaller one's share is what their difference says; values that would not fit are left to torch."""
     with torch.inference_mode():
         query, key, value = inputs()
         query[..., 0], key[..., 0] = 4.0, 0.0
-        key[:, :, 7, 0], key[:, :, 9, 0] = 60.0, 40.0
-        found, _ = attend(Module(), query, key, value, None, scaling=SCALING)
-        assert is_near(found, exact(query, key, value, None))
-    assert taken == [True]
-
-
-def test_values_that_would_not_fit_are_left_to_torch(taken: list[bool]) -> None:
-    with torch.inference_mode():
-        query, key, value = inputs()
-        query[..., 0], key[..., 0] = 4.0, 0.0
-        key[:, :, 7, 0] = 76.0
-        value *= 1e7
+        for place, score in large.items():
+            key[:, :, place, 0] = score
+        value *= values
         found, _ = attend(Module(), query, key, value, None, scaling=SCALING)
         assert found.isfinite().all()
         assert is_near(found, exact(query, key, value, None))
-    assert taken == [False]
+    assert taken == [fits]
 
 
 def test_only_the_plain_attention_of_an_encoder_is_taken(taken: list[bool]) -> None:

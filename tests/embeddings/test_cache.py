@@ -69,14 +69,6 @@ def test_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str
             assert len(strict.positions) == (precision == "float32")
 
 
-def test_another_model_or_text_finds_nothing(cache: VectorCache) -> None:
-    one, other = HashEncoder(name="one"), HashEncoder(name="other")
-    keys = hashes_of(["a", "b"])
-    cache.put(one.info, keys[:1], one.encode(["a"]))
-    assert len(cache.lookup(other.fingerprint, keys, dimension=16).positions) == 0
-    assert list(cache.lookup(one.fingerprint, keys, dimension=16).positions) == [0]
-
-
 @pytest.mark.parametrize("spoil", [np.nan, np.inf, -np.inf])
 def test_refuses_what_is_not_finite(cache: VectorCache, spoil: float) -> None:
     encoder = HashEncoder()
@@ -142,6 +134,8 @@ def test_ids_that_do_not_grow_end_a_scan(cache: VectorCache) -> None:
 def test_a_reader_needs_a_file_and_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(CacheUnavailable, match="there is no cache"):
         VectorCache.open(tmp_path / "none.db", read_only=True)
+    with pytest.raises(CacheUnavailable, match="cannot open the cache"):
+        VectorCache.open(tmp_path)
     filled(tmp_path / "vectors.db", encoder := HashEncoder(), 3)
     with VectorCache.open(tmp_path / "vectors.db", read_only=True) as reader:
         assert len(reader.lookup(encoder.fingerprint, hashes_of(numbered(3)), dimension=16).positions) == 3
@@ -149,14 +143,11 @@ def test_a_reader_needs_a_file_and_cannot_write(tmp_path: Path) -> None:
             reader.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
 
 
-def test_a_folder_is_not_a_cache(tmp_path: Path) -> None:
-    with pytest.raises(CacheUnavailable):
-        VectorCache.open(tmp_path)
-
-
 def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
-    (tmp_path / "vectors.db").touch()
+    for suffix in ("", "-wal"):
+        (tmp_path / f"vectors.db{suffix}").touch()
     with VectorCache.open(tmp_path / "vectors.db") as cache:
+        assert cache.salvaged == ()
         assert cache.read("SELECT count(*) FROM vector") == [(0,)]
         assert cache.read("PRAGMA journal_mode") == [("wal",)]
 

@@ -1,4 +1,4 @@
-"""One connection to an endpoint: it ends when it should, and never tells the key."""
+"""One connection to an endpoint: it ends when it should, never tells the key, and knows an answer that is none."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import logging
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import wait as wait_for
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from tenacity import wait_fixed
 
+from chunksink.embeddings.answer import OddAnswer, vectors_in
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.connection import EndpointConnection, EndpointSettings
 from chunksink.embeddings.endpoint import EndpointEncoder
-from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable
+from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
-from tests.embeddings.endpoint import KEY, Server, connect, good, hang, saying, status
-from tests.embeddings.helpers import numbered, stream
+from tests.embeddings.endpoint import KEY, Answer, Fault, Server, connect, good, hang, saying, status
+from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 # -- it ends when it should --------------------------------------------------------------------------------------------
 
@@ -32,7 +36,7 @@ def test_a_server_that_drips_is_given_up_at_the_deadline(server: Server, timeout
     server.requests.clear()
     server.drip = 0.05
     started = time.monotonic()
-    with pytest.raises(EndpointUnavailable, match="Timeout"):
+    with pytest.raises(EndpointUnavailable, match="TimeoutError: no answer in time"):
         encoder.encode(["a"])
     assert time.monotonic() - started < 10
     assert len(server.requests) >= tries
@@ -126,16 +130,29 @@ def chain_of(error: BaseException | None) -> list[str]:
     return told
 
 
-@pytest.mark.parametrize("before", range(270, 300, 7))
-def test_no_part_of_the_key_stands_where_an_answer_is_cut(
-    server: Server, monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (saying(401, "." * 270 + KEY), "answered 401"),
+        (saying(401, "." * 291 + KEY), "answered 401"),
+        (saying(200, "." * 280 + KEY), "cannot be used"),
+        (saying(503, "." * 280 + KEY), "status 503"),
+        (saying(429, f"no quota for {KEY}", retry_after="9999"), "status 429"),
+        (
+            saying(302, "", location=f"https://login.example/?key={KEY}"),
+            r"answered 302 .*: https://login\.example/\?key=\[",
+        ),
+        (saying(200, "{}", **{"not a header": KEY}), r"illegal header line.*\[key\]"),
+    ],
+)
+def test_no_part_of_the_key_is_told(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, said: str) -> None:
+    """Also where an answer is cut, and where the client's own error repeats it."""
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
-    server.next = [saying(401, "." * before + KEY)]
-    with pytest.raises(EndpointDenied) as denied:
+    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
+    server.next = [fault] * 50
+    with pytest.raises(EndpointError, match=said) as failed:
         encoder.encode(["a"])
-    assert KEY[:4] not in str(denied.value)
+    assert KEY[:4] not in "\n".join(chain_of(failed.value))
 
 
 def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,20 +167,7 @@ def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.Monk
         assert "[key]" in str(denied.value)
 
 
-def test_an_error_of_the_client_that_repeats_the_key_is_not_shown(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
-    server.next = [saying(200, "{}", **{"not a header": KEY})] * 50
-    with pytest.raises(EndpointUnavailable, match=r"illegal header line.*\[key\]") as failed:
-        encoder.encode(["a"])
-    assert KEY not in "\n".join(chain_of(failed.value))
-
-
-@pytest.mark.parametrize(
-    "key", ["canary\nkey", "canary key", "canary\tkey", "canary\u00e9", "canary\x7f", "canary\r\nx: y"]
-)
+@pytest.mark.parametrize("key", ["canary key", "canary\u00e9", "canary\r\nx: y"])
 def test_what_cannot_be_a_key_is_neither_sent_nor_told(
     server: Server, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
@@ -188,20 +192,13 @@ def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.Mon
     "url",
     [
         "ftp://127.0.0.1/v1",
-        "127.0.0.1",
         "http://",
         "http://user:secret@127.0.0.1/v1",
         "http://127.0.0.1/v1?key=s",
         "http://[::1/v1",
         "http://x:secret/v1",
-        "http://x:99999/v1",
-        "http://x:0/v1",
         "http://exa mple/v1",
         "http://x\x00/v1",
-        "http://a..b/v1",
-        "http://my\u2013host/v1",
-        "http://a\udcff/v1",
-        "http://127.0.0.1/v1\n",
     ],
 )
 def test_urls_that_are_refused(url: str) -> None:
@@ -233,3 +230,142 @@ def test_an_environment_that_cannot_be_used_is_named(
     with pytest.raises(EndpointDenied, match=told) as denied:
         EndpointEncoder(EndpointSettings("https://192.0.2.1/v1", "hash-model"))
     assert "secret" not in str(denied.value)
+
+
+# -- answers of status 200 that do not hold what was asked for ---------------------------------------------------------
+
+
+def patient(server: Server) -> EndpointEncoder:
+    return connect(server, deadline_seconds=60.0, timeout_seconds=30.0, concurrency=1)
+
+
+def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
+    """A good answer whose entries were changed."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        code, headers, content = good(body)
+        told = json.loads(content)
+        told["data"].sort(key=lambda entry: entry["index"])
+        change(told["data"])
+        return code, headers, json.dumps(told).encode()
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ([], "asked for 2 vectors, got 0"),
+        ([{"index": number, "embedding": [1]} for number in range(3)], "asked for 2 vectors, got 3"),
+        ([{"index": 0, "embedding": [1]}] * 2, "the indexes of its vectors are not 0 to 1, each once"),
+        ([{"index": "0", "embedding": [1]}] * 2, "the indexes of its vectors are not 0 to 1, each once"),
+        ([{"embedding": [1]}] * 2, "no index says which text"),
+        ([{"index": 0}, {"index": 1, "embedding": [1]}], "not lists of numbers"),
+        ([{"index": number, "embedding": "AAAAPw=="} for number in range(2)], "not lists of numbers"),
+        ([{"index": number, "embedding": [10**400]} for number in range(2)], "not lists of numbers"),
+        ([{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1]}], "all of one length"),
+    ],
+)
+def test_what_does_not_hold_what_was_asked_for_is_odd(entries: list[dict[str, Any]], told: str) -> None:
+    with pytest.raises(OddAnswer, match=told):
+        vectors_in(json.dumps({"data": entries}).encode(), 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('{"data": []}', "asked for 3 vectors, got 0"),
+        ('{"error": {"message": "model is loading"}}', "model is loading"),
+        ("<html>\n<title>log in</title>" + "x" * 400, "<html> <title>log in</title>x"),
+        ('{"data": [{"ind', 'cannot be used: {"data": [{"ind'),
+        ('{"data": ["a", "b", "c"]}', '{"data": ["a", "b", "c"]}'),
+        ("", "cannot be used: it is empty"),
+    ],
+)
+def test_an_odd_answer_is_bought_twice_and_no_oftener(server: Server, said: str, told: str) -> None:
+    encoder = patient(server)
+    server.next = [saying(200, said)]
+    assert abs(encoder.encode(["a", "b", "c"])[2] - HashEncoder().vector("c")).max() < 1e-6
+    server.requests.clear()
+    server.next = [saying(200, said)] * 20
+    with pytest.raises(EndpointUnavailable) as failed:
+        encoder.encode(["a", "b", "c"])
+    assert told in str(failed.value)
+    assert "failed 2 times, at last with an answer that cannot be used" in str(failed.value)
+    assert len(str(failed.value)) < 500
+    assert len(server.requests) == 2
+
+
+def test_odd_answers_are_counted_between_other_failures(server: Server) -> None:
+    encoder = patient(server)
+    server.requests.clear()
+    odd = saying(200, "{}")
+    server.next = [odd, status(503), odd, odd]
+    with pytest.raises(EndpointUnavailable, match="failed 3 times"):
+        encoder.encode(["a"])
+    assert len(server.requests) == 3
+
+
+def test_where_vectors_are_missing_smaller_requests_find_the_text(server: Server, cache: VectorCache) -> None:
+    def leaves_out(body: dict[str, Any]) -> Answer:
+        code, headers, content = good({**body, "input": [text for text in body["input"] if text != texts[7]]})
+        return code, headers, content
+
+    texts = numbered(16)
+    encoder = patient(server)
+    server.requests.clear()
+    server.next = [leaves_out] * 40
+    items = list(vectors_for(stream(texts), encoder, cache))
+    missing = [item for item in items if item.vector is None]
+    assert len(missing) == 1
+    assert "the endpoint gave no vector: asked for 1 vector, got 0" in str(missing[0].problem)
+    assert sum(len(request["input"]) for request in server.requests) <= 16 + 2 * 16 + 2
+
+
+def test_an_endpoint_that_takes_fewer_texts_without_a_word_is_asked_for_fewer(server: Server) -> None:
+    server.next = [good, *[altered(lambda entries: entries.__delitem__(slice(4, None)))] * 100]
+    texts = numbered(16)
+    vectors = patient(server).encode(texts)
+    assert abs(vectors[15] - HashEncoder().vector(texts[15])).max() < 1e-6
+
+
+def test_an_endpoint_that_gives_one_word_no_vector_is_denied(server: Server) -> None:
+    server.next = [altered(list.clear)] * 9
+    with pytest.raises(EndpointDenied, match="asked for 1 vector, got 0"):
+        patient(server)
+    assert len(server.requests) == 2
+
+
+# -- what is told ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
+    encoder = patient(server)
+    server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
+    with pytest.raises(EndpointUnavailable) as failed:
+        encoder.encode(["a"])
+    assert f"failed once, with status {code}: You exceeded your current quota xxx" in str(failed.value)
+    assert len(str(failed.value)) < 450
+    assert "asks to wait" not in str(failed.value)
+
+
+def test_a_wait_that_is_too_long_is_told_and_not_waited(server: Server) -> None:
+    encoder = patient(server)
+    server.next = [saying(429, "slow down", retry_after="86400")]
+    started = time.monotonic()
+    with pytest.raises(EndpointUnavailable, match="status 429: slow down; it asks to wait 86,400 s"):
+        encoder.encode(["a"])
+    assert time.monotonic() - started < 30, "it is not waited for"
+
+
+def test_a_failure_without_words_is_no_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def breaks(*_: object, **__: object) -> httpx.Response:
+        raise httpx.ReadError("")
+
+    encoder = patient(server)
+    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
+    with pytest.raises(EndpointUnavailable, match="ReadError: it broke off"):
+        encoder.encode(["a"])

@@ -21,10 +21,8 @@ from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.tokens import Layout, TokenWindow, batches, cut, padded
 from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
-from tests.embeddings.conftest import WORDS
+from tests.embeddings.conftest import TEXTS, WORDS
 from tests.embeddings.helpers import REAL, cosines, stream, text_hash
-
-TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for number in range(60)]
 
 
 def sentences(folder: Path) -> Any:
@@ -70,7 +68,7 @@ def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> 
 
 
 def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
-    texts = TEXTS * 20  # more than one block
+    texts = [*TEXTS * 20, " ".join(WORDS[:16] * 9)]  # more than one block, and windows in several batches
     expected = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
     for workers, budget in ((1, 1), (3, 40), (2, 500)):
         encoder = load_encoder(str(tiny_folder), precision="float32", workers=workers, token_budget=budget)
@@ -105,14 +103,6 @@ def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, ca
     list(run)
     assert report.over_length == 1
     assert lengths(cache, windows.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
-
-
-def test_a_megabyte_of_text(tiny_folder: Path) -> None:
-    encoder = load_encoder(str(tiny_folder), precision="float32", token_budget=50_000)
-    text = " ".join(WORDS[:16] * 19_000)
-    assert len(text) > 1_000_000
-    assert np.isfinite(encoder.encode([text, "cat"])).all()
-    encoder.close()
 
 
 def test_prompts(tiny_folder: Path) -> None:
@@ -150,49 +140,32 @@ def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "free_bytes", "error"),
     [
-        "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
-        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        ("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory", None, EncoderOutOfMemory),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", None, EncoderOutOfMemory),
+        ("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR", 2**27, EncoderOutOfMemory),
+        ("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR", 2**30, RuntimeError),
+        ("shapes do not match", None, RuntimeError),
     ],
 )
-def test_a_single_text_that_does_not_fit_is_an_error(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str
+def test_memory_that_is_full_is_known_and_any_other_error_keeps_its_traceback(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, free_bytes: int | None, error: type[Exception]
 ) -> None:
     """In the words of the libraries, as a processor and a full GPU gave them."""
 
-    def no_memory(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
+    def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError(said)
 
-    monkeypatch.setattr(TransformerEncoder, "_forward", no_memory)
-    with pytest.raises(EncoderOutOfMemory):
-        load_encoder(str(tiny_folder)).encode(["cat"] * 3)
-
-
-@pytest.mark.parametrize(("free_bytes", "error"), [(2**27, EncoderOutOfMemory), (2**30, RuntimeError)])
-def test_on_a_full_gpu_a_library_that_only_fails_is_out_of_memory(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, free_bytes: int, error: type[Exception]
-) -> None:
-    def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        raise RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR")
-
-    encoder = load_encoder(str(tiny_folder), device="cpu")
-    encoder.info = replace(encoder.info, device="cuda")
+    encoder = load_encoder(str(tiny_folder), device="cpu", workers=2, token_budget=8)
+    if free_bytes is not None:
+        encoder.info = replace(encoder.info, device="cuda")
     monkeypatch.setattr(TransformerEncoder, "_forward", failing)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (free_bytes, 2**36))
     monkeypatch.setattr("torch.cuda.empty_cache", lambda: None)
     with pytest.raises(error) as raised:
         encoder.encode(["cat"] * 3)
     assert type(raised.value) is error
-
-
-def test_other_errors_of_the_model_keep_their_traceback(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def bug(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        raise RuntimeError("shapes do not match")
-
-    monkeypatch.setattr(TransformerEncoder, "_forward", bug)
-    with pytest.raises(RuntimeError, match="shapes"):
-        load_encoder(str(tiny_folder), workers=2, token_budget=8).encode(TEXTS)
 
 
 def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,16 +181,6 @@ def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, mon
     monkeypatch.setattr(TransformerEncoder, "_forward", spoilt)
     items = list(vectors_for(stream(["cat", "the cat sat on the mat"]), encoder, cache))
     assert [item.vector is None for item in items] == [False, True]
-
-
-def test_the_caller_keeps_its_number_of_threads(tiny_folder: Path) -> None:
-    import torch
-
-    before = torch.get_num_threads()
-    encoder = load_encoder(str(tiny_folder), workers=2, token_budget=8)
-    encoder.encode(TEXTS)
-    assert torch.get_num_threads() == before
-    encoder.close()
 
 
 def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,6 +201,7 @@ def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, mon
         with closing(load_encoder(str(tiny_folder), workers=2, token_budget=8)) as encoder:
             encoder.encode(TEXTS)
             encoder.encode_queries(TEXTS[:1])
+        assert torch.get_num_threads() == 4, "the caller keeps its own number"
     finally:
         torch.set_num_threads(before)
     assert seen == {2}
@@ -311,16 +275,3 @@ def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> No
     together = real_bfloat16.encode(REAL * 4)
     alone = np.stack([real_bfloat16.encode([text])[0] for text in REAL])
     assert cosines(together[: len(REAL)], alone).min() > 0.9999
-
-
-def test_the_real_model_through_the_cache(real_bfloat16: TransformerEncoder, cache: VectorCache) -> None:
-    report = EmbedReport()
-    run = vectors_for(stream(REAL), real_bfloat16, cache, report)
-    first = [item.vector for item in run]
-    assert report.encoded == len(REAL)
-    assert report.over_length == 1
-    later = EmbedReport()
-    again = vectors_for(stream(REAL), real_bfloat16, cache, later)
-    for one, other in zip(first, again, strict=True):
-        assert np.array_equal(one, other.vector)  # type: ignore[arg-type]
-    assert later.encoded == 0

@@ -108,16 +108,6 @@ def test_chains_that_branch_and_circle_come_to_an_end(tmp_path: Path) -> None:
     list(sound_rows(path))
 
 
-def test_vectors_larger_than_a_page_are_salvaged(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    encoder = HashEncoder(dimension=4096)
-    texts = filled(path, encoder, 5)
-    path.write_bytes(bytes(100) + path.read_bytes()[100:])
-    with VectorCache.open(path) as cache:
-        assert cache.salvaged[0].rows == 5
-        assert all(item.cached for item in embed(texts, encoder, cache))
-
-
 # -- truncated files -------------------------------------------------------------------------------------------------
 
 
@@ -132,11 +122,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "left.db"
 
 
-LEFT = [0, 1, 15, 16, 17, 18, 19, 50, 68, 70, 72, 99, 100, 101, 511, 512, 4096, 8191]
-
-
-@pytest.mark.parametrize("left", LEFT)
-def test_a_file_cut_off_within_its_first_page_beside_a_log(killed: Path, tmp_path: Path, left: int) -> None:
+@pytest.mark.parametrize("left", [0, 1, 15, 50, 70, 99, 100, 512, 4096, 8191])
+def test_a_file_cut_off_within_its_first_page(killed: Path, original: Path, tmp_path: Path, left: int) -> None:
+    """Beside a log, and alone."""
     path = tmp_path / "vectors.db"
     path.write_bytes(killed.read_bytes()[:left])
     shutil.copy(f"{killed}-wal", f"{path}-wal")
@@ -147,24 +135,11 @@ def test_a_file_cut_off_within_its_first_page_beside_a_log(killed: Path, tmp_pat
         # From 100 bytes on SQLite itself can take the first page from the log.
         assert [report.rows for report in cache.salvaged] == ([50] if left < 100 else [])
         assert all(item.cached for item in embed(numbered(50), HashEncoder(), cache))
-
-
-@pytest.mark.parametrize("left", LEFT[1:])
-def test_a_file_cut_off_within_its_first_page_alone(original: Path, tmp_path: Path, left: int) -> None:
-    path = tmp_path / "vectors.db"
-    path.write_bytes(original.read_bytes()[:left])
-    with VectorCache.open(path) as cache:
-        assert [(report.rows, Path(report.kept).stat().st_size) for report in cache.salvaged] == [(0, left)]
-
-
-def test_an_empty_file_without_a_log_is_new(tmp_path: Path) -> None:
-    for log in (False, True):
-        path = tmp_path / f"{log}.db"
-        path.touch()
-        if log:
-            Path(f"{path}-wal").touch()
-        with VectorCache.open(path) as cache:
-            assert cache.salvaged == ()
+    alone = tmp_path / "alone.db"
+    alone.write_bytes(original.read_bytes()[:left])
+    with VectorCache.open(alone) as cache:
+        found = [(report.rows, Path(report.kept).stat().st_size) for report in cache.salvaged]
+    assert found == ([(0, left)] if left else []), "an empty one is new"
 
 
 def test_a_short_file_of_somebody_else_stays(tmp_path: Path) -> None:
@@ -173,11 +148,3 @@ def test_a_short_file_of_somebody_else_stays(tmp_path: Path) -> None:
     with pytest.raises(CacheForeign, match="move the file away"):
         VectorCache.open(path)
     assert path.read_bytes() == b"SQL is a language"
-
-
-def test_rows_in_the_log_are_salvaged_too(killed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    path.write_bytes(bytes(killed.stat().st_size))
-    shutil.copy(f"{killed}-wal", f"{path}-wal")
-    with VectorCache.open(path) as cache:
-        assert cache.salvaged[0].rows == 50

@@ -47,14 +47,6 @@ def test_what_is_computed_is_told_while_a_window_is_worked_on(cache: VectorCache
     assert max(told) < 60
 
 
-def test_only_what_is_new_is_computed(cache: VectorCache) -> None:
-    embed(numbered(50), HashEncoder(), cache)
-    encoder = HashEncoder()
-    items = embed(numbered(60), encoder, cache)
-    assert encoder.asked == numbered(60)[50:]
-    assert [item.cached for item in items] == [True] * 50 + [False] * 10
-
-
 def test_odd_texts_have_vectors_too(cache: VectorCache) -> None:
     texts = ["", " ", "\0", "😀😀😀", "x" * 1_000_000, "\ud800", "é", "e\u0301"]
     items = embed(texts, HashEncoder(), cache)
@@ -316,7 +308,3 @@ def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None
     run = vectors_for(long, HashEncoder(), cache, window_chars=10_000)
     next(run)
     assert next(taken) == 10
-
-
-def test_an_empty_stream(cache: VectorCache) -> None:
-    assert embed([], HashEncoder(), cache) == []

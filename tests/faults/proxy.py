@@ -48,7 +48,6 @@ class Fault:
 
 
 NOTHING = Fault("nothing")
-LATENCY = Fault("latency", delay=0.05)
 RESET = Fault("reset", request_bytes=0, end="reset")
 SILENCE = Fault("silence", request_bytes=0, end="silence")
 CUT_REQUEST = Fault("cut request", request_bytes=-5)
@@ -203,20 +202,3 @@ def _message(stream: BufferedIOBase) -> bytes:
         if not length:
             return message
     return b""
-
-
-BROKEN = [
-    RESET,
-    SILENCE,
-    CUT_REQUEST,
-    CUT_ANSWER,
-    ANSWER_LOST,
-    ANSWER_LATE,
-    TOO_MANY,
-    FAILED,
-    UNAVAILABLE,
-]
-
-
-def named(fault: Fault) -> str:
-    return fault.name

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
@@ -28,7 +25,7 @@ from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, sinks_with
 from tests.support.local_engines import fts
-from tests.support.meilisearch import SETTINGS
+from tests.support.meilisearch import SETTINGS, Server, public_texts
 from tests.support.watched_sinks import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(5)
@@ -38,46 +35,31 @@ BIRDS = source("docs/b.md", "a bird")
 INDEX: Mapping[str, str] = {"primaryKey": "id"}
 
 
-class Place:
+class Place(Server):
     """A public name on the server, and homes over it."""
 
     def __init__(self, server: MeilisearchServer, folder: Path) -> None:
-        self.server = server
-        self.index = f"m{uuid.uuid4().hex[:10]}"
+        super().__init__(server)
         self.folder = folder
         self.settings: dict[str, Any] = SETTINGS
-        self.http = httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {server.key}"}, timeout=60)
         self.home = self.home_in("home")
 
     def home_in(self, folder: str) -> Home:
-        home = Home(self.folder / folder, BusRoot(self.folder / "chunks"), fts, self.sink)
-        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink}[name](home.folder)  # type: ignore[method-assign]
+        home = Home(self.folder / folder, BusRoot(self.folder / "chunks"), fts, self.sink_of)
+        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink_of}[name](home.folder)  # type: ignore[method-assign]
         return home
 
-    def sink(self, _home: Path = Path()) -> MeilisearchSink:
-        return MeilisearchSink(self.server.url, self.server.key, settings=self.settings, index=self.index)
-
-    def do(self, method: str, path: str, **more: Any) -> Any:
-        answer = self.http.request(method, f"/indexes{path}", **more)
-        body = answer.json() if answer.content else {}
-        while "taskUid" in body:
-            task = self.http.get(f"/tasks/{body['taskUid']}").json()
-            if task["status"] not in ("enqueued", "processing"):
-                return task
-            time.sleep(0.01)
-        return body
-
-    def names(self) -> set[str]:
-        return {each["uid"] for each in self.do("GET", "?limit=1000")["results"] if each["uid"].startswith(self.index)}
+    def sink_of(self, _home: Path) -> MeilisearchSink:
+        return self.sink(settings=self.settings)
 
     def texts(self) -> set[str]:
-        return {each["text"] for each in self.do("POST", f"/{self.index}/documents/fetch", json={})["results"]}
+        return public_texts(self)
 
     def live(self, what: str) -> Any:
-        return self.do("GET", f"/{self.index}/settings")[what]
+        return self.do("GET", f"/indexes/{self.index}/settings")[what]
 
     def embeddings(self) -> int:
-        return int(self.do("GET", f"/{self.index}/stats")["numberOfEmbeddings"])
+        return int(self.do("GET", f"/indexes/{self.index}/stats")["numberOfEmbeddings"])
 
 
 @pytest.fixture
@@ -85,7 +67,7 @@ def place(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Iterator[Pla
     place = Place(meilisearch_server, tmp_path)
     yield place
     for name in place.names():
-        place.do("DELETE", f"/{name}")
+        place.do("DELETE", f"/indexes/{name}")
     place.http.close()
 
 
@@ -107,12 +89,12 @@ def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(built: Place,
 
     def wipe() -> None:
         for name in built.names():
-            built.do("DELETE", f"/{name}")
+            built.do("DELETE", f"/indexes/{name}")
 
     outcome = home.sync(wrap=watching("meilisearch", Moment("replace", 1, wipe)))
     assert isinstance(outcome.failed["meilisearch"], BuildMissing)
     assert not any(home.refused().values()), "no document is to blame"
-    assert built.do("GET", f"/{built.index}")["primaryKey"] is None, "so is what it made"
+    assert built.do("GET", f"/indexes/{built.index}")["primaryKey"] is None, "so is what it made"
     mend(home)
     assert built.texts() == {"a dog", "a bird"}
     assert home.verify(deep=True).ok
@@ -147,8 +129,8 @@ def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: 
 
 
 def test_an_index_without_documents_that_somebody_has_set_up_is_left_alone(place: Place) -> None:
-    place.do("POST", "", json={"uid": place.index})
-    place.do("PATCH", f"/{place.index}/settings", json={"stopWords": ["the"]})
+    place.do("POST", "/indexes", json={"uid": place.index})
+    place.do("PATCH", f"/indexes/{place.index}/settings", json={"stopWords": ["the"]})
     commit(place.home.root, "p1", CATS)
     with pytest.raises(Refused, match="something that is not ours"):
         place.home.rebuild()
@@ -159,21 +141,21 @@ def test_a_name_that_a_build_would_have_is_free_where_the_server_made_it(place: 
     with pytest.raises(Refused):
         place.sink().open("b1")
     documents = [{"id": "1", "parent_id": "2"}]
-    assert place.do("POST", f"/{place.index}-b1/documents", json=documents)["status"] == "failed"
+    assert place.do("POST", f"/indexes/{place.index}-b1/documents", json=documents)["status"] == "failed"
     commit(place.home.root, "p1", CATS)
     with writing(place.home.folder), place.home.session() as session:
         sink = session.sinks["meilisearch"]
         sink.create(session.marker("b1"), 8)
         assert sink.builds() == ["b1"]
-    assert place.do("GET", f"/{place.index}-b1")["primaryKey"] == "id"
+    assert place.do("GET", f"/indexes/{place.index}-b1")["primaryKey"] == "id"
 
 
 # -- the marker ------------------------------------------------------------------------------------------------------
 
 
 LOSSES = {
-    "synonyms": lambda place: place.do("PUT", f"/{place.index}/settings/synonyms", json={"boat": ["ship"]}),
-    "all settings": lambda place: place.do("DELETE", f"/{place.index}/settings"),
+    "synonyms": lambda place: place.do("PUT", f"/indexes/{place.index}/settings/synonyms", json={"boat": ["ship"]}),
+    "all settings": lambda place: place.do("DELETE", f"/indexes/{place.index}/settings"),
 }
 Lose = Callable[[Place], Any]
 
@@ -192,7 +174,7 @@ def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, los
     outcome = home.sync(wrap=calls)
     assert (sinks_with(outcome, "drifted"), sinks_with(outcome, "settings")) == (["meilisearch"], ["meilisearch"])
     assert (calls.sent("meilisearch"), built.names()) == ([], {built.index}), "nothing is written again"
-    live = built.do("GET", f"/{built.index}/settings")
+    live = built.do("GET", f"/indexes/{built.index}/settings")
     assert list(live.pop("synonyms")) == ["chunksinkmarker"]
     assert {name: live[name] for name in live if name in SETTINGS} | {"synonyms": {}} == SETTINGS
     assert built.embeddings() == 3
@@ -222,7 +204,7 @@ def test_a_rollback_from_an_index_that_lost_its_marker(gone: bool, built: Place)
     LOSSES["synonyms"](built)
     (other,) = built.names() - {built.index}
     if gone:
-        built.do("DELETE", f"/{other}")
+        built.do("DELETE", f"/indexes/{other}")
     with writing(home.folder), home.session() as session:
         if gone:
             with pytest.raises(BuildMissing):
@@ -246,7 +228,7 @@ def test_an_unmarked_index_of_other_documents_is_taken_only_when_that_is_said(pl
     home, other = built.home, built.home_in("other")
     other.root = BusRoot(built.folder / "theirs")
     commit(other.root, "q1", source("theirs/x.md", "x one", "x two"))
-    built.do("DELETE", f"/{built.index}")
+    built.do("DELETE", f"/indexes/{built.index}")
     other.rebuild()
     LOSSES["synonyms"](built)
     for run in (home.sync, home.rebuild):
@@ -264,9 +246,9 @@ def test_an_unmarked_index_of_other_documents_is_taken_only_when_that_is_said(pl
 def test_an_index_that_chunksink_did_not_make_is_never_taken(
     documents: list[dict[str, str]], adopt: bool, built: Place
 ) -> None:
-    built.do("DELETE", f"/{built.index}")
-    built.do("POST", "", json={"uid": built.index, **INDEX})
-    built.do("POST", f"/{built.index}/documents", json=documents)
+    built.do("DELETE", f"/indexes/{built.index}")
+    built.do("POST", "/indexes", json={"uid": built.index, **INDEX})
+    built.do("POST", f"/indexes/{built.index}/documents", json=documents)
     failed = built.home.sync(adopt=adopt).failed["meilisearch"]
     assert "something that is not ours" in str(failed)
     assert "something that is not ours" in str(built.home.verify().failed["meilisearch"])
@@ -278,7 +260,7 @@ def test_an_index_that_chunksink_did_not_make_is_never_taken(
         plan_sync(session, session.state.live(), embedder)
     with pytest.raises(Refused, match="something that is not ours"):
         built.home.rebuild(adopt=adopt)
-    held = built.do("POST", f"/{built.index}/documents/fetch", json={})["results"]
+    held = built.do("POST", f"/indexes/{built.index}/documents/fetch", json={})["results"]
     assert (held, built.live("synonyms")) == (documents, {})
 
 
@@ -328,10 +310,12 @@ REST = {
     "dimensions": 8,
 }
 TAMPERED = {
-    "removed": lambda place: place.do("DELETE", f"/{place.index}/settings/embedders"),
-    "of another kind": lambda place: place.do("PATCH", f"/{place.index}/settings/embedders", json={"default": REST}),
+    "removed": lambda place: place.do("DELETE", f"/indexes/{place.index}/settings/embedders"),
+    "of another kind": lambda place: place.do(
+        "PATCH", f"/indexes/{place.index}/settings/embedders", json={"default": REST}
+    ),
     "of another length": lambda place: place.do(
-        "PATCH", f"/{place.index}/settings/embedders", json={"default": {"dimensions": 4}}
+        "PATCH", f"/indexes/{place.index}/settings/embedders", json={"default": {"dimensions": 4}}
     ),
 }
 
@@ -359,8 +343,8 @@ def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built
     TAMPERED["removed"](built)
     (bird,) = projected(BIRDS)
     fields = [{**bird.fields(), "_vectors": {"default": [1.0, 2.0]}}, {**projected(CATS)[0].fields()}]
-    built.do("DELETE", f"/{built.index}/documents/{projected(CATS)[0].id}")
-    assert built.do("POST", f"/{built.index}/documents", json=fields)["status"] == "succeeded"
+    built.do("DELETE", f"/indexes/{built.index}/documents/{projected(CATS)[0].id}")
+    assert built.do("POST", f"/indexes/{built.index}/documents", json=fields)["status"] == "succeeded"
     home.sync()
     assert built.embeddings() == 3
     assert home.verify(deep=True).ok
@@ -372,7 +356,7 @@ def test_a_vector_beside_ours_is_found_and_goes(built: Place) -> None:
     (bird,) = [each for each in home.contents()["meilisearch"] if each.id == projected(CATS)[0].id]
     ours = home.encoder.vector(bird.text).tolist()
     both = {"id": bird.id, "_vectors": {"default": {"embeddings": [ours, [0.05] * 8], "regenerate": False}}}
-    assert built.do("PUT", f"/{built.index}/documents", json=[both])["status"] == "succeeded"
+    assert built.do("PUT", f"/indexes/{built.index}/documents", json=[both])["status"] == "succeeded"
     assert home.verify(deep=True).sinks["meilisearch"].changed == (bird.id,)
     home.sync(scan=True, deep=True)
     assert home.verify(deep=True).ok
@@ -384,8 +368,8 @@ def test_an_embedder_beside_ours_is_left_alone(built: Place) -> None:
     home = built.home
     for each in projected(CATS, BIRDS):
         patch = [{"id": each.id, "_vectors": {"theirs": None}}]
-        built.do("PUT", f"/{built.index}/documents", json=patch)
-    task = built.do("PATCH", f"/{built.index}/settings/embedders", json=other)
+        built.do("PUT", f"/indexes/{built.index}/documents", json=patch)
+    task = built.do("PATCH", f"/indexes/{built.index}/settings/embedders", json=other)
     assert json.dumps(task.get("error")) == "null"
     assert sinks_with(home.sync(), "settings") == []
     assert set(built.live("embedders")) == {"default", "theirs"}

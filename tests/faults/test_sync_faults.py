@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from chunksink.rebuild import executor
-from chunksink.sinks.errors import Refused, SinkError, Unreachable
-from chunksink.sinks.retry import Fault, RetryingSink
+from chunksink.sinks.errors import SinkError
 from tests.engines.servers import ChromaServer, run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.homes import (
@@ -213,41 +209,3 @@ def test_a_server_that_is_killed_and_started_again(
             assert len(made.proxy.faulted) == 1
             made.proxy.heal()
             assert made.digests() == wanted[1]
-
-
-def test_nobody_at_the_address(engine: Engine) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
-        sink = RetryingSink(engine.connect(f"http://127.0.0.1:{taken.getsockname()[1]}"), SHORT)
-        for call in (sink.builds, lambda: sink.open("b1")):
-            with pytest.raises(Unreachable, match=r"start it, or correct the address.* tried \d+ times"):
-                call()
-
-
-@pytest.mark.parametrize("status", [404, 200, 301])
-def test_somebody_else_at_the_address(engine: Engine, status: int) -> None:
-    """A web server that knows nothing of any engine. It is not asked again."""
-
-    class Stranger(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = b"<html>Hello!</html>"
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    told: list[Fault] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_address[1]}"
-            with pytest.raises(Refused, match="correct the address"):
-                RetryingSink(engine.connect(url), SHORT, on_fault=told.append).open("b1")
-        finally:
-            server.shutdown()
-            thread.join()
-    assert told == []

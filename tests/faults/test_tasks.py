@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -11,14 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.errors import BuildMissing, NotConfirmed
+from chunksink.sinks.errors import NotConfirmed
 from chunksink.sinks.meilisearch.sink import Limits
 from tests.engines.servers import MeilisearchServer
 from tests.faults.homes import (
@@ -34,6 +32,7 @@ from tests.faults.homes import (
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, PoisonedEncoder, held
 from tests.support.local_engines import fts
+from tests.support.meilisearch import Server, served
 from tests.support.watched_sinks import Calls, Moment, watching
 
 pytestmark = pytest.mark.promise(4)
@@ -60,34 +59,20 @@ def made(engine: Engine, tmp_path: Path) -> Iterator[Faulty]:
 
 
 @pytest.fixture
-def server(meilisearch_server: MeilisearchServer) -> Iterator[httpx.Client]:
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
     """The server itself, for what somebody does to it behind our back."""
-    key = {"Authorization": f"Bearer {meilisearch_server.key}"}
-    with httpx.Client(base_url=meilisearch_server.url, headers=key, timeout=30) as client:
-        yield client
+    yield from served(meilisearch_server)
 
 
-def wait_until_idle(server: httpx.Client) -> None:
-    while server.get("/tasks?statuses=enqueued,processing").json()["total"]:
-        time.sleep(0.02)
-
-
-def purge(server: httpx.Client) -> None:
-    """The server forgets all that it was asked so far."""
-    wait_until_idle(server)
-    server.delete("/tasks?statuses=succeeded")
-    wait_until_idle(server)
-
-
-def keep_busy(server: httpx.Client) -> None:
+def keep_busy(server: Server) -> None:
     """Whatever comes now waits for a second or more."""
     name = f"busy{uuid.uuid4().hex[:10]}"
     some = [{"id": number, "text": f"word{number} {name} " * 20} for number in range(10_000)]
-    server.post(f"/indexes/{name}/documents", json=some)
+    server.http.post(f"/indexes/{name}/documents", json=some)
 
 
-def cancel(server: httpx.Client, index: str) -> None:
-    server.post(f"/tasks/cancel?statuses=enqueued&indexUids={index}")
+def cancel(server: Server, index: str) -> None:
+    server.http.post(f"/tasks/cancel?statuses=enqueued&indexUids={index}")
 
 
 def both(*wraps: Callable[[Sink], Sink]) -> Callable[[Sink], Sink]:
@@ -107,17 +92,15 @@ def index_of(engine: Engine) -> str:
     return str(engine.connect.keywords["index"])  # type: ignore[attr-defined]
 
 
-def test_purged_tasks_are_written_again(made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]) -> None:
-    outcome = made.home.sync(wrap=at("flush", lambda: purge(server)))
+def test_purged_tasks_are_written_again(made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]) -> None:
+    outcome = made.home.sync(wrap=at("flush", server.purge))
     assert [fault.call for fault in made.told] == ["flush"]
     assert "cancelled or purged" in made.told[0].error
     assert outcome.failed == {}
     assert made.digests() == wanted[1]
 
 
-def test_cancelled_tasks_are_written_again(
-    made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]
-) -> None:
+def test_cancelled_tasks_are_written_again(made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]) -> None:
     busy, cancelled = (
         at("replace", lambda: keep_busy(server)),
         at("flush", lambda: cancel(server, index_of(made.engine))),
@@ -129,31 +112,16 @@ def test_cancelled_tasks_are_written_again(
 
 
 def test_a_task_that_does_not_end_is_left_and_written_by_the_next_run(
-    made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]
+    made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]
 ) -> None:
     patient = made.engine
     made.engine = replace(patient, connect=partial(patient.connect, limits=Limits(patience=0.05)))
-    wait_until_idle(server)
+    server.wait_until_idle()
     error = made.failing(lambda: made.home.sync(wrap=at("replace", lambda: keep_busy(server))))
     assert isinstance(error, NotConfirmed)
     assert "has not finished task" in str(error)
     made.engine = patient
     left_as_it_should_be(made)
-    made.home.sync()
-    assert made.digests() == wanted[1]
-
-
-def test_an_index_that_was_removed_meanwhile_is_told_and_made_by_the_next_run(
-    made: Faulty, server: httpx.Client, wanted: tuple[dict[str, str], ...]
-) -> None:
-
-    def remove() -> None:
-        server.delete(f"/indexes/{index_of(made.engine)}")
-        wait_until_idle(server)
-
-    error = made.failing(lambda: made.home.sync(wrap=at("flush", remove)))
-    assert isinstance(error, BuildMissing)
-    assert made.beside_it() == projected(*sources(1))
     made.home.sync()
     assert made.digests() == wanted[1]
 

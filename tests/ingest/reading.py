@@ -15,6 +15,7 @@ from chunksink.chunkbus.validate import Validation
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Family, Item, Notice, Source
+from chunksink.sinks.projection import project_family
 
 CREATED_AT = "2026-01-01T00:00:00.000000Z"
 
@@ -114,3 +115,13 @@ def json_values(names: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
         max_leaves=8,
     )
+
+
+def fields_of(chunks: Sequence[Record]) -> dict[str, Any]:
+    """The fields of a family's first document in an index."""
+    return project_family(chunks)[0].fields()
+
+
+def solid(text: str) -> str:
+    """Without any white space."""
+    return "".join(text.split())

@@ -44,12 +44,6 @@ def found(bench: Bench, **options: object) -> set[str]:
     return {name.removeprefix("docs/") for name in bench.names()}
 
 
-def test_files_of_known_formats_are_found_and_the_others_counted(filled: Bench) -> None:
-    report = filled.ingest()
-    assert filled.names() == {f"docs/{name}" for name in ("a.md", "b.markdown", "sub/c.md", "drafts/g.md")}
-    assert report.other_kinds == {".png": 1, ".py": 1, "no suffix": 1}
-
-
 @pytest.mark.parametrize(
     ("options", "names"),
     [
@@ -89,11 +83,6 @@ def test_a_link_to_a_file_is_followed_within_the_folders_that_are_named(filled: 
     assert "docs/outside.md" in filled.names()
 
 
-def test_a_pattern_that_is_none_is_refused(filled: Bench) -> None:
-    with pytest.raises(IngestRefused, match="--exclude"):
-        filled.ingest(exclude=("!",))
-
-
 def test_folders_that_hold_no_sources_are_skipped_unless_they_are_named(bench: Bench) -> None:
     bench.write("a.md", "# A\n")
     bench.write("node_modules/b.md", "# B\n")
@@ -114,17 +103,6 @@ def test_folders_that_hold_no_sources_are_skipped_unless_they_are_named(bench: B
     assert len(bench.ledger()) == attempts, "what is left out is recorded once"
     bench.ingest("node_modules")
     assert "docs/node_modules/b.md" in bench.names()
-
-
-def test_the_bus_and_the_home_among_the_sources_are_not_read(bench: Bench) -> None:
-    bench.write("a.md", "# A\n")
-    bench.bus = type(bench.bus)(bench.docs / "chunks")
-    bench.home = bench.docs / "home"
-    bench.ingest()
-    (bench.home / "x.md").write_text("# X\n")
-    report = bench.ingest()
-    assert (bench.names(), report.written) == ({"docs/a.md"}, False)
-    assert report.left_out == {FOLDER_IS_OUTPUT: 2}
 
 
 def test_a_file_by_two_paths_is_one_source(bench: Bench) -> None:

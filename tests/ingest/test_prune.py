@@ -23,16 +23,12 @@ def three(bench: Bench) -> Bench:
     return bench
 
 
-def test_a_vanished_source_is_reported_and_stays(three: Bench) -> None:
+@pytest.mark.promise(6)
+def test_a_vanished_source_stays_until_prune_removes_it_with_a_tombstone(three: Bench) -> None:
     three.remove("a.md")
     report = three.ingest()
     assert (report.missing, report.missing_from, report.written) == (1, ("docs/a.md",), False)
     assert "docs/a.md" in three.names()
-
-
-@pytest.mark.promise(6)
-def test_prune_removes_it_with_a_tombstone(three: Bench) -> None:
-    three.remove("a.md")
     report = three.ingest(prune=True)
     assert (report.pruned, report.missing, report.partitions) == (1, 0, ("documents",))
     assert three.names() == {"docs/b.md", "docs/sub/c.md"}
@@ -70,9 +66,7 @@ def test_an_excluded_source_counts_as_vanished(three: Bench) -> None:
 
 def test_other_folders_and_other_tenants_are_left_alone(three: Bench) -> None:
     three.ingest(tenant="ada")
-    other = three.folder / "other"
-    other.mkdir()
-    (other / "d.md").write_text("# d\n")
+    three.write("../other/d.md", "# d\n")
     three.ingest("../other")
     for name in ("a.md", "b.md"):
         three.remove(name)

@@ -1,7 +1,8 @@
-"""Formats: all of them by one shape, also those of other packages."""
+"""Formats: all of them by one shape, also those of other packages; and ids that do not change."""
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import subprocess
@@ -34,7 +35,8 @@ def test_every_format_has_the_same_shape(name: str) -> None:
 
 def test_importing_all_formats_loads_no_parser() -> None:
     program = (
-        "import sys; from chunksink.ingest.formats.registry import all_formats; all_formats()\n"
+        "import sys, chunksink.ingest.formats.markdown.addresses\n"
+        "from chunksink.ingest.formats.registry import all_formats; all_formats()['markdown'].parser\n"
         "heavy = {'markdown_it', 'lxml', 'yaml', 'mammoth', 'pypdfium2', 'openpyxl', 'html_to_markdown', 'numpy'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -81,3 +83,25 @@ def test_a_format_that_raises_what_nobody_expects_ends_the_run_with_its_tracebac
     with pytest.raises(UnicodeDecodeError):
         ingest([bench.docs], bench.bus, bench.home, Options())
     assert not bench.bus.is_there
+
+
+# -- the chunk ids of the examples, recorded when their formats were first released: they do not change
+
+GOLDEN: dict[str, list[str]] = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_chunk_ids_of_an_example_do_not_change(bench: Bench, name: str) -> None:
+    bench.docs = ROOT / "examples" / name
+    assert bench.ingest().failed == 0
+    assert [record["chunk_id"] for record in bench.records()] == GOLDEN[name]
+
+
+def test_chunks_of_others_keep_their_ids(bench: Bench) -> None:
+    """Canonical chunks of one bus, ingested into another."""
+    bench.docs = ROOT / "examples"
+    bench.ingest(partition="theirs")
+    chunks = bench.fresh("other")
+    chunks.docs = bench.bus.canonical
+    assert chunks.ingest("theirs.jsonl", format="chunks").failed == 0
+    assert {record["chunk_id"] for record in chunks.records()} == {record["chunk_id"] for record in bench.records()}

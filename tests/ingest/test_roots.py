@@ -24,7 +24,17 @@ def test_a_parent_folder_keeps_the_names_of_a_registered_subfolder(project: Benc
     report = project.ingest()
     assert project.names() == {"sheets/one.md", "sheets/deep/two.md", "docs/README.md"}
     assert (report.processed, report.unchanged, report.missing) == (1, 2, 0)
-    assert project.ingest(prune=True).pruned == 0
+    roots = json.loads((project.bus.path / "roots.json").read_text())["roots"]
+    assert [root["label"] for root in roots] == ["docs", "sheets"]
+    before = project.files()
+    for file in project.home.glob("*.db*"):
+        file.unlink()
+    assert project.ingest().written is False
+    assert project.files() == before, "names survive the home"
+    project.remove("sheets/one.md")
+    assert project.ingest().missing_from == ("sheets/one.md",)
+    assert project.ingest(prune=True).pruned == 1
+    assert project.names() == {"sheets/deep/two.md", "docs/README.md"}
 
 
 @pytest.mark.parametrize("part", ["sheets", "sheets/deep", "sheets/deep/two.md", "README.md"])
@@ -52,9 +62,7 @@ def test_pruning_a_subfolder_leaves_the_rest_of_the_root(project: Bench) -> None
 
 
 def test_another_folder_with_the_same_label_is_refused_with_the_remedy(project: Bench) -> None:
-    other = project.folder / "elsewhere" / "sheets"
-    other.mkdir(parents=True)
-    (other / "one.md").write_text("# Another\n")
+    project.write("../elsewhere/sheets/one.md", "# Another\n")
     project.ingest("sheets")
     before = project.files()
     with pytest.raises(IngestRefused, match="--base"):
@@ -97,18 +105,6 @@ def test_a_link_to_a_folder_that_is_named_is_called_by_the_link(project: Bench) 
     assert project.ingest("sheets").written is False
 
 
-def test_the_roots_are_in_the_bus_so_that_names_survive_the_home(project: Bench) -> None:
-    project.ingest("sheets")
-    project.ingest()
-    roots = json.loads((project.bus.path / "roots.json").read_text())["roots"]
-    assert [root["label"] for root in roots] == ["docs", "sheets"]
-    before = project.files()
-    for file in project.home.glob("*.db*"):
-        file.unlink()
-    assert project.ingest().written is False
-    assert project.files() == before
-
-
 def test_a_list_of_roots_that_cannot_be_read_is_refused(project: Bench) -> None:
     project.ingest()
     (project.bus.path / "roots.json").write_text("{")
@@ -117,12 +113,9 @@ def test_a_list_of_roots_that_cannot_be_read_is_refused(project: Bench) -> None:
 
 
 def test_sources_of_a_folder_that_is_gone_are_reported_and_can_be_removed(project: Bench) -> None:
-    other = project.folder / "other"
-    other.mkdir()
-    (other / "c.md").write_text("# C\n")
+    project.write("../other/c.md", "# C\n")
     project.ingest("../other")
-    (other / "c.md").unlink()
-    other.rmdir()
+    project.remove("../other")
     assert project.ingest().gone == {str(Path(project.folder.resolve(), "other")): 1}
     with pytest.raises(IngestRefused, match="does not exist any more"):
         project.ingest("../other")
@@ -134,19 +127,8 @@ def test_sources_of_a_folder_that_is_gone_are_reported_and_can_be_removed(projec
     assert not any(name.startswith("other/") for name in project.names())
 
 
-def test_pruning_a_parent_covers_registered_subfolders(project: Bench) -> None:
-    project.ingest("sheets")
-    project.ingest()
-    project.remove("sheets/one.md")
-    assert project.ingest().missing_from == ("sheets/one.md",)
-    assert project.ingest(prune=True).pruned == 1
-    assert project.names() == {"sheets/deep/two.md", "docs/README.md"}
-
-
 def test_pruning_a_root_without_a_label_leaves_other_roots_alone(project: Bench) -> None:
-    other = project.folder / "other"
-    other.mkdir()
-    (other / "c.md").write_text("# C\n")
+    project.write("../other/c.md", "# C\n")
     project.ingest("../other")
     project.ingest(base=project.docs)
     project.remove("README.md")
@@ -155,9 +137,7 @@ def test_pruning_a_root_without_a_label_leaves_other_roots_alone(project: Bench)
 
 
 def test_files_that_would_have_the_names_of_another_root_are_refused(project: Bench) -> None:
-    other = project.folder / "elsewhere" / "sheets"
-    other.mkdir(parents=True)
-    (other / "one.md").write_text("# Another\n")
+    project.write("../elsewhere/sheets/one.md", "# Another\n")
     project.ingest("../elsewhere/sheets")
     with pytest.raises(IngestRefused, match="--base"):
         project.ingest(base=project.docs)

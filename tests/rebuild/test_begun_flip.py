@@ -32,12 +32,12 @@ def home(tmp_path: Path, root: BusRoot) -> Home:
     return home
 
 
+def die(_state: State, _generation: Generation) -> None:
+    raise KeyboardInterrupt
+
+
 def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generation:
     """All sinks show what is new, and the pointer does not: the generation of the flip."""
-
-    def die(_state: State, _generation: Generation) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(State, "flip", die)
         home.rebuild()
@@ -98,10 +98,6 @@ def test_one_that_a_sink_refuses_was_none(home: Home, tmp_path: Path) -> None:
 def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     first = home.live()
     home.rebuild()
-
-    def die(_state: State, _generation: Generation) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, writing(home.folder), home.session() as session:
         patched.setattr(State, "flip", die)
         with pytest.raises(KeyboardInterrupt):

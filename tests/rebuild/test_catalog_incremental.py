@@ -60,19 +60,12 @@ class Copy:
 
 @dataclass(frozen=True)
 class Write:
-    key: str
-    copies: tuple[Copy, ...]
-    tombstones: tuple[Tombstone, ...]
-    at: str
-
-
-@dataclass(frozen=True)
-class Rewrite:
-    """What stands there, without one of its lines, behind what is new, and perhaps in another order, with its
-    tombstones; where `is_settled`, once it was taken in."""
+    """These copies with these tombstones; where `tombstones` is None, before what stands there but one line, and with
+    its tombstones. Perhaps in another order. Where `is_settled`, once what stands there was taken in."""
 
     key: str
     copies: tuple[Copy, ...]
+    tombstones: tuple[Tombstone, ...] | None
     without: int | None
     order: random.Random | None
     is_settled: bool
@@ -96,7 +89,7 @@ class Refresh:
 
 
 TAKE_IN, RETIRE = "what a run does that dies before it decides", "one partition that is gone is given up"
-Change = Write | Rewrite | Loss
+Change = Write | Loss
 
 copies = st.builds(
     Copy,
@@ -123,29 +116,19 @@ writes = st.builds(
     Write,
     key=st.sampled_from(KEYS),
     copies=st.lists(copies, max_size=3).map(tuple),
-    tombstones=st.lists(tombstones, max_size=1).map(tuple),
-    at=st.sampled_from(TIMES),
-)
-rewrites = st.builds(
-    Rewrite,
-    key=st.sampled_from(KEYS),
-    copies=st.lists(copies, max_size=1).map(tuple),
+    tombstones=st.none() | st.lists(tombstones, max_size=1).map(tuple),
     without=st.sampled_from((None, None, 0, 1, 2)),
-    order=st.one_of(st.none(), st.randoms(use_true_random=False)),
+    order=st.none() | st.randoms(use_true_random=False),
     is_settled=st.booleans(),
     at=st.sampled_from(TIMES),
 )
 steps = st.lists(
     st.one_of(
-        writes,
-        writes,
-        rewrites,
-        st.builds(Loss, st.sampled_from(KEYS), st.just(False)),
-        st.builds(Loss, st.sampled_from(KEYS), st.just(True)),
+        *[writes] * 3,
+        *[st.builds(Loss, st.sampled_from(KEYS), st.booleans())] * 2,
         st.just(TAKE_IN),
         st.just(RETIRE),
-        st.builds(Refresh, st.booleans(), st.booleans()),
-        st.builds(Refresh, st.booleans(), st.booleans()),
+        *[st.builds(Refresh, st.booleans(), st.booleans())] * 2,
     ),
     min_size=2,
     max_size=14,
@@ -155,16 +138,15 @@ steps = st.lists(
 def carry_out(root: BusRoot, step: Change) -> None:
     files = (root.chunks_file(step.key), root.manifest_file(step.key))
     if isinstance(step, Write):
-        commit(root, step.key, distinct(step.copies), at=step.at, tombstones=step.tombstones)
-    elif isinstance(step, Rewrite):
-        stands = records_of(files[0])
-        if step.without is not None:
-            del stands[step.without : step.without + 1]
-        new = {record["chunk_id"]: record for record in [*distinct(step.copies), *stands]}
-        records = list(new.values())
+        records, tombstones = distinct(step.copies), step.tombstones
+        if tombstones is None:
+            stands = records_of(files[0])
+            if step.without is not None:
+                del stands[step.without : step.without + 1]
+            records = list({record["chunk_id"]: record for record in [*records, *stands]}.values())
+            tombstones = read_manifest(root, step.key).tombstones if files[1].exists() else ()
         if step.order is not None:
             step.order.shuffle(records)
-        tombstones = read_manifest(root, step.key).tombstones if files[1].exists() else ()
         commit(root, step.key, records, at=step.at, tombstones=tombstones)
     elif not step.is_gone:
         if files[0].exists() and files[0].stat().st_size:
@@ -259,7 +241,7 @@ def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change 
             elif isinstance(step, str):
                 retire_one(root, kept)
             else:
-                if isinstance(step, Rewrite) and step.is_settled:
+                if isinstance(step, Write) and step.is_settled:
                     refresh(kept, root)
                 carry_out(root, step)
         refresh(kept, root)
@@ -273,26 +255,3 @@ def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change 
             later = "select count(*) from {} join partition on key = partition where {}.taken > partition.taken"
             for table in ("standing", "current"):
                 assert kept.state.db.execute(later.format(table, table)).fetchone() == (0,)
-
-
-LINES = [
-    record
-    for version in (1, 2, 3)
-    for name in NAMES[:2]
-    for record in Copy(name, version, 2, TIMES[0] if version < 3 else None, None, None, None, False).records()
-]
-
-
-@settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rewrites=st.lists(st.lists(st.sampled_from(range(len(LINES))), unique=True, min_size=3), min_size=2, max_size=4))
-def test_one_partition_written_anew_is_as_from_nothing(tmp_path: Path, rewrites: Sequence[Sequence[int]]) -> None:
-    """Lines that come, go and move, several versions among them."""
-    shutil.rmtree(tmp_path)
-    root = BusRoot(tmp_path / "chunks")
-    with closing_probe(tmp_path / "kept", root) as kept:
-        for lines in rewrites:
-            commit(root, "p1", [LINES[number] for number in lines])
-            refresh(kept, root, project=True)
-        with closing_probe(tmp_path / "new", root) as new:
-            refresh(new, root, project=True)
-            assert tables(kept) == tables(new)

@@ -1,4 +1,4 @@
-"""Which version of a family counts."""
+"""Which version of a family counts, and what a tombstone retires."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pytest
 from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import CatalogCounts
-from tests.support.bus import APRIL, FEBRUARY, JANUARY, MARCH, commit, parent_of, source
+from tests.support.bus import APRIL, FEBRUARY, JANUARY, MARCH, commit, document_id, parent_of, source
 from tests.support.home import CatalogProbe
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
@@ -63,18 +64,6 @@ def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: Cata
     assert texts == ["between", "new"]
 
 
-def test_tenants_with_one_source_are_two_families(root: BusRoot, probe: CatalogProbe) -> None:
-    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n", at=JANUARY))
-    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2", at=MARCH))
-    commit(root, "p3", source("docs/a.md", "everyone's", version="3", at=FEBRUARY))
-    assert probe.refresh().current() == {
-        json_hash(["north", A]): "p1",
-        json_hash(["south", A]): "p2",
-        A: "p3",
-    }
-    assert probe.catalog.counts().superseded == 0
-
-
 def test_families_come_whole_and_in_the_order_in_which_they_lie(root: BusRoot, probe: CatalogProbe) -> None:
     """Interleaved in the file, and named so that no order of names is the order on disk."""
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
@@ -95,3 +84,99 @@ def test_a_checksum_is_the_same_with_and_without_its_prefix(root: BusRoot, probe
     del bare["hashes"]["chunk_object_hash"]
     commit(root, "p1", [bare, prefixed])
     assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=2, superseded=0)
+
+
+# -- tombstones: what they retire, and what they leave
+
+BY_PARENT = Tombstone(parent_id=A)
+BY_DOCUMENT = Tombstone(document_id=document_id("docs/a.md"))
+NORTH, SOUTH = json_hash(["north", A]), json_hash(["south", A])
+
+
+def a(version: str = "1", at: str = JANUARY, **fields: str) -> list[Record]:
+    return source("docs/a.md", f"version {version}", version=version, at=at, **fields)
+
+
+Left = dict[str, str]
+ONE, LATER = {"p1": a(at=FEBRUARY)}, {"p1": a(), "p2": a("2", FEBRUARY)}
+TENANTS = {"p1": a(tenant_id="north", ids="n"), "p2": a(tenant_id="south", ids="s"), "p3": a("3")}
+LATEST = Tombstone(document_id=document_id("docs/a.md", "2"))
+NORTHS, NORTHS_DOCUMENT = (
+    Tombstone(**by, tenant_id="north") for by in ({"parent_id": A}, {"document_id": document_id("docs/a.md")})
+)
+
+# Chunks by partition; the tombstone's partition and the time of its manifest; what it leaves.
+BY_EITHER: dict[str, tuple[dict[str, list[Record]], str, str, Left]] = {
+    "leaves other families": ({"p1": [*a(), *source("docs/b.md", "b")]}, "p2", FEBRUARY, {B: "p1"}),
+    "retires what ranks below it": (ONE, "p2", MARCH, {}),
+    "leaves what ranks above it": (ONE, "p2", JANUARY, {A: "p1"}),
+    "retires the lesser partition of one instant": (ONE, "p2", FEBRUARY, {}),
+    "leaves the greater partition of one instant": (ONE, "p0", FEBRUARY, {A: "p1"}),
+}
+CASES: dict[str, tuple[dict[str, list[Record]], str, str, Tombstone, Left]] = {
+    # A rewrite of the partition gives the manifest a new time; the tombstone keeps its own.
+    "has a later time than its manifest": (ONE, "p2", JANUARY, Tombstone(parent_id=A, at=APRIL), {}),
+    "has an earlier time than its manifest": (ONE, "p2", MARCH, Tombstone(parent_id=A, at=JANUARY), {A: "p1"}),
+    "leaves its own partition": (ONE, "p1", JANUARY, Tombstone(parent_id=A, at=APRIL), {A: "p1"}),
+    "retires a newer version elsewhere": (LATER, "p1", JANUARY, Tombstone(parent_id=A, at=APRIL), {A: "p1"}),
+    "leaves a later version": ({"p1": a(), "p3": a("2", MARCH)}, "p2", FEBRUARY, BY_PARENT, {A: "p3"}),
+    "retires what the document had superseded": (LATER, "p3", MARCH, LATEST, {}),
+    "leaves what superseded the document": (LATER, "p3", MARCH, BY_DOCUMENT, {A: "p2"}),
+    "leaves what superseded it beside it": ({"p1": [*a(), *a("2")]}, "p3", MARCH, BY_DOCUMENT, {A: "p1"}),
+    "is of one tenant by the family key": (TENANTS, "p4", FEBRUARY, Tombstone(parent_id=NORTH), {SOUTH: "p2", A: "p3"}),
+    "is of one tenant by its parent": (TENANTS, "p4", FEBRUARY, NORTHS, {SOUTH: "p2", A: "p3"}),
+    "is of one tenant by its document": (TENANTS, "p4", FEBRUARY, NORTHS_DOCUMENT, {SOUTH: "p2", A: "p3"}),
+}
+for name, (*before, left) in BY_EITHER.items():
+    CASES |= {
+        f"{name}, {by}": (*before, by_it, left) for by, by_it in (("parent", BY_PARENT), ("document", BY_DOCUMENT))
+    }
+
+
+@pytest.mark.parametrize(("chunks", "key", "at", "tombstone", "left"), CASES.values(), ids=CASES)
+def test_a_tombstone(
+    chunks: dict[str, list[Record]],
+    key: str,
+    at: str,
+    tombstone: Tombstone,
+    left: Left,
+    root: BusRoot,
+    probe: CatalogProbe,
+) -> None:
+    for partition, records in ({key: []} | chunks).items():
+        if partition == key:
+            commit(root, partition, records, at=at, tombstones=[tombstone])
+        else:
+            commit(root, partition, records)
+    assert probe.refresh().current() == left
+
+
+def test_what_is_withdrawn_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
+    """No newer version stands in its place; a later one that brings the family back supersedes."""
+    commit(root, "p1", [*a(), *source("docs/b.md", "b")])
+    commit(root, "p2", [], at=FEBRUARY, tombstones=[BY_PARENT])
+    assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=1, superseded=0)
+    commit(root, "p3", a("2", MARCH))
+    assert probe.refresh().catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
+
+
+def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: CatalogProbe) -> None:
+    """It would mean every tenant's; so the partition is not taken in."""
+    commit(root, "p1", source("docs/a.md", "a"))
+    commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="nobody")])
+    manifest = root.manifest_file("p2")
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"nobody"', '""'), encoding="utf-8")
+    assert probe.refresh().current() == {A: "p1"}
+    (found,) = probe.catalog.findings()
+    assert "tombstones[0].tenant_id is empty" in found.detail
+
+
+def test_the_sources_own_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
+    """And gives it back to every one: a family key is not the parent_id that the tombstone names."""
+    commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
+    commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))
+    assert len(probe.refresh().current()) == 2
+    commit(root, "p3", [], at=FEBRUARY, tombstones=[BY_PARENT])
+    assert probe.refresh().current() == {}
+    commit(root, "p3", [], at=FEBRUARY)
+    assert probe.refresh().current() == {NORTH: "p1", SOUTH: "p2"}

@@ -27,14 +27,9 @@ def indexed(root: BusRoot, home: Home) -> Home:
     return home
 
 
-def twins() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     one, other = source("docs/a.md", "a, edited", version="2"), source("docs/d.md", "d")
     one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
-    return one, other
-
-
-def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    one, other = twins()
     commit(root, "p1", one, at=FEBRUARY)
     commit(root, "p3", other)
     calls = Calls()
@@ -60,24 +55,6 @@ def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Ho
     require_sound(indexed, tmp_path)
 
 
-def test_a_scan_while_twins_are_held_does_not_take_the_old_version_for_the_new_one(
-    root: BusRoot, indexed: Home, tmp_path: Path
-) -> None:
-    """The new version's hash is known already: it was read when nothing was wrong with it yet."""
-    one, other = twins()
-    commit(root, "p1", one, at=FEBRUARY)
-    with indexed.session() as session:
-        session.refresh()
-        session.records.project([A])
-    commit(root, "p3", other)
-    indexed.sync(scan=True)
-    assert indexed.held().keys() == {A, D}
-    commit(root, "p3", [])
-    indexed.sync()
-    assert "a, edited" in {document.text for document in indexed.contents()["fts"]}
-    require_sound(indexed, tmp_path)
-
-
 def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home) -> None:
     commit(root, "p1", source("docs/a.md", "same", tenant_id="north", parent_id="ours"))
     commit(root, "p2", source("docs/a.md", "same", tenant_id="south", parent_id="ours"))
@@ -90,34 +67,6 @@ def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home)
     details = [each.detail for each in home.held().values()]
     assert len(details) == 2
     assert all("partition p1, byte 0" in detail and "partition p2, byte 0" in detail for detail in details)
-
-
-def test_parts_of_one_version_in_two_partitions_are_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    """Either part alone would be half a source."""
-    whole = source("docs/a.md", "first", "second", version="2", at=FEBRUARY)
-    for record in whole:
-        del record["chunk_count"]
-    commit(root, "p1", whole[:1])
-    commit(root, "p3", whole[1:])
-    calls = Calls()
-    indexed.sync(wrap=calls)
-    assert calls == []
-    (found,) = indexed.held().values()
-    assert (found.family, found.reason) == (A, "family split")
-    assert "partitions p1 and p3" in found.detail
-    commit(root, "p1", whole)
-    commit(root, "p3", [])
-    indexed.sync()
-    assert reasons(indexed) == {}
-    require_sound(indexed, tmp_path)
-
-
-def test_fewer_chunks_than_were_promised_are_no_version(root: BusRoot, indexed: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "first", "second", version="2", at=FEBRUARY)[:1])
-    calls = Calls()
-    indexed.sync(wrap=calls)
-    assert (calls, reasons(indexed)) == ([], {A: "invalid"})
-    assert "INTEGRITY_VIOLATION:family_split" in {finding.code for finding in indexed.findings}
 
 
 def test_a_version_is_split_where_two_of_its_partitions_have_no_id_in_common(

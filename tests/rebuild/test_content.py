@@ -1,8 +1,9 @@
-"""A family whose lines are the same is known, whatever else its partition says now: it is not projected again."""
+"""A family whose lines are the same is known, whatever else its partition says now: it is not read again, nor decided
+again, nor projected again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,22 @@ import pytest
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
 from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
+from chunksink.rebuild.intake import Intake
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
-from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.home import Home
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.home import CatalogProbe, Home
 from tests.support.local_engines import fts
 
-A, B, C = source("docs/a.md", "first", "second"), source("docs/b.md", "other"), source("docs/c.md", "third")
+A, B, C = (
+    source("docs/a.md", "first", "second"),
+    source("docs/b.md", "other", "another"),
+    source("docs/c.md", "third", "fourth"),
+)
 
 
 @pytest.fixture
@@ -56,33 +63,27 @@ def test_an_edit_beside_it_leaves_it_known(synced: Home, read: list[str]) -> Non
     assert synced.verify().ok
 
 
-def test_it_may_move_to_another_partition(synced: Home, read: list[str]) -> None:
+def test_it_may_move_to_another_partition_in_another_order(synced: Home, read: list[str]) -> None:
     commit(synced.root, "p1", B)
-    commit(synced.root, "p2", A)
+    commit(synced.root, "p2", A[::-1])
     assert (synced.sync().families.unchanged, read) == (2, [])
     assert synced.verify().ok
 
 
 @pytest.mark.parametrize(
-    "change",
+    "changed",
     [
-        lambda: source("docs/a.md", "first", "second", tags=["new"]),
-        lambda: source("docs/a.md", "first", "second", "more"),
-        lambda: source("docs/a.md", "first"),
-        lambda: source("docs/a.md", "first", "edited"),
-        lambda: source("docs/a.md", "first", "second", ids="other "),
+        source("docs/a.md", "first", "second", tags=["new"]),
+        source("docs/a.md", "first", "second", "more"),
+        source("docs/a.md", "first"),
+        source("docs/a.md", "first", "edited"),
+        source("docs/a.md", "first", "second", ids="other "),
     ],
 )
-def test_whatever_else_its_lines_say_is_seen(synced: Home, read: list[str], change: Callable[[], list[Record]]) -> None:
-    commit(synced.root, "p1", [*change(), *B])
+def test_whatever_else_its_lines_say_is_seen(synced: Home, read: list[str], changed: list[Record]) -> None:
+    commit(synced.root, "p1", [*changed, *B])
     assert (synced.sync().families.changed, set(read)) == (1, {"docs/a.md"})
-    assert synced.contents() == {"fts": projected(change(), B)}
-
-
-def test_the_order_of_its_lines_is_nothing(synced: Home, read: list[str]) -> None:
-    commit(synced.root, "p1", [*A[::-1], *B])
-    assert (synced.sync().families.unchanged, read) == (2, [])
-    assert synced.contents() == {"fts": projected(A[::-1], B)}
+    assert synced.contents() == {"fts": projected(changed, B)}
 
 
 def test_one_that_is_unknown_makes_all_unknown() -> None:
@@ -123,3 +124,86 @@ def test_a_family_is_the_one_that_its_records_say(root: BusRoot, fields: dict[st
     assert noted["family"] == family_key(parent_id(record), tenant_id(record))
     assert (noted["parent_id"], noted["offset"], noted["length"]) == (parent_id(record), place.offset, place.length)
     assert orjson.loads(line) == record
+
+
+NEW_B = source("docs/b.md", "second", "an edit that is longer", version="2", at=FEBRUARY)
+
+
+def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
+    """The families that the next decision is about, once the bus is read."""
+    Intake(root, probe.state).run()
+    return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ([*A, *B, *C], [*A, *NEW_B, *C], "b"),
+        ([*A, *B], [*A, *B, *C], "c"),
+        ([*A, *B, *C], [*B, *C], "a"),
+        ([*A, *B], [*A, *source("docs/b.md", "other")], "b"),
+        ([*A, *B], [A[0], *B, A[1]], "ab"),
+        ([*A, *B], [*B, *A], "ab"),
+        ([*A, *B], [], "ab"),
+    ],
+)
+def test_only_what_changed_is_decided(
+    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
+) -> None:
+    """In another order it is all of it: the last of several versions counts. What is not decided again has moved."""
+    commit(root, "p1", before)
+    probe.refresh()
+    commit(root, "p1", after)
+    assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
+    probe.catalog.decide()
+    new = CatalogProbe(tmp_path / "new", root).refresh()
+    for table in ("standing", "current"):
+        places = f"select family, first_offset from {table} order by family"
+        assert probe.state.db.execute(places).fetchall() == new.state.db.execute(places).fetchall()
+    new.state.db.close()
+
+
+def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
+    def rows() -> dict[str, int]:
+        return dict(probe.state.db.execute("select chunk_id, id from chunk").fetchall())
+
+    commit(root, "p1", [*A, *B, *C])
+    probe.refresh()
+    before = rows()
+    commit(root, "p1", [*NEW_B, *A, *C])
+    probe.refresh()
+    assert {name: rows()[name] for name in before if name in rows()} == {
+        record["chunk_id"]: before[record["chunk_id"]] for record in [*A, *C]
+    }
+
+
+def test_by_which_name_a_source_is_withdrawn_depends_on_no_history(
+    root: BusRoot, probe: CatalogProbe, tmp_path: Path
+) -> None:
+    """Chunks of one family may name it and its key."""
+    named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
+    for record in (*named, *keyed):
+        del record["chunk_count"]
+    commit(root, "withdrawn", [], at=FEBRUARY, tombstones=[Tombstone(parent_id="x", at=FEBRUARY)])
+    for lines in (named, [*keyed, *named]):
+        commit(root, "p1", lines)
+        probe.refresh()
+    new = CatalogProbe(tmp_path / "new", root)
+    assert new.refresh().current() == probe.current()
+    new.state.db.close()
+
+
+def test_hashes_of_another_reading_are_not_noted(root: BusRoot, probe: CatalogProbe) -> None:
+    """They were read before the partition was taken in anew, and come late."""
+
+    def noted() -> list[tuple[str | None, ...]]:
+        return probe.state.db.execute("select family_hash, digest, texts from current").fetchall()
+
+    commit(root, "p1", source("docs/a.md", "a"))
+    (before,) = probe.refresh().catalog.families()
+    commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
+    (now,) = probe.refresh().catalog.families()
+    probe.catalog.note_projected([(now.family, before.taken, "old hash", "old digest", "old texts")])
+    assert noted() == [(None, None, None)]
+    probe.catalog.note_projected([(now.family, now.taken, "hash", "digest", "texts")])
+    assert noted() == [("hash", "digest", "texts")]

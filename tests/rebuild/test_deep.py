@@ -98,60 +98,45 @@ def test_a_vector_that_is_missing_is_named(home: Home) -> None:
 
 
 class Rounding(HashEncoder):
-    """Its vectors are as near to those in float32 as bfloat16 leaves them."""
+    """Its vectors are as near to those in float32 as bfloat16 leaves them, and others in the next batch."""
+
+    batches = 0
 
     def __init__(self) -> None:
         super().__init__(dimension=8, precision="bfloat16")
 
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.batches += 1
+        return super().encode(texts)
+
     def vector(self, text: str) -> Vectors:
         vector = super().vector(text)
-        return vector + np.float32(0.01) * np.roll(vector, 1)
+        return vector + np.float32(0.01) * np.roll(vector, 1 + self.batches % 2)
 
 
-def test_a_vector_that_was_computed_in_another_precision_since_is_no_difference(tmp_path: Path) -> None:
+def test_a_vector_that_was_computed_in_another_precision_or_batch_since_is_no_difference(tmp_path: Path) -> None:
     """As by a rebuild in the other one that was rolled back. A vector of another text still is one."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
-    records = source("docs/a.md", "a cat")
+    records, rounding = source("docs/a.md", "a cat"), Rounding()
     commit(home.root, "p1", records)
-    home.encoder = Rounding()
+    home.encoder = rounding
     home.rebuild(deep=True)
     home.encoder = HashEncoder(dimension=8)
     home.rebuild(deep=True)
     with home.session() as session:
         roll_back(session)
     assert not home.verify(deep=True).ok, "the live vectors are none of float32"
-    home.encoder = Rounding()
+    home.encoder = rounding
     assert home.verify(deep=True).ok
-    with live_build(home, "memory") as build:
-        build.replace([Family(projected(records), np.stack([home.encoder.vector("a mat")]))])
-        build.flush()
-    assert len(home.verify(deep=True).sinks["memory"].changed) == 1
-
-
-class InCompany(Rounding):
-    """In each company a text's vector is another, as far as bfloat16 goes."""
-
-    companies = 0
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        self.companies += 1
-        return super().encode(texts)
-
-    def vector(self, text: str) -> Vectors:
-        vector = super().vector(text)
-        return vector + np.float32(0.01 * (self.companies % 2)) * np.roll(vector, 2)
-
-
-def test_a_vector_that_was_computed_in_another_batch_since_is_no_difference(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
-    commit(home.root, "p1", source("docs/a.md", "a cat"))
-    home.encoder = InCompany()
-    home.rebuild()
     (home.folder / "vectors.db").unlink()
     with home.embedder() as embedder:
-        embedder.embed(projected(source("docs/a.md", "a cat")), lambda _: None)
-    assert home.encoder.companies == 2
+        embedder.embed(projected(records), lambda _: None)
+    assert rounding.batches == 2
     assert home.verify(deep=True).ok
+    with live_build(home, "memory") as build:
+        build.replace([Family(projected(records), np.stack([rounding.vector("a mat")]))])
+        build.flush()
+    assert len(home.verify(deep=True).sinks["memory"].changed) == 1
 
 
 def test_what_the_cache_has_lost_is_not_proved(home: Home) -> None:

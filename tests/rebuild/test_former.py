@@ -15,6 +15,7 @@ from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog_rows import drop_former_texts, take_lines
 from chunksink.rebuild.state import State
+from tests.support.home import counted_steps
 
 Row = tuple[str, str, str]  # family, document, text
 
@@ -69,20 +70,11 @@ def test_what_moves_is_not_gone(order: Sequence[str], tmp_path: Path) -> None:
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_source_of_many_chunks_takes_time_in_proportion(changed: bool, tmp_path: Path) -> None:
     def steps(chunks: int) -> int:
-        """Of SQLite's machine, in hundreds."""
-        count = 0
-
-        def note() -> int:
-            nonlocal count
-            count += 1
-            return 0
-
         with State(tmp_path / str(chunks)) as state:
             take_in(state.db, "p1", [("a", "a@1", f"text {number}") for number in range(chunks)])
-            state.db.conn.set_progress_handler(note, 100)
             version = "new text" if changed else "text"
-            take_in(state.db, "p1", [("a", "a@1", f"{version} {number}") for number in range(chunks)])
-            state.db.conn.set_progress_handler(None, 100)
-        return count
+            with counted_steps(state.db) as counted:
+                take_in(state.db, "p1", [("a", "a@1", f"{version} {number}") for number in range(chunks)])
+        return counted[0]
 
     assert steps(4_000) < 3 * steps(2_000)

@@ -10,7 +10,6 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
 from chunksink.rebuild.errors import InvalidBus, NotMissing
-from chunksink.rebuild.removals import WITHHELD, held_by_reason, held_families
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
@@ -57,8 +56,10 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
     assert indexed.verify().ok, "what is held is no drift"
     with pytest.raises(InvalidBus, match="p2"):
         indexed.sync(strict=True)
+    builds = indexed.builds()
     with pytest.raises(InvalidBus, match="p2"):
         indexed.rebuild()
+    assert (indexed.builds(), indexed.unfinished()) == (builds, None), "nothing was begun"
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
     # It comes back just so: nothing is to be done, and nothing is held any more.
     put_back()
@@ -109,29 +110,6 @@ def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
     put_back()
     indexed.sync()
     assert indexed.contents()["fts"] == projected(OLD_A, source("docs/b.md", "b, edited", version="2"), OLD_C)
-    require_sound(indexed, tmp_path)
-
-
-@SOME_DAMAGE
-def test_what_would_be_retired_meanwhile_waits(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    """a left its partition, but perhaps it went into the one that cannot be read."""
-    put_back = damaged(root, "p2", damage)
-    commit(root, "p1", source("docs/d.md", "d"))
-    outcome = indexed.sync()
-    assert outcome.families.removed == 0
-    assert "a" in {document.text for document in indexed.contents()["fts"]}
-    assert indexed.verify().ok
-    state = "missing" if damage is take_away else "invalid"
-    with State.existing(indexed.folder) as home_state:
-        builds = list(indexed.live().builds.values())
-        assert held_by_reason(home_state.db, builds) == {f"partition p2 is {state}": 2, WITHHELD: 1}
-        found = {each.family: each.reason for each in held_families(home_state.db, builds)}
-    assert found == {A: "withheld", B: state, C: state}
-    put_back()
-    assert indexed.sync().families.removed == 1
-    with State.existing(indexed.folder) as home_state:
-        assert held_by_reason(home_state.db, builds) == {}
-    assert "a" not in {document.text for document in indexed.contents()["fts"]}
     require_sound(indexed, tmp_path)
 
 
@@ -230,3 +208,20 @@ def test_a_link_to_itself_is_a_finding_about_its_partition(folder: str, root: Bu
     outcome = home.sync()
     assert (outcome.families.changed, outcome.families.removed) == (1, 0)
     assert {finding.partition for finding in home.findings} == {"loop"}
+
+
+@pytest.mark.parametrize("name", ["canonical/my notes.jsonl", "manifest/my notes.manifest.json"])
+def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(name: str, root: BusRoot, home: Home) -> None:
+    """Nothing would read it, so somebody's chunks would be left out in silence."""
+    commit(root, "p1", OLD_A)
+    home.rebuild()
+    live = home.live()
+    (root.path / name).write_text("")
+    with pytest.raises(InvalidBus, match=name):
+        home.rebuild()
+    assert home.live() == live
+    home.sync()
+    with State.existing(home.folder) as state:
+        assert Catalog(state).is_whole(), "it is no reason to keep what is gone"
+    (root.path / name).unlink()
+    home.sync(strict=True)

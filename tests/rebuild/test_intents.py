@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
-from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
 from tests.support.local_engines import chroma, fts, memory
@@ -47,56 +48,44 @@ def dies(home: Home, call: str, *, after: bool, engine: str = "") -> None:
         home.sync(wrap=watching(engine, Moment(call, 1, raising(KeyboardInterrupt()), after=after)))
 
 
-@pytest.mark.parametrize(("call", "after"), [("replace", False), ("flush", False), ("flush", True)])
-@pytest.mark.parametrize("how", ["emptied", "other chunks"])
-def test_what_was_written_just_before_a_kill_and_withdrawn_afterwards_is_removed(
-    call: str, after: bool, how: str, home: Home, tmp_path: Path
-) -> None:
-    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
-    dies(home, call, after=after)
-    name = home.makers[1](home.folder).name
-    assert (name, B) in intents(home)
-    if call == "flush" and after:
-        assert len(home.contents()[name]) == 3, "it is in the engine, and no receipt says so"
-    other = source("docs/c.md", "c")
-    commit(home.root, "p2", [] if how == "emptied" else other)
-    calls = Calls()
-    outcome = home.sync(wrap=calls)
-    assert (name, "delete", frozenset([B])) in calls
-    assert outcome.sinks[name].families.removed == 1
-    assert sinks_with(outcome, "scanned") == [], "it was known where to look"
-    assert home.contents()[name] == projected(KEPT, *([] if how == "emptied" else [other]))
-    assert intents(home) == set()
-    require_sound(home, tmp_path)
+EDITED = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
+ADDED = source("docs/b.md", "b0", "b1")
 
 
-@pytest.mark.parametrize(("call", "after"), [("replace", False), ("flush", False), ("flush", True)])
-def test_what_was_replaced_just_before_a_kill_and_changed_back_afterwards_is_written_again(
-    call: str, after: bool, home: Home, tmp_path: Path
+@pytest.mark.parametrize(("is_flushing", "after"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    ("before", "edit", "call", "family", "undone_by"),
+    [
+        (KEPT, [*KEPT, *ADDED], "replace", B, "delete"),
+        (KEPT, EDITED, "replace", A, "replace"),
+        ([*KEPT, *ADDED], KEPT, "delete", B, "replace"),
+    ],
+    ids=["added", "replaced", "removed"],
+)
+def test_an_edit_that_was_cut_off_by_a_kill_and_undone_is_undone_in_the_engine(
+    before: list[Record],
+    edit: list[Record],
+    call: str,
+    family: str,
+    undone_by: str,
+    is_flushing: bool,
+    after: bool,
+    home: Home,
+    tmp_path: Path,
 ) -> None:
     """The receipt says that all is well: it is of the version before."""
-    commit(home.root, "p1", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
-    dies(home, call, after=after)
-    commit(home.root, "p1", KEPT)
-    calls = Calls()
-    home.sync(wrap=calls)
-    name = home.makers[1](home.folder).name
-    assert calls.sent(name) == [A]
-    assert intents(home) == set()
-    require_sound(home, tmp_path)
-
-
-@pytest.mark.parametrize(("call", "after"), [("delete", False), ("flush", False), ("flush", True)])
-def test_a_removal_that_was_cut_off_is_done_again_or_undone(call: str, after: bool, home: Home, tmp_path: Path) -> None:
-    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
+    commit(home.root, "p1", before)
     home.sync()
-    commit(home.root, "p2", [])
-    dies(home, call, after=after)
-    commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
-    calls = Calls()
-    home.sync(wrap=calls)
+    commit(home.root, "p1", edit)
+    dies(home, "flush" if is_flushing else call, after=after)
     name = home.makers[1](home.folder).name
-    assert calls.sent(name) == [B]
+    assert (name, family) in intents(home)
+    commit(home.root, "p1", before)
+    calls = Calls()
+    outcome = home.sync(wrap=calls)
+    done = [(what, families) for sink, what, families in calls if sink == name and what in ("replace", "delete")]
+    assert done == [(undone_by, {family})]
+    assert sinks_with(outcome, "scanned") == [], "it was known where to look"
     assert intents(home) == set()
     require_sound(home, tmp_path)
 

@@ -204,19 +204,6 @@ def test_a_build_that_is_gone_is_made_again_and_filled(engine: str, indexed: Hom
     require_sound(indexed, tmp_path)
 
 
-def test_a_build_that_is_gone_and_made_again_by_a_run_that_is_killed_is_filled(indexed: Home, tmp_path: Path) -> None:
-    """It was there once more, empty, and its receipts were of the one before."""
-    build_id = indexed.live().builds["fts"]
-    ours = marker(indexed, "fts")
-    assert ours is not None
-    shutil.rmtree(indexed.folder / "fts" / build_id)
-    sink = sink_of(indexed, "fts")
-    sink.create(ours).close()
-    sink.close()
-    mended(indexed, "fts")
-    require_sound(indexed, tmp_path)
-
-
 def test_a_broken_build_is_told_and_made_anew_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
     file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
     file.write_bytes(b"this is no database, whatever it is called" * 500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,11 +15,11 @@ from chunksink.rebuild import executor
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.state import State
-from chunksink.sinks.document import Document
+from chunksink.sinks.document import Document, Family
 from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.failed_rebuilds import answers, edit, edited_home, goes_through_after_all
 from tests.support.home import Home
-from tests.support.watched_sinks import Act, Moment, watching
+from tests.support.watched_sinks import Moment, WrappedBuild, watching, with_builds
 
 pytestmark = pytest.mark.usefixtures("small_batches")
 
@@ -59,7 +60,13 @@ class Restless:
 
 def test_a_bus_that_moves_while_it_is_written_gives_one_of_its_states(root: BusRoot, edited: Home) -> None:
     bus = Restless(root)
-    edited.rebuild(wrap=watching("fts", Always("replace", bus.rewrite)))
+
+    class Rewriting(WrappedBuild):
+        def replace(self, families: Sequence[Family]) -> None:
+            bus.rewrite()
+            self._build.replace(families)
+
+    edited.rebuild(wrap=with_builds("fts", Rewriting))
     assert len(bus.versions) < 100
     contents = edited.contents()
     assert contents["fts"] in bus.versions
@@ -72,9 +79,14 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, contents = edited.live(), edited.contents()
-    bus = Restless(root)
+    bus, read = Restless(root), FamilyReader.read
+
+    def rewriting(*arguments: Any) -> Any:
+        bus.rewrite()
+        return read(*arguments)
+
     with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
-        patch.setattr(FamilyReader, "read", Always("read", bus.rewrite).around("read", FamilyReader.read))
+        patch.setattr(FamilyReader, "read", rewriting)
         edited.rebuild()
     assert 5 < len(bus.versions) < 200
     assert (edited.live(), edited.contents()) == (before, contents)
@@ -154,23 +166,6 @@ def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, m
     monkeypatch.setattr(executor.Executor, "run", broken_off)
     with writer, pytest.raises(KeyboardInterrupt):
         home.rebuild()
-
-
-class Always(Moment):
-    """Every call of this name."""
-
-    def __init__(self, call: str, act: Act) -> None:
-        super().__init__(call, 0, act)
-
-    def around(self, name: str, call: Any) -> Any:
-        if name != self._call:
-            return call
-
-        def watched(*arguments: Any, **named: Any) -> Any:
-            self._act()
-            return call(*arguments, **named)
-
-        return watched
 
 
 def test_what_is_said_beside_a_text_may_move_away_and_back(root: BusRoot, home: Home) -> None:

@@ -13,8 +13,6 @@ from chunksink.rebuild import flip
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.locks import writing
-from chunksink.rebuild.state import State
-from chunksink.sinks.errors import Refused
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, sinks_with
@@ -39,19 +37,6 @@ def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
         return home_with(tmp_path / folder, sink, chunks=tmp_path / "chunks")
 
     return make
-
-
-def test_a_sync_changes_what_other_programs_find(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", [*CATS, *BIRDS])
-    home.rebuild()
-    assert public_texts(home) == texts(CATS, BIRDS)
-    commit(home.root, "p1", DOGS, at=FEBRUARY)
-    outcome = home.sync()
-    assert (outcome.families.changed, outcome.families.removed) == (1, 1)
-    assert public_texts(home) == texts(DOGS)
-    assert home.contents()["meilisearch"] == projected(DOGS)
-    assert home.verify(deep=True).ok
 
 
 def test_a_rollback_brings_the_public_name_along(home_in: Make) -> None:
@@ -147,26 +132,3 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
         roll_back(session)
     assert public_texts(one) == texts(CATS)
     assert len(one.builds()["meilisearch"]) == 2
-
-
-def test_somebody_elses_index_stands_under_the_name(home_in: Make) -> None:
-    """It is left alone; with another name the home goes on, though its rebuild had been refused."""
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    sink = server_sink(home)
-    indexes = sink._indexes
-    order = partial(sink._connection.control.swap_indexes, [{"indexes": [indexes.public, f"{indexes.public}-theirs"]}])
-    sink._connection.control.create_index(f"{indexes.public}-theirs", {"primaryKey": "id"})
-    indexes._single_tasks.carry_out("swap", order)
-    commit(home.root, "p1", DOGS, at=FEBRUARY)
-    with pytest.raises((Refused, OtherHome)):
-        home.rebuild()
-    with State.existing(home.folder) as state:
-        assert state.begun_flip() is None
-    renamed = home_in(index=f"{indexes.public}x")
-    renamed.sync()
-    assert public_texts(renamed) == texts(DOGS)
-    assert renamed.verify().ok
-    indexes._remove(indexes.public)
-    sink.close()

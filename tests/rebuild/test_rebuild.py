@@ -79,13 +79,6 @@ def test_vectors_stay_until_their_successors_are_written(root: BusRoot, home: Ho
         assert stats(cache).rows == 2, "what no text needs any more is gone"
 
 
-def test_a_generation_knows_the_model_that_made_it(root: BusRoot, home: Home) -> None:
-    commit(root, "p1", source("docs/a.md", "a"))
-    home.rebuild()
-    live = home.live()
-    assert (live.encoder.model, live.model_fingerprint) == ("hash", home.encoder.fingerprint)
-
-
 @pytest.mark.promise(7)
 def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedded_home: Home) -> None:
     embedded_home.encoder = PoisonedEncoder(dimension=8)

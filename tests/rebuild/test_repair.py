@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from chunksink.rebuild.verify import SinkCheck
 from chunksink.sinks.document import Document
 from chunksink.sinks.memory import MemorySink
 from tests.conftest import sampled
-from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.home import Home, sinks_with
+from tests.support.bus import commit, projected, source
+from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, memory
 from tests.support.tampering import altered, digests, live_build, lose, put, require_sound, sink_of
 from tests.support.watched_sinks import Calls
@@ -140,52 +138,10 @@ def test_changed_documents(fields: dict[str, object], home: Home, engine: str, t
     repaired(home, engine, tmp_path)
 
 
-def test_all_at_once_in_one_family(home: Home, engine: str, tmp_path: Path) -> None:
-    first, second, third = (d for d in DOCUMENTS if d.parent_id == DOCUMENTS[0].parent_id)
-    lose(home, engine, [third])
-    put(home, engine, [first, altered(second, text="other words"), altered(first, id="a-stranger")])
-    found = found_in(home, engine)
-    assert (found.missing, found.extra, found.changed) == ((third.id,), ("a-stranger",), (second.id,))
-    repaired(home, engine, tmp_path)
-
-
-def test_an_old_copy_is_restored(home: Home, engine: str, tmp_path: Path) -> None:
-    """By whoever restores backups. It bears our marker, and its count is right: only its stamp is an earlier one."""
-    build_id = home.live().builds[engine]
-    folder, backup = home.folder / engine / build_id, tmp_path / "backup"
-    sink = sink_of(home, engine)
-    if isinstance(sink, MemorySink):
-        content = sink.content(build_id)
-        old = copy.copy(content.documents), copy.copy(content.vectors), content.marker
-    else:
-        shutil.copytree(folder, backup)
-    sink.close()
-    edited = source("docs/0.md", "text 0 0", "text 0 1, edited", "text 0 2", version="2", at=FEBRUARY)
-    new = source("docs/new.md", "new 0", "new 1", "new 2")
-    commit(home.root, "p1", [*edited, *new, *(record for records in SOURCES[2:] for record in records)])
-    home.sync()
-    if isinstance(sink, MemorySink):
-        content.documents, content.vectors, content.marker = old
-    else:
-        shutil.rmtree(folder)
-        shutil.copytree(backup, folder)
-    found = found_in(home, engine)
-    assert found.missing == ids(*projected(edited, new))
-    assert found.extra == ids(*projected(SOURCES[0], SOURCES[1]))
-    assert found.changed == ()
-    assert sinks_with(home.sync(), "scanned") == [engine]
-    require_sound(home, tmp_path)
-    assert sinks_with(home.sync(), "scanned") == []
-
-
 def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path: Path) -> None:
     before = digests(home)
-    victim = DOCUMENTS[5]
-    put(
-        home,
-        engine,
-        [altered(d, title="x") if d == victim else d for d in DOCUMENTS if d.parent_id == victim.parent_id],
-    )
+    family = [document for document in DOCUMENTS if document.parent_id == DOCUMENTS[5].parent_id]
+    put(home, engine, [altered(document, title="x") for document in family])
     assert {name for name, digest in digests(home).items() if digest != before[name]} == {engine}
     home.sync(scan=True)
     assert digests(home) == before

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.embeddings.encoder import Vectors
-from chunksink.rebuild.errors import OtherPlan, UnknownPlan
+from chunksink.rebuild import families, plan
 from chunksink.rebuild.plan import FamilyCounts
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.state import State
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
-from tests.support.home import CatalogProbe, Home, PoisonedEncoder, each, sinks_with
+from tests.support.home import Home, PoisonedEncoder, each, sinks_with
 from tests.support.tampering import require_sound
-from tests.support.watched_sinks import Calls, Moment, watching
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 A, B, C, D, E = (parent_of(f"docs/{name}.md") for name in "abcde")
-NOTHING = FamilyCounts()
+
+
+def failing(*engines: str, call: str, number: int = 1) -> Callable[[Sink], Sink]:
+    moments = {engine: Moment(call, number, raising(Unreachable("it went away"))) for engine in engines}
+    return lambda sink: watching(sink.name, moments[sink.name])(sink) if sink.name in moments else sink
+
+
+def chunks(outcome: RunOutcome) -> tuple[int, int]:
+    return outcome.chunks_written, outcome.chunks_deleted
 
 
 @pytest.fixture
@@ -86,15 +95,10 @@ def test_chunks_that_stand_elsewhere_are_no_change(how: str, root: BusRoot, sync
     assert synced.verify().ok
 
 
-def test_no_model_is_loaded_where_all_vectors_are_cached(root: BusRoot, synced: Home) -> None:
-    class Unloadable(HashEncoder):
-        def encode(self, texts: Sequence[str]) -> Vectors:
-            raise AssertionError(f"asked for {texts}")
-
+def test_no_vector_is_computed_where_all_are_cached(root: BusRoot, synced: Home) -> None:
     commit(root, "p2", source("docs/d.md", "a0", "c1", "b0", version="2"))
-    synced.encoder = Unloadable(dimension=8)
     assert each(synced.sync(), "written") == {"fts": 3, "memory": 3}
-    assert (synced.embedded.encoded, synced.embedded.reused) == (0, 3)
+    assert (synced.encoder.asked, synced.embedded.reused) == ([], 3)
     assert synced.verify(deep=True).ok
 
 
@@ -102,11 +106,7 @@ def test_a_sink_that_fails_does_not_hinder_the_other_and_is_caught_up_with(
     root: BusRoot, synced: Home, tmp_path: Path
 ) -> None:
     move_on(root)
-
-    def fail() -> None:
-        raise Unreachable("memory went away")
-
-    outcome = synced.sync(wrap=watching("memory", Moment("flush", 1, fail)))
+    outcome = synced.sync(wrap=failing("memory", call="flush"))
     assert set(outcome.failed) == {"memory"}
     assert outcome.sinks["fts"].written == 5
     calls = Calls()
@@ -130,50 +130,6 @@ def test_places_where_something_else_stands_are_taken_in_anew(synced: Home, tmp_
     require_sound(synced, tmp_path)
 
 
-def test_hashes_of_another_reading_are_not_noted(root: BusRoot, probe: CatalogProbe) -> None:
-    """They were read before the partition was taken in anew, and come late."""
-    commit(root, "p1", source("docs/a.md", "a"))
-    (before,) = probe.refresh().catalog.families()
-    commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
-    (now,) = probe.refresh().catalog.families()
-    assert now.taken > before.taken
-    probe.catalog.note_projected([(A, before.taken, "old hash", "old digest", "old texts")])
-    assert noted(probe) == [(None, None, None)]
-    probe.catalog.note_projected([(A, now.taken, "hash", "digest", "texts")])
-    assert noted(probe) == [("hash", "digest", "texts")]
-    commit(root, "p1", source("docs/a.md", "a, edited again", version="3"))
-    assert noted(probe.refresh()) == [(None, None, None)]
-
-
-def noted(probe: CatalogProbe) -> list[tuple[str | None, ...]]:
-    return probe.state.db.execute("select family_hash, digest, texts from current").fetchall()
-
-
-def test_a_plan_that_was_looked_at_is_carried_out_or_nothing(root: BusRoot, synced: Home, tmp_path: Path) -> None:
-    move_on(root)
-    looked_at = plan_of(synced)
-    assert plan_of(synced) == looked_at
-    commit(root, "p2", source("docs/d.md", "d0, edited", version="2"))
-    before, calls = synced.contents(), Calls()
-    for stale in (looked_at, looked_at[:12]):
-        with pytest.raises(OtherPlan, match="nothing was written"):
-            synced.sync(wrap=calls, only_plan=stale)
-    with pytest.raises(UnknownPlan, match="nothing was written"):
-        synced.sync(wrap=calls, only_plan=plan_of(synced)[:11])  # eleven digits name nothing
-    assert calls == []
-    assert synced.contents() == before
-    synced.sync(only_plan=plan_of(synced)[:12])
-    require_sound(synced, tmp_path)
-
-
-def plan_of(home: Home) -> str:
-    calls = Calls()
-    digest = home.plan_sync(wrap=calls).hash
-    assert calls == []
-    assert digest is not None
-    return digest
-
-
 @pytest.mark.promise(7)
 def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, synced: Home) -> None:
     synced.encoder = PoisonedEncoder(dimension=8)
@@ -195,3 +151,88 @@ def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sy
     synced.sync()
     assert synced.verify().sinks["memory"].refused == ()
     assert synced.contents()["memory"] == synced.contents()["fts"]
+
+
+# -- what a run says that it did is what the engines have confirmed, not what was planned
+
+
+@pytest.fixture
+def changed(root: BusRoot, home: Home, small_batches: None) -> Home:
+    """Of five sources of two chunks two are edited, one gets another title, one goes and one stays; one is new."""
+    commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
+    home.rebuild()
+    edited = [
+        *source("docs/a.md", "a 0", "a, edited", version="2", at=FEBRUARY),
+        *source("docs/b.md", "b 0", "b, edited", version="2", at=FEBRUARY),
+        *source("docs/c.md", "c 0", "c 1", metadata={"title": "See"}),
+        *source("docs/d.md", "d 0", "d 1"),
+        *source("docs/f.md", "f 0", "f 1"),
+    ]
+    commit(root, "p1", edited, at=FEBRUARY)
+    return home
+
+
+ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1, metadata_only=1)
+
+
+@pytest.mark.promise(2)
+@pytest.mark.parametrize("call", ["replace", "flush"])
+def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
+    nothing = FamilyCounts(unchanged=1)
+    for _ in range(2):  # the second time of what the first has begun
+        outcome = changed.sync(wrap=failing("fts", "memory", call=call))
+        assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
+        assert each(outcome, "families") == {"fts": nothing, "memory": nothing}
+        assert each(outcome, "deleted") == {"fts": 0, "memory": 0}
+    assert chunks(changed.sync()) == (8, 6), "and what was left is counted by the run that does it"
+
+
+@pytest.mark.promise(2)
+def test_what_one_engine_took_counts(changed: Home) -> None:
+    outcome = changed.sync(wrap=failing("fts", call="flush", number=2))
+    assert (outcome.families, chunks(outcome)) == (ALL, (8, 6))
+    part = outcome.sinks["fts"].families
+    assert (part.added + part.changed, part.removed, part.unchanged) == (1, 0, 1)
+    assert outcome.sinks["fts"].written == 2
+    assert outcome.sinks["memory"].families == ALL
+    again = changed.sync()
+    assert again.sinks["memory"].families == FamilyCounts(unchanged=5)
+    assert (again.families.added + again.families.changed, again.families.removed) == (3, 1)
+
+
+@pytest.mark.promise(2)
+def test_what_was_done_before_the_bus_moved_counts_too(
+    root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch, small_batches: None
+) -> None:
+    monkeypatch.setattr(plan, "_PAGE", 2)
+    monkeypatch.setattr(families, "KEPT_DOCUMENTS", 0)
+
+    def put(version: str) -> None:
+        for number in range(12):
+            commit(root, f"p{number}", source(f"docs/{number}.md", f"{version} {number}", version=version), at=FEBRUARY)
+
+    def moving(version: str) -> Callable[[Sink], Sink]:
+        new = source("docs/9.md", f"moved {version}", version=version)
+        return watching("fts", Moment("replace", 2, lambda: commit(root, "p9", new, at=MARCH)))
+
+    put("1")
+    first = home.rebuild_outcome(wrap=moving("8"))
+    assert (first.families, chunks(first)) == (FamilyCounts(added=12), (12, 0))
+    assert each(first, "written") == {"fts": 12, "memory": 12}
+    put("2")
+    outcome = home.sync(wrap=moving("9"))
+    assert (outcome.families, chunks(outcome)) == (FamilyCounts(changed=12), (12, 12))
+    assert each(outcome, "families") == {"fts": FamilyCounts(changed=12), "memory": FamilyCounts(changed=12)}
+    assert each(outcome, "deleted") == {"fts": 12, "memory": 12}
+    put("3")
+    outcome = home.sync(wrap=lambda sink: failing("memory", call="flush")(moving("8")(sink)))
+    assert outcome.failed == {}, "what failed until then is tried again"
+
+
+def test_a_refused_document_was_not_written(changed: Home) -> None:
+    changed.sync()
+    changed.encoder = PoisonedEncoder(dimension=8)
+    commit(changed.root, "p2", source("docs/g.md", "poison"))
+    outcome = changed.sync()
+    assert outcome.sinks["memory"].families.added == 1, "of the source it is known"
+    assert (outcome.sinks["memory"].written, outcome.sinks["fts"].written, chunks(outcome)) == (0, 1, (1, 0))

@@ -12,14 +12,17 @@ import numpy as np
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
+from chunksink.search.question import Mode
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Hit
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import source
+
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 # Words of one meaning point the same way; all others nowhere in particular.
 MEANINGS = (("cat", "feline", "kitten"), ("boat", "ship", "vessel"), ("tax", "levy", "duty"))
@@ -40,6 +43,11 @@ def family(name: str, *texts: str, **fields: Any) -> Family:
     records: list[Record] = source(name, *texts, **fields)
     documents = project_family(records)
     return Family(documents, np.stack([meaning(document.text) for document in documents]))
+
+
+def document(**fields: Any) -> Document:
+    ids = {"id": "c", "chunk_id": "c", "parent_id": "p", "document_id": "d"}
+    return Document(**ids, text="text", text_hash="sha256:0", schema_version="chunks.v1", **fields)
 
 
 class Counted:

@@ -19,9 +19,8 @@ from chunksink.search.neighbours import get
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Document
-from tests.search.support import family, legs_over
+from tests.search.support import MODES, family, legs_over
 
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 TENANTS = ("acme", "globex", "initech")
 QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "400"))
 WORDS = ("cat", "boat", "tax", "feline", "ship", "levy", "kitten")

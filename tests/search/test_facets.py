@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from chunksink.search import order
-from chunksink.search.access import Access
 from chunksink.search.filters import parse_filters
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
@@ -61,11 +60,6 @@ def test_words_alone_and_meaning_alone_count_as_before(legs: Legs) -> None:
     assert counted(legs, "cat", "keyword") == {"en": 6, "fr": 1}
     assert counted(legs, "cat", "semantic") == {"en": 7, "de": 4, "fr": 1}
     assert counted(legs, "nothing", "keyword") == {}
-
-
-def test_only_what_may_be_seen_is_counted(legs: Legs) -> None:
-    answer = search(legs, Question("cat", facets=("language",)), Access("acme", required=True))
-    assert {one.value: one.families for one in answer.facets["language"]} == {"en": 6, "de": 4, "fr": 1}
 
 
 def test_what_a_page_shows_is_counted_though_one_source_holds_the_best(tmp_path: Path) -> None:

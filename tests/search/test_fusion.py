@@ -42,13 +42,6 @@ def test_scores_by_hand() -> None:
     assert keys(fused) == ["c", "a", "b", "d"]
 
 
-def test_a_clear_winner_of_one_leg_stands_above_two_in_the_middle_of_both() -> None:
-    keyword = Ranking([("a", 20.0), ("b", 12.0), ("c", 10.0)])
-    semantic = Ranking([("c", 0.9), ("b", 0.6), ("d", 0.5)])
-    fused = by_scores({"keyword": keyword, "semantic": semantic})
-    assert scores(fused) == pytest.approx({"a": 0.5, "c": 0.5, "b": 0.1 + 0.125, "d": 0.0})
-
-
 def test_the_best_of_poor_hits_is_no_match_for_good_ones() -> None:
     """What holds a tenth of what is asked for is worth a fifth, for half of it is worth all."""
     poor = Ranking([("a", 0.1), ("b", 0.08)], low=0.0, most=1.0)
@@ -58,21 +51,6 @@ def test_the_best_of_poor_hits_is_no_match_for_good_ones() -> None:
     good = Ranking([("a", 0.6), ("b", 0.3)], low=0.0, most=1.0)
     fused = by_scores({"keyword": good, "semantic": semantic})
     assert scores(fused) == pytest.approx({"a": 0.5, "b": 0.25 + 0.5, "c": 0.3})
-
-
-def test_shares_say_how_a_score_comes_about() -> None:
-    semantic = Ranking([("b", 0.9), ("c", 0.7)], beyond={"a": 0.5})
-    (best, other, *_) = by_scores({"keyword": Ranking([("b", 10.0), ("a", 9.0)], low=0.0), "semantic": semantic})
-    assert [(share.leg, share.rank, share.score) for share in best.shares] == [
-        ("keyword", 1, 10.0),
-        ("semantic", 1, 0.9),
-    ]
-    assert [(share.leg, share.rank, share.score) for share in other.shares] == [
-        ("keyword", 2, 9.0),
-        ("semantic", None, 0.5),
-    ]
-    for one in (best, other):
-        assert one.score == pytest.approx(sum(share.points for share in one.shares))
 
 
 def test_hits_of_one_score_are_all_the_best() -> None:
@@ -91,13 +69,6 @@ def test_a_single_hit_of_words_does_not_push_meaning_aside() -> None:
         "c",
         "d",
     ]
-
-
-def test_nearly_equal_keyword_scores_stay_nearly_equal() -> None:
-    """Scaled from the last hit they would be torn apart, and decide by a hair against meaning."""
-    keyword = Ranking([(f"k{number}", 5.0 - number / 1000) for number in range(50)], low=0.0)
-    semantic = Ranking([("k49", 0.9), ("x", 0.8)], beyond={f"k{number}": 0.1 for number in range(49)})
-    assert keys(by_scores({"keyword": keyword, "semantic": semantic}))[0] == "k49"
 
 
 def test_one_leg_alone_keeps_its_own_scores() -> None:

@@ -7,20 +7,7 @@ from typing import Any
 import pytest
 
 from chunksink.search.link import link_of, locator_of, name_of
-from chunksink.sinks.document import Document
-
-
-def document(**fields: Any) -> Document:
-    base: dict[str, Any] = {
-        "id": "c",
-        "chunk_id": "c",
-        "parent_id": "p",
-        "text_hash": "sha256:0",
-        "document_id": "d",
-        "schema_version": "chunks.v1",
-        "text": "text",
-    }
-    return Document(**{**base, **fields})
+from tests.search.support import document
 
 
 @pytest.mark.parametrize(
@@ -38,11 +25,8 @@ def document(**fields: Any) -> Document:
             "https://x.org/guide#%E5%AE%89%E8%A3%85",
         ),
         ({"source_uri": "a.html", "file_type": "html", "headings": ("Guide",)}, "a.html"),
-        ({"source_uri": "a.html", "file_type": "html", "headings": ("Guide",), "anchor": "top"}, "a.html#top"),
-        ({"source_uri": "a.docx", "file_type": "docx", "headings": ("Einleitung",)}, "a.docx"),
         ({"source_uri": "a.pdf", "file_type": "pdf", "headings": ("Guide",), "page_start": 3}, "a.pdf#page=3"),
         ({"source_uri": "book.xml", "anchor": "ch 1", "page_start": 3}, "book.xml#ch%201"),
-        ({"source_uri": "file:///docs/a.md"}, "file:///docs/a.md"),
         ({"source_uri": "https://x.org/a#own", "page_start": 3}, "https://x.org/a#own"),
         ({"source_uri": "log.jsonl", "start_offset": "s 1/12/345"}, "log.jsonl#offset=s%201/12/345"),
         (
@@ -64,16 +48,12 @@ def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
 @pytest.mark.parametrize(
     ("source", "link"),
     [
-        ("My notes/Plan B.md", "My%20notes/Plan%20B.md#q"),
+        ("My notes/100%20 why?.md", "My%20notes/100%2520%20why%3F.md#q"),
         ("C# notes.md", "C%23%20notes.md#q"),
         ("notes#1.md", "notes%231.md#q"),
         ("note: plan.md", "note%3A%20plan.md#q"),
-        ("why?.md", "why%3F.md#q"),
-        ("100%.md", "100%25.md#q"),
-        ("a%20b.md", "a%2520b.md#q"),
         ("über/安.md", "%C3%BCber/%E5%AE%89.md#q"),
         (" javascript: alert(1)", "%20javascript%3A%20alert%281%29#q"),
-        ("https://x.org/a b.pdf", "https://x.org/a%20b.pdf#q"),
         ("https://x.org/a%20b.pdf?c=d e", "https://x.org/a%20b.pdf?c=d%20e#q"),
         ("file:///My notes/a.md", "file:///My%20notes/a.md#q"),
     ],
@@ -86,13 +66,10 @@ def test_ordinary_names_are_quoted(source: str, link: str) -> None:
 @pytest.mark.parametrize(
     ("source", "name"),
     [
-        ("docs/why?.md", "why?.md"),
-        ("C# notes.md", "C# notes.md"),
+        ("docs/C# why?.md", "C# why?.md"),
         ("logs/demo.cast#pane=0&part=0", "demo.cast"),
         ("https://x.org/y/a.pdf?b=c/d#e/f", "a.pdf"),
-        ("http://[broken/a.md", "a.md"),
         ("http://a]b/c.md", "c.md"),
-        ("http://[::1]/c.md?d", "c.md"),
         ("", ""),
     ],
 )
@@ -105,19 +82,13 @@ def test_a_file_is_called_by_its_whole_name(source: str, name: str) -> None:
     [
         None,
         "",
-        "javascript:alert(1)",
-        "JavaScript:alert(1)",
-        " javascript:alert(1)",
+        " JavaScript:alert(1)",
         "java\nscript:alert(1)",
         "\x01javascript:alert(1)",
         "data:text/html,<script>1</script>",
-        "vbscript:x",
         "//evil.example/x",
-        "\\\\evil.example\\x",
         "/\\evil.example",
-        "mailto:a@b.c",
         "http://[broken",
-        "a\tb.md",
         "https://x.org/\n",
     ],
 )

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
-from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
 
@@ -68,13 +66,6 @@ def test_a_source_of_more_chunks_than_the_server_finds_hides_no_other(
     assert sorted(hit.source_uri or "" for hit in answer.hits) == ["pets.md", "sea.md"]
 
 
-def test_hybrid_fuses_sources_of_both(legs: Legs) -> None:
-    answer = search(legs, Question("boat ship"))
-    assert {hit.source_uri for hit in answer.hits} == {"pets.md", "sea.md"}
-    assert all(hit.text for hit in answer.hits)
-    assert answer.hits[0].ranks.keys() == {"keyword", "semantic"}
-
-
 def test_its_own_hybrid_search(meilisearch_server: MeilisearchServer, legs: Legs) -> None:
     with reader_of(meilisearch_server, "own-hybrid", "both", vectors=True) as reader:
         own = replace(legs, engine=EngineLeg(reader, meaning, "meilisearch", "both"))
@@ -115,18 +106,6 @@ def test_what_stands_in_quotes_stands_in_every_hit(
             assert "nothing holds" in (answer.notice or "")
 
 
-def test_filters_facets_and_tenants(legs: Legs) -> None:
-    question = Question("cat", facets=("schema_version",), filters=(Filter("chunk_index", at_most=0),))
-    answer = search(legs, question, Access("globex", required=True))
-    assert [hit.text for hit in answer.hits] == ["a boat with a cat"]
-    assert [value.families for value in answer.facets["schema_version"]] == [1]
-
-
-def test_a_mistyped_word_is_found(legs: Legs) -> None:
-    (hit,) = search(legs, Question("nunber", mode="keyword", filters=(Filter("chunk_index", at_most=0),))).hits
-    assert hit.highlights == ["number"]
-
-
 def test_a_swapped_name_is_noticed(legs: Legs) -> None:
     """Its answers are those of another build: the other leg answers alone until the pointer is read again."""
     assert legs.keyword is not None
@@ -134,16 +113,4 @@ def test_a_swapped_name_is_noticed(legs: Legs) -> None:
     answer = search(stale, Question("cat"))
     assert answer.moved
     assert "shows another build than before" in answer.unavailable["keyword"]
-    assert answer.hits
-
-
-def test_a_server_that_is_gone_leaves_the_other_leg(legs: Legs) -> None:
-    gone = MeilisearchSink("http://127.0.0.1:9", "key", index="leg", settings={}, vectors=False)
-    try:
-        reader = type(legs.keyword.reader)(gone._connection, "leg")  # type: ignore[union-attr, call-arg]
-        answer = search(replace(legs, keyword=KeywordLeg(reader, "meilisearch", "words")), Question("cat"))
-    finally:
-        gone.close()
-    assert list(answer.unavailable) == ["keyword"]
-    assert "127.0.0.1:9" in answer.unavailable["keyword"]
     assert answer.hits

@@ -1,28 +1,34 @@
-"""Neighbours of a hit, and texts that only one place has."""
+"""Neighbours of a hit; one of nothing but headings, comments or front matter is shown by the chunk that follows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from msgspec import structs
 
-from chunksink.search.access import EVERYTHING
+from chunksink.search import order
+from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.legs import Legs
 from chunksink.search.neighbours import get
 from chunksink.search.query import search
-from chunksink.search.question import Question
+from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Document, Family
-from tests.search.support import family, legs_over
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Filter
+from tests.search.support import MODES, Counted, family, legs_over, meaning, with_readers
+from tests.support.bus import source
 
 LONG = family("long.md", *(f"part {number}" for number in range(9)), "the cat")
 SHORT = family("short.md", "a boat")
 
 
 @pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
     with legs_over(tmp_path_factory.mktemp("index"), [LONG, SHORT]) as legs:
         yield legs
 
@@ -31,24 +37,24 @@ def texts(documents: tuple[Document, ...]) -> list[str]:
     return [document.text for document in documents]
 
 
-def test_so_many_before_and_after_in_the_order_of_the_source(legs: Legs) -> None:
-    (hit,) = search(legs, Question('"part 4"', mode="keyword", context=2)).hits
+def test_so_many_before_and_after_in_the_order_of_the_source(sources: Legs) -> None:
+    (hit,) = search(sources, Question('"part 4"', mode="keyword", context=2)).hits
     assert texts(hit.before) == ["part 2", "part 3"]
     assert texts(hit.after) == ["part 5", "part 6"]
     told = hit.as_json()["context"]
     assert [one["text"] for one in told["before"]] == ["part 2", "part 3"]
 
 
-def test_a_source_ends(legs: Legs) -> None:
-    (hit,) = search(legs, Question("cat", mode="keyword", context=3)).hits
+def test_a_source_ends(sources: Legs) -> None:
+    (hit,) = search(sources, Question("cat", mode="keyword", context=3)).hits
     assert (texts(hit.before), texts(hit.after)) == (["part 6", "part 7", "part 8"], [])
-    (alone,) = search(legs, Question("boat", mode="keyword", context=20)).hits
+    (alone,) = search(sources, Question("boat", mode="keyword", context=20)).hits
     assert (alone.before, alone.after) == ((), ())
     assert "context" not in alone.as_json()
 
 
-def test_hits_side_by_side_have_each_its_own(legs: Legs) -> None:
-    answer = search(legs, Question("part", mode="keyword", collapse=False, limit=9, context=1))
+def test_hits_side_by_side_have_each_its_own(sources: Legs) -> None:
+    answer = search(sources, Question("part", mode="keyword", collapse=False, limit=9, context=1))
     assert len(answer.hits) == 9
     for hit in answer.hits:
         number = int(hit.text.split()[1])
@@ -56,12 +62,12 @@ def test_hits_side_by_side_have_each_its_own(legs: Legs) -> None:
         assert texts(hit.after) == ([f"part {number + 1}"] if number < 8 else ["the cat"])
 
 
-def test_a_chunk_by_its_id(legs: Legs) -> None:
-    found = get(legs, EVERYTHING, LONG.documents[0].chunk_id, 1)
+def test_a_chunk_by_its_id(sources: Legs) -> None:
+    found = get(sources, EVERYTHING, LONG.documents[0].chunk_id, 1)
     assert found is not None
     assert (found.document.text, texts(found.before), texts(found.after)) == ("part 0", [], ["part 1"])
     for nowhere in ("", "nowhere", "h-" + "0" * 64, "\udcff", "x" * 5000):
-        assert get(legs, EVERYTHING, nowhere) is None
+        assert get(sources, EVERYTHING, nowhere) is None
 
 
 def test_what_no_engine_holds_comes_from_the_chunks(tmp_path: Path) -> None:
@@ -94,3 +100,176 @@ def test_an_id_that_moved_to_another_source_is_no_neighbour(tmp_path: Path) -> N
         found = get(legs, EVERYTHING, strayed.chunk_id, 2)
     assert found is not None
     assert (found.before, found.after) == ((), ())
+
+
+# -- what is shown by the chunk that follows it
+
+BACKUPS = ["Backups"]
+HOURLY = "They are made every six hours, and kept for a year on another machine"
+RESTORE = "## Restore\n\nbackups backups: restore one with the tool"
+GUIDE: list[tuple[str, list[str]]] = [
+    ("Welcome", []),
+    ("# Backups", BACKUPS),
+    ("## When", [*BACKUPS, "When"]),
+    (HOURLY, [*BACKUPS, "When"]),
+    ("## Restoring\n\n### By hand\n\n<!-- nowhere -->", [*BACKUPS, "Restoring", "By hand"]),
+    (RESTORE, [*BACKUPS, "Restoring", "By hand", "Now"]),
+    ('<a id="zebra"></a>\n<!-- zebra [[[end]]] -->', ["Asides"]),
+    ("# Colours", ["Colours"]),
+    ("# a comment of some code, no heading", []),
+    ("nothing of it", []),
+]
+
+
+def outlined(name: str, chunks: list[tuple[str, list[str]]], **fields: Any) -> Family:
+    records = source(name, *(text for text, _ in chunks), **fields)
+    for number, (record, (_, headings)) in enumerate(zip(records, chunks, strict=True), start=1):
+        record |= {"headings": headings, "page_start": number}
+    documents = project_family(records)
+    return Family(documents, np.stack([meaning(document.text) for document in documents]))
+
+
+FAMILIES = [
+    outlined("guide.md", GUIDE, tenant_id="acme"),
+    outlined("notes.md", [("## Backups of others", ["Notes", "Backups of others"])]),
+    *(family(f"{number}.md", f"other text {number}") for number in range(20)),
+]
+
+
+@pytest.fixture(scope="module")
+def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
+        yield legs
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_follows_a_bare_heading_is_shown_at_its_place(legs: Legs, mode: Mode) -> None:
+    (best, *_) = search(legs, Question("# Backups", mode=mode, context=1))
+    assert best.text == HOURLY, "the one between says nothing either"
+    assert [one.text for one in (*best.before, *best.after)] == [GUIDE[2][0], GUIDE[4][0]]
+    (hit,) = search(legs, Question("six hours", mode="keyword"))
+    assert [piece.text for piece in hit.snippet if piece.match] == ["six", "hours"]
+    assert search(legs, Question("backups six", mode="keyword")).hits[0].highlights == ["six"]
+
+
+def test_two_that_are_shown_by_one_are_one_hit_at_the_better_place(legs: Legs) -> None:
+    question = Question("backups when", mode="keyword", collapse=False, limit=100)
+    answer = search(legs, question)
+    texts = [hit.text for hit in answer]
+    assert len(texts) == len(set(texts)) == 3
+    assert (texts[0], answer.hits[0].ranks) == (HOURLY, {"keyword": 1})
+    assert texts.count(RESTORE) == 1
+    for limit in (1, 2, 3):
+        pages = [search(legs, replace(question, limit=limit, offset=start)) for start in range(0, 6, limit)]
+        assert [hit.text for page in pages for hit in page] == texts
+        assert [page.more for page in pages] == [start + limit < 3 for start in range(0, 6, limit)]
+
+
+def test_also_where_the_second_is_found_further_down(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question("backups when", mode="keyword", collapse=False, limit=100)
+    texts = [hit.text for hit in search(legs, question)]
+    monkeypatch.setattr(order, "FETCH_AT_FIRST", 1)
+    assert [hit.text for hit in search(legs, question)] == texts
+
+
+def test_where_nothing_follows_in_the_section_it_is_shown_itself(legs: Legs) -> None:
+    """What comes then speaks of something else."""
+    (hit,) = search(legs, Question("zebra", mode="keyword"))
+    assert "zebra" in hit.text
+    (hit,) = search(legs, Question("colours", mode="keyword"))
+    assert hit.text == "# Colours"
+    assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
+
+
+def test_a_comment_of_code_is_no_heading(legs: Legs) -> None:
+    (hit,) = search(legs, Question("comment code", mode="keyword"))
+    assert hit.text.startswith("# a comment")
+
+
+def test_in_quotes_what_nobody_sees_is_shown_as_it_is(legs: Legs) -> None:
+    """What follows need not hold it."""
+    (hit,) = search(legs, Question('"nowhere"', mode="keyword"))
+    assert hit.text.startswith("## Restoring")
+    assert [hit.text for hit in search(legs, Question('"when"', mode="keyword"))] == [HOURLY]
+
+
+def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
+    (hit,) = search(legs, Question("when", mode="keyword"), Access("acme"))
+    assert hit.text == HOURLY
+    assert not search(legs, Question("when", mode="keyword"), Access("other")).hits
+    on_its_page = Question("when", mode="keyword", filters=(Filter("page_start", at_most=3),))
+    assert [hit.text for hit in search(legs, on_its_page)] == ["## When"]
+
+
+@pytest.mark.parametrize("headings", [BACKUPS, []])
+@pytest.mark.parametrize(
+    ("text", "says_nothing"),
+    [
+        ("<!-- zebra -->", True),
+        ('<a id="zebra"></a>\n<a name=zebra />', True),
+        ("---\n# zebra\ntags:\n  - disks\nsort_rank: 6\n---", True),
+        ('+++\ntitle = "zebra"\n[extra]\n+++', True),
+        ("<!-- zebra -->\nEvery night.", False),
+        ("---\ntitle: zebra\n---\nEvery night.", False),
+        ("---\nzebra every night.\n---", False),
+        ("Every night.\n\n---\nat: zebra\n---", False),
+    ],
+)
+def test_what_nobody_sees_in_the_source_says_nothing(
+    text: str, says_nothing: bool, headings: list[str], tmp_path: Path
+) -> None:
+    """Within an outline and outside of any."""
+    chunks = [(text, headings), ("what follows", headings)]
+    with legs_over(tmp_path, [outlined("one.md", chunks)], vectors_too=False) as legs:
+        (hit,) = search(legs, Question("zebra", mode="keyword"))
+        assert hit.text == ("what follows" if says_nothing else text)
+        (quoted,) = search(legs, Question('"zebra"', mode="keyword"))
+        assert quoted.text == text
+
+
+def test_what_leads_on_is_shown_with_what_it_leads_to(tmp_path: Path) -> None:
+    chunks = [
+        ("# Use\n\nRun the tests:", ["Use"]),
+        ("Run the tests:\n\n```sh\nnpm test\n```", ["Use"]),
+        ("Then build it:", ["Use"]),
+        ("```sh\nnpm build\n```", ["Use"]),
+        ("## Ports\n\nThe ports are:", ["Use", "Ports"]),
+        ("The ports are:\n\n| a | b |\n|---|---|\n| 1 | 2 |", ["Other"]),
+    ]
+    with legs_over(tmp_path, [outlined("use.md", chunks)]) as legs:
+
+        def best(words: str) -> str:
+            return search(legs, Question(words, mode="keyword", collapse=False)).hits[0].text
+
+        assert best("run tests") == chunks[1][0]
+        assert best("then build") == "Then build it:", "what follows does not repeat it"
+        assert {hit.text for hit in search(legs, Question("ports", mode="keyword", collapse=False))} == {
+            chunks[4][0],
+            chunks[5][0],
+        }, "of another section"
+
+
+def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:
+    (hit,) = search(legs, Question("when", mode="keyword"))
+    assert hit.document.previous_id is not None
+    found = get(legs, Access("acme"), hit.document.previous_id)
+    assert found is not None
+    assert found.document.text == "## When"
+
+
+def test_the_engine_is_asked_once_more_for_all_of_a_page(tmp_path: Path) -> None:
+    held = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
+    asked: list[int] = []
+
+    class Watched(Counted):
+        def get(self, ids: list[str]) -> object:
+            asked.append(len(ids))
+            return super().__getattr__("get")(ids)  # type: ignore[operator]
+
+    with legs_over(tmp_path, held, vectors_too=False) as legs:
+        assert legs.keyword is not None
+        watched = with_readers(legs, keyword=Watched(legs.keyword.reader, ""))
+        answer = search(watched, Question("moon", mode="keyword", limit=8))
+    assert len(answer) == 8
+    assert all(hit.text.startswith("text") for hit in answer)
+    assert asked == [9, 9]

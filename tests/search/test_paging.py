@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -38,30 +39,48 @@ def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
         yield legs
 
 
-def found(legs: Legs, mode: Mode, fusion: FusionName, collapse: bool, limit: int, offset: int = 0) -> list[str]:
-    question = Question("cat near ship", mode=mode, fusion=fusion, collapse=collapse, limit=limit, offset=offset)
-    return [hit.parent_id if collapse else hit.chunk_id for hit in search(legs, question)]
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    """60 texts in 7 sources each: more than two looks, and each look ends among the copies of some text. One of each
+    has a title that words find too, and stands apart from the others."""
+    drawn = random.Random(2)
+    texts = [" ".join([*drawn.choices(WORDS, k=9), f"n{number}"]) for number in range(60)]
+    held = [
+        family(f"{copy}/{n}.md", text, metadata={"title": "Cats near ships" if copy == 6 else "Notes"})
+        for n, text in enumerate(texts)
+        for copy in range(7)
+    ]
+    with legs_over(tmp_path_factory.mktemp("copies"), held) as legs:
+        yield legs
 
 
 @pytest.mark.parametrize(("mode", "fusion", "collapse"), CASES)
-def test_pages_joined_are_one_long_answer(legs: Legs, mode: Mode, fusion: FusionName, collapse: bool) -> None:
-    whole = found(legs, mode, fusion, collapse, 10_000)
-    assert len(whole) > (120 if collapse else 400)
-    assert len(set(whole)) == len(whole)
-    pages = [found(legs, mode, fusion, collapse, 70, start) for start in range(0, len(whole) + 70, 70)]
-    assert pages[-1] == []
-    assert [one for page in pages for one in page] == whole
-    pages = [found(legs, mode, fusion, collapse, 10, start) for start in range(80, 120, 10)]
-    assert [one for page in pages for one in page] == whole[80:120]
-
-
-@pytest.mark.parametrize(("mode", "fusion", "collapse"), CASES)
-def test_a_shorter_answer_is_the_beginning_of_a_longer_one(
-    legs: Legs, mode: Mode, fusion: FusionName, collapse: bool
+def test_pages_joined_are_one_long_answer(
+    legs: Legs, copies: Legs, mode: Mode, fusion: FusionName, collapse: bool
 ) -> None:
-    whole = found(legs, mode, fusion, collapse, 1000)
-    for limit in (1, 99, 101, 400):
-        assert found(legs, mode, fusion, collapse, limit) == whole[:limit]
+    """With all that each hit names, so that every source, or chunk, is there once: as a hit, or at one."""
+    for held in (legs, copies):
+
+        def found(limit: int, offset: int = 0, held: Legs = held) -> list[dict[str, Any]]:
+            question = Question("cat near ship", mode=mode, fusion=fusion, collapse=collapse)
+            return [hit.as_json() for hit in search(held, replace(question, limit=limit, offset=offset))]
+
+        whole = found(10_000)
+        named = [one for hit in whole for one in (hit, *hit["same_text"])]
+        assert len({one["parent_id" if collapse else "chunk_id"] for one in named}) == len(named) > 120
+        assert len(whole) < len(named) / 3 if held is copies and collapse else len(whole) == len(named)
+        assert [hit for start in range(0, len(whole) + 70, 70) for hit in found(70, start)] == whole
+        assert [hit for start in range(0, 50, 7) for hit in found(7, start)] == whole[:56]
+        for limit in (1, 99, 101, 400):
+            assert found(limit) == whole[:limit]
+
+
+def test_more_says_whether_another_text_follows(copies: Legs) -> None:
+    question = Question("cat near ship")
+    whole = len(search(copies, replace(question, limit=10_000)))
+    for offset, more in ((0, True), (whole - 2, True), (whole - 1, False), (whole, False)):
+        answer = search(copies, replace(question, limit=1, offset=offset))
+        assert (answer.more, len(answer)) == (more, offset < whole)
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)

@@ -16,11 +16,8 @@ from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Filter
-from tests.conftest import sampled
-from tests.search.support import Failing, family, legs_over, with_readers
+from tests.search.support import MODES, Failing, family, legs_over, with_readers
 from tests.support.bus import parent_of
-
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 CROWD = [f"a cat and a feline, kitten {number}" for number in range(150)]
 FAMILIES = [
@@ -53,6 +50,7 @@ def test_every_hit_holds_what_stands_in_quotes(legs: Legs, mode: Mode, fusion: F
         answer = search(legs, question)
         assert {hit.text for hit in answer} == LEFT
         assert (answer.more, answer.notice) == (False, None)
+        assert all(hit.highlights for hit in answer) is (mode != "semantic")
         pages = [search(legs, replace(question, limit=1, offset=offset)) for offset in range(3)]
         assert [hit.chunk_id for page in pages for hit in page] == [hit.chunk_id for hit in answer]
 
@@ -126,10 +124,6 @@ def test_quotes_around_signs_alone_do_not_find_everything(legs: Legs, typed: str
     assert len(search(legs, Question(typed, mode="keyword"))) == len(search(legs, Question("&&", mode="keyword"))) == 0
 
 
-def test_phrases_come_as_they_were_typed() -> None:
-    assert phrases_of('say "one  two" or"three" "one  two" "').told == ("one  two", "three")
-
-
 def test_keyword_search_is_asked_for_phrases_first() -> None:
     assert for_words('a "b c" d "e') == '"b c" a   d  e', "a quote that is left open is none"
     assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which may still be being typed"
@@ -147,25 +141,15 @@ def test_the_only_passage_with_a_word_comes_first(legs: Legs, fusion: FusionName
 
 
 @pytest.mark.parametrize(
-    "typed",
-    sampled(["“%s”", "„%s“", "”%s”", "«%s»", "»%s«", "「%s」", "『%s』", "＂%s＂", '"%s"', '“%s"', "(„%s“) cat"]),
-)
-@pytest.mark.parametrize("mode", MODES)
-def test_whatever_quotes_a_keyboard_writes(legs: Legs, typed: str, mode: Mode) -> None:
-    answer = search(legs, Question(typed % "left the harbour", mode=mode, collapse=False))
-    assert {hit.text for hit in answer} == LEFT
-    assert all(hit.highlights for hit in answer) is (mode != "semantic")
-
-
-@pytest.mark.parametrize(
     ("typed", "phrases"),
     [
         ("„one“ and «two three» 「四つ」", ("one", "two three", "四つ")),
+        ("”one” and »two« ＂three＂ 『四つ』", ("one", "two", "three", "四つ")),
+        ('say "one  two" or"three" "one  two" "', ("one  two", "three")),
         ("「彼は『はい』と言った」", ("彼は はい と言った",)),
         ("«one “two” three»", ("one  two  three",)),
         ("the dog’s ‘bone’ and 'tail'", ()),
         ("a “left open", ()),
-        ("24” and 27” wide", ()),
         ("»?!«", ()),
         ('24" vs 27" monitor', ()),
         ('a 5" disk "in words"', ("in words",)),

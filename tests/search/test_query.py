@@ -16,10 +16,8 @@ from chunksink.search.legs import Legs
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.fts import FtsSink
-from tests.search.support import Counted, family, legs_over, meaning, with_readers
+from tests.search.support import MODES, Counted, family, legs_over, meaning, with_readers
 from tests.support.bus import parent_of
-
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
 FAMILIES = [
     family("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night"),
@@ -86,21 +84,12 @@ def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
     assert hit.ranks == {"keyword": 1}
     assert hit.score == hit.shares[0].score > 0
     assert hit.source_uri == "pets.md"
-
-
-def test_what_matched_is_marked(legs: Legs) -> None:
-    (hit,) = search(legs, "cat", mode="keyword").hits
     assert [piece.text for piece in hit.snippet if piece.match] == ["cat", "cat"]
     assert "".join(piece.text for piece in hit.snippet) == "A cat and another cat"
 
 
-def test_limit_counts_families(legs: Legs) -> None:
-    assert len(search(legs, "the", mode="semantic", limit=2).hits) == 2
-    assert len({hit.parent_id for hit in search(legs, "the", mode="semantic", limit=9).hits}) == 3
-
-
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("query", ["", "   ", "\n\t", "\x00\x07"])
+@pytest.mark.parametrize("query", ["", " \n\t", "\x00\x07"])
 def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, query: str) -> None:
     def never(_query: str) -> Vectors:
         raise AssertionError("the model was asked")
@@ -117,15 +106,9 @@ def test_a_blank_query_finds_nothing_and_asks_nobody(legs: Legs, mode: Mode, que
     "query",
     [
         "caf\udcff cat",
-        '"',
         '"cat',
-        "cat AND",
-        "NEAR(cat",
-        "cat*:^(){}",
-        "-cat",
-        "猫",
-        "🐈 cat",
-        "مرحبا",
+        "NEAR(cat*:^(){} AND",
+        "🐈 猫 مرحبا cat",
         "?!…",
         "x" * 10_000,
     ],
@@ -194,20 +177,6 @@ def test_a_text_that_the_keyword_engine_lacks_comes_from_the_other(tmp_path: Pat
         (hit,) = search(legs, "feline", mode="semantic", limit=1).hits
     assert "cat" in hit.text
     assert (hit.source_uri, hit.ranks) == ("pets.md", {"semantic": 1})
-
-
-@pytest.mark.parametrize(
-    ("mode", "found", "said"),
-    [("hybrid", ["A boat needs paint"], True), ("semantic", [], True), ("keyword", ["A boat needs paint"], False)],
-)
-def test_a_leg_that_cannot_be_asked_is_named_where_it_is_missed(
-    tmp_path: Path, mode: Mode, found: list[str], said: bool
-) -> None:
-    why = {"semantic": "the model is gone"}
-    with legs_over(tmp_path, FAMILIES, vectors_too=False, unavailable=why) as legs:
-        answer = search(legs, "boat", mode=mode)
-    assert texts(answer) == found
-    assert answer.unavailable == (why if said else {})
 
 
 def test_a_chunk_without_text_is_near_to_nothing(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,12 @@ from chunksink.search.answer import SearchHit
 from chunksink.search.legs import Legs
 from chunksink.search.mcp import mcp_server
 from chunksink.search.query import search
-from chunksink.search.question import FusionName, Mode, Question
+from chunksink.search.question import Mode, Question
 from chunksink.sinks.reader import Filter
 from tests.search.page.support import Held
-from tests.search.support import family, legs_over
+from tests.search.support import MODES, family, legs_over
 from tests.support.bus import parent_of
 
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 VERSIONS = ("v1", "v2", "v3")
 
 MOORING = "A boat is moored with two lines"
@@ -81,13 +79,6 @@ def test_it_stands_where_the_best_of_them_does(legs: Legs) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_where_every_chunk_is_asked_for_each_is_shown(legs: Legs, mode: Mode) -> None:
-    answer = search(legs, Question("boat", mode=mode, collapse=False, limit=100), Access("acme"))
-    assert [hit.text for hit in answer].count(MOORING) == 3
-    assert not any(hit.same_text for hit in answer)
-
-
-@pytest.mark.parametrize("mode", MODES)
 def test_only_what_passes_the_filters_is_named(legs: Legs, mode: Mode) -> None:
     question = Question("boat", mode=mode, filters=(Filter("source_type", any_of=("v1", "v3")),))
     assert told(search(legs, question, Access("acme")).hits) == {
@@ -140,50 +131,6 @@ def test_equal_headings_are_told_by_what_follows_them(tmp_path: Path) -> None:
         answer = search(legs, Question("usage", mode="keyword"))
     assert sorted(hit.text for hit in answer) == ["like 0", "like 1", "like 2"]
     assert not any(hit.same_text for hit in answer)
-
-
-WORDS = ("cat", "feline", "boat", "ship", "tax", "red", "old", "near")
-
-
-@pytest.fixture(scope="module")
-def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    """60 texts in 7 sources each: more than two looks, and each look ends among the copies of some text. One of each
-    has a title that words find too, and stands apart from the others."""
-    drawn = random.Random(2)
-    texts = [" ".join([*drawn.choices(WORDS, k=9), f"n{number}"]) for number in range(60)]
-    held = [
-        family(f"{copy}/{n}.md", text, metadata={"title": "Cats near ships" if copy == 6 else "Notes"})
-        for n, text in enumerate(texts)
-        for copy in range(7)
-    ]
-    with legs_over(tmp_path_factory.mktemp("copies"), held) as legs:
-        yield legs
-
-
-def read(legs: Legs, mode: Mode, fusion: FusionName, limit: int, offset: int = 0) -> list[dict[str, Any]]:
-    question = Question("cat near ship", mode=mode, fusion=fusion, limit=limit, offset=offset)
-    return [hit.as_json() for hit in search(legs, question)]
-
-
-@pytest.mark.parametrize(("mode", "fusion"), [*((mode, "scores") for mode in MODES), ("hybrid", "ranks")])
-def test_pages_joined_are_one_long_answer(copies: Legs, mode: Mode, fusion: FusionName) -> None:
-    """With all that each hit names, so that every source is there once: as a hit, or at one."""
-    whole = read(copies, mode, fusion, 10_000)
-    named = [one["parent_id"] for hit in whole for one in (hit, *hit["same_text"])]
-    assert len(set(named)) == len(named)
-    assert mode == "keyword" or len(named) == 420
-    assert len(whole) < len(named) / 3
-    pages = [read(copies, mode, fusion, 7, start) for start in range(0, len(whole) + 7, 7)]
-    assert [hit for page in pages for hit in page] == whole
-    for limit in (1, 5, 10, 30):
-        assert read(copies, mode, fusion, limit) == whole[:limit]
-
-
-def test_more_says_whether_another_text_follows(copies: Legs) -> None:
-    whole = len(read(copies, "hybrid", "scores", 10_000))
-    for offset, more in ((0, True), (whole - 2, True), (whole - 1, False), (whole, False)):
-        answer = search(copies, Question("cat near ship", limit=1, offset=offset))
-        assert (answer.more, len(answer)) == (more, offset < whole)
 
 
 def test_copies_side_by_side_are_one_however_many(tmp_path: Path) -> None:

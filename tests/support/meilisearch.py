@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -46,9 +47,14 @@ class Server:
     def names(self) -> set[str]:
         return {i["uid"] for i in self.do("GET", "/indexes?limit=1000")["results"] if i["uid"].startswith(self.index)}
 
-    def batches(self) -> int:
-        answer = self.do("GET", "/batches?limit=1")
-        return int(answer["total"])
+    def wait_until_idle(self) -> None:
+        while self.do("GET", "/tasks?statuses=enqueued,processing")["total"]:
+            time.sleep(0.02)
+
+    def purge(self) -> None:
+        """The server forgets all that it was asked so far."""
+        self.wait_until_idle()
+        self.do("DELETE", "/tasks?statuses=succeeded")
 
 
 def served(running: MeilisearchServer) -> Iterator[Server]:

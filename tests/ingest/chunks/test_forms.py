@@ -3,7 +3,6 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from tests.ingest.chunks.samples import (
     structural_chunk,
 )
 from tests.ingest.ir.samples import ir_record
-from tests.ingest.reading import CREATED_AT, codes_of, is_valid_partition, read_lines
+from tests.ingest.reading import CREATED_AT, codes_of, fields_of, is_valid_partition, read_lines
 
 FORMAT = ChunksFormat()
 DOCUMENT = {"source": {"path": "a.pdf"}}
@@ -34,10 +33,6 @@ def read_one(folder: Path, record: Record, tenant: str | None = None) -> Record:
     return chunk
 
 
-def fields_of(folder: Path, record: Record) -> dict[str, Any]:
-    return project_family([read_one(folder, record)])[0].fields()
-
-
 @pytest.mark.parametrize(
     ("record", "match"),
     [
@@ -45,7 +40,6 @@ def fields_of(folder: Path, record: Record) -> dict[str, Any]:
         (canonical_chunk(content={"content_text": "x"}), Match.DECLARED),
         (canonical_chunk(schema_version="chunks.v9"), Match.DECLARED),
         (markdown_chunk(), Match.LIKELY),
-        ({"ordinal": 1, "headings_path": []}, Match.LIKELY),
         (structural_chunk(), Match.LIKELY),
         (structural_chunk(tables=[]), Match.LIKELY),
         (recorder_chunk(), Match.LIKELY),
@@ -59,7 +53,6 @@ def fields_of(folder: Path, record: Record) -> dict[str, Any]:
         (ir_record(), Match.NO),
         ({**DOCUMENT, "blocks": ["Words"], "doc_id": "d", "index": 1}, Match.NO),
         ({**DOCUMENT, "text": "Words", "metadata": {"source": "a.md"}}, Match.NO),
-        ({"title": "A post", "text": "Words"}, Match.NO),
     ],
 )
 def test_match_when_records_vary_leaves_documents_and_rows_to_others(record: Record, match: Match) -> None:
@@ -73,12 +66,9 @@ def test_markdown_chunk_when_projected_has_its_fields(tmp_path: Path) -> None:
         title="Setup",
         metadata={"language": "de", "tags": "a;b"},
     )
-    fields = fields_of(tmp_path, record)
+    chunk = read_one(tmp_path, record)
+    fields = fields_of([chunk])
     expected = {
-        "chunk_id": "doc-7-0",
-        "document_id": "doc-7",
-        "tenant_id": "acme",
-        "text": "Step 0 of the setup.",
         "title": "Setup",
         "headings": ("Setup", "Linux"),
         "section": "/Setup/Linux/ol[1]",
@@ -87,10 +77,9 @@ def test_markdown_chunk_when_projected_has_its_fields(tmp_path: Path) -> None:
         "tags": ("a", "b"),
         "source_uri": "wiki/setup.md",
         "source_folder": "wiki",
-        "chunk_index": 0,
     }
     assert {name: fields.get(name) for name in expected} == expected
-    assert read_one(tmp_path, record)["provenance"]["source_checksum"] == "sha256:" + "cd" * 32
+    assert chunk["provenance"]["source_checksum"] == "sha256:" + "cd" * 32
 
 
 def test_markdown_chunk_when_it_names_no_source_belongs_to_its_document(tmp_path: Path) -> None:
@@ -100,22 +89,16 @@ def test_markdown_chunk_when_it_names_no_source_belongs_to_its_document(tmp_path
 
 
 def test_structural_chunk_when_read_is_that_of_the_specification(tmp_path: Path) -> None:
-    example = {
-        "id": "chunk_0481",
-        "text": "Enterprise data is retained for 90 days…",
-        "source": {"path": "policies/data/retention.pdf", "folder": "policies/data", "type": "policy"},
-        "doc_id": "doc_0007",
-        "index": 0,
-        "neighbors": ["chunk_0480", "chunk_0482"],
-        "metadata": {"title": "Retention", "topics": ["data"], "language": "en", "year": 2023, "page_number": 4},
-        "relations": [{"type": "continues", "target": "chunk_0482"}],
-        "embedding": [0.1, 0.2],
-    }
+    example = structural_chunk(
+        metadata={"title": "Retention", "topics": ["data"], "language": "en", "year": 2023, "page_number": 4},
+        relations=[{"type": "continues", "target": "chunk_0482"}],
+        embedding=[0.1, 0.2],
+    )
     chunk = read_one(tmp_path, example)
     kept = ("id", "doc_id", "neighbors", "relations", "source", "metadata")
     assert {name: chunk[name] for name in kept} == {name: example[name] for name in kept}
     assert "embedding" not in json.dumps(chunk)
-    fields = project_family([chunk])[0].fields()
+    fields = fields_of([chunk])
     expected = {
         "path": "policies/data/retention.pdf",
         "source_folder": "policies/data",
@@ -147,10 +130,9 @@ def test_structural_chunk_when_its_numbers_shift_keeps_id_and_document(tmp_path:
 
 
 def test_recorder_chunk_when_projected_has_its_fields(tmp_path: Path) -> None:
-    fields = fields_of(tmp_path, recorder_chunk(5, metadata={"title": "Deploy", "tags": ["ops"], "language": "en"}))
+    about = {"title": "Deploy", "tags": ["ops"], "language": "en"}
+    fields = fields_of([read_one(tmp_path, recorder_chunk(5, metadata=about))])
     expected = {
-        "chunk_id": "3-5",
-        "text": "[OUT] ok 5",
         "start_offset": "2/5/500",
         "end_offset": "2/9/599",
         "modified_at_epoch": 1_700_000_005,
@@ -171,25 +153,12 @@ def test_recorder_chunks_when_out_of_order_are_numbered_by_the_log(tmp_path: Pat
     assert [(chunk["chunk_index"], chunk["chunk_count"]) for chunk in families[0]] == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_canonical_chunk_when_read_is_unchanged(tmp_path: Path) -> None:
-    given = canonical_chunk(foo={"b": 1.5, "a": None}, text="", hashes={"text_hash": None})
-    assert read_one(tmp_path, given) == given
-
-
 def test_canonical_chunk_when_it_has_no_time_gets_the_runs(tmp_path: Path) -> None:
     given = canonical_chunk(created_at=None, hashes={"chunk_object_hash": "sha256:" + "0" * 64})
     chunk = read_one(tmp_path, given)
     assert chunk["created_at"] == CREATED_AT
     assert chunk["hashes"]["chunk_object_hash"] == chunk_object_hash(chunk)
     assert "hashes" not in read_one(tmp_path, canonical_chunk(created_at=None))
-
-
-@pytest.mark.parametrize("count", [3, 2**70])
-def test_canonical_family_when_it_is_smaller_than_it_states_is_skipped(tmp_path: Path, count: int) -> None:
-    lines = [json.dumps(canonical_chunk(index, chunk_count=count)).encode() for index in (0, 2)]
-    families, notices = read_lines(FORMAT, tmp_path, lines)
-    assert families == []
-    assert {notice.code for notice in notices} <= {codes.FAMILY_INCOMPLETE, findings.WRONG_TYPE}
 
 
 @pytest.mark.promise(11)
@@ -212,10 +181,8 @@ def test_chunks_when_the_run_has_a_tenant_get_it_and_ids_of_their_own(tmp_path: 
     ("record", "code"),
     [
         (markdown_chunk(ordinal="0"), findings.WRONG_TYPE),
-        (markdown_chunk(chunk_id=""), findings.WRONG_TYPE),
         (markdown_chunk(tenant_id=["a"]), findings.WRONG_TYPE),
         ({name: value for name, value in markdown_chunk().items() if name != "document_id"}, findings.FIELD_MISSING),
-        (structural_chunk(text=None), findings.WRONG_TYPE),
         (structural_chunk(source={"folder": "a"}), findings.FIELD_MISSING),
         (structural_chunk(metadata={"tenant_id": 3}), findings.WRONG_TYPE),
         (recorder_chunk(start_offset=12), findings.WRONG_TYPE),
@@ -223,7 +190,6 @@ def test_chunks_when_the_run_has_a_tenant_get_it_and_ids_of_their_own(tmp_path: 
         (canonical_chunk(schema_version="chunks.v9"), findings.UNSUPPORTED_VERSION),
         (canonical_chunk(provenance={}), findings.FIELD_MISSING),
         (canonical_chunk(hashes={"text_hash": "sha256:" + "0" * 64}), findings.TEXT_HASH_MISMATCH),
-        (canonical_chunk(text="x" * (8 * 2**20)), findings.LINE_TOO_LONG),
         (markdown_chunk(chunk_text="x" * (8 * 2**20 - 400)), findings.LINE_TOO_LONG),
         (markdown_chunk(hashes=json.loads('{"a":' * 253 + "1" + "}" * 253)), findings.JSON_PARSE),
         ({"text": "of no form"}, codes.RECORD_FORM_UNKNOWN),

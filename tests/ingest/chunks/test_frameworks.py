@@ -12,7 +12,7 @@ from chunksink.ingest import codes
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
 from tests.ingest.chunks.samples import framework_chunk
-from tests.ingest.reading import codes_of, read_file, read_lines
+from tests.ingest.reading import codes_of, fields_of, read_file, read_lines
 
 FORMAT = ChunksFormat()
 ELEMENT = {
@@ -41,10 +41,6 @@ def read(folder: Path, *records: Record | bytes, tenant: str | None = None) -> l
     families, notices = read_lines(FORMAT, folder, records, tenant)
     assert notices == []
     return families
-
-
-def fields_of(chunks: list[Record]) -> dict[str, Any]:
-    return project_family(chunks)[0].fields()
 
 
 def test_langchain_document_when_projected_has_headings_and_page(tmp_path: Path) -> None:
@@ -162,10 +158,8 @@ def test_ids_when_tenants_differ_differ(tmp_path: Path) -> None:
     ("record", "code"),
     [
         ({"page_content": "x"}, codes.RECORD_FORM_UNKNOWN),
-        ({"page_content": 5, "metadata": {"source": "a"}}, codes.RECORD_FORM_UNKNOWN),
         ({"text": "x", "metadata": {"colour": "red"}}, codes.RECORD_FORM_UNKNOWN),
         ({"lc": 1, "kwargs": {"text": "x", "metadata": {}}}, codes.RECORD_FORM_UNKNOWN),
-        ({"content": "x", "metadata": {"source": "a"}}, codes.RECORD_FORM_UNKNOWN),
         ({"text": "x", "metadata": {"source": "a"}, "source": {}}, codes.RECORD_FORM_UNKNOWN),
         (framework_chunk(metadata={}), findings.FIELD_MISSING),
         (framework_chunk(page_content=" "), codes.SOURCE_EMPTY),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.html import HtmlFormat
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.model import Empty, Family, Notice, Source
+from chunksink.ingest.model import Empty, Family, Notice
+from tests.ingest.reading import read_items
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ def read(format_: Format, data: bytes, name: str = "folder/file") -> Reading:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
         path.write_bytes(data)
-        checksum = hashlib.sha256(data).hexdigest()
-        items = list(format_.read(Source(name, path, checksum, len(data), "2026-01-01T00:00:00Z", {"name": "test"})))
+        items = read_items(format_, path, uri=name)
     records = [record for item in items if isinstance(item, Family) for record in item.chunks]
     notices = [item for item in items if isinstance(item, Notice)]
     return Reading(records, notices, any(isinstance(item, Empty) for item in items))

@@ -1,8 +1,11 @@
 """IR records become chunks under their own ids; an error of one record stays with it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
@@ -11,17 +14,23 @@ from hypothesis import strategies as st
 from chunksink.chunkbus import findings
 from chunksink.ingest import codes
 from chunksink.ingest.formats.ir import IrFormat
+from chunksink.ingest.formats.ir.reindex import Current, newest, outdated
+from chunksink.ingest.formats.ir.schema import IrRecord, ir_schema
 from chunksink.ingest.formats.registry import Match
+from chunksink.ingest.json_records import Numbered, read_records
 from chunksink.ingest.model import Empty, Family
 from chunksink.sinks.projection import project_family
+from tests.conftest import ROOT
 from tests.ingest.ir.samples import ir_record, sha
 from tests.ingest.reading import (
     at,
     codes_of,
+    fields_of,
     is_at,
     is_valid_partition,
     json_values,
     leaves,
+    read_file,
     read_items,
     read_lines,
     write_lines,
@@ -48,9 +57,12 @@ def test_ids_when_a_record_is_read_are_golden(tmp_path: Path) -> None:
 
 
 def test_document_when_projected_has_the_fields_of_the_record(tmp_path: Path) -> None:
-    [chunks], _ = read_lines(FORMAT, tmp_path, [ir_record()])
-    fields = project_family(chunks)[0].fields()
-    expected = {
+    place = {"slide_number": 7, "sheet_name": "Q3", "timestamp_start": 12.5, "timestamp_end": 20.0, "speaker": "Ann"}
+    record = ir_record()
+    record["locator"] |= place
+    [chunks], _ = read_lines(FORMAT, tmp_path, [record])
+    fields = fields_of(chunks)
+    expected = place | {
         "title": "Report",
         "language": "en",
         "tags": ("finance", "2024"),
@@ -67,9 +79,6 @@ def test_document_when_projected_has_the_fields_of_the_record(tmp_path: Path) ->
         "modified_at_epoch": 1714636800,
         "page_start": 2,
         "page_end": 3,
-        "chunk_index": 0,
-        "chunk_count": 1,
-        "parent_id": sha("/srv/docs/report.pdf"),
     }
     assert {name: fields[name] for name in expected} == expected
 
@@ -93,18 +102,6 @@ def test_read_when_a_path_has_other_spellings_takes_its_canonical_form(
     assert (chunk["parent_id"], chunk["provenance"]["source_uri"]) == (sha(canonical), path)
 
 
-def test_read_when_ids_are_of_different_spellings_refuses_the_record(tmp_path: Path) -> None:
-    record = ir_record("C:\\a.pdf", canonical="c:\\a.pdf", parent_id=sha("c:/a.pdf"))
-    assert codes_of(read_lines(FORMAT, tmp_path, [record])[1]) == [(1, codes.IDENTITY_MISMATCH, True)]
-
-
-def test_document_when_projected_has_its_locator(tmp_path: Path) -> None:
-    locator = {"slide_number": 7, "sheet_name": "Q3", "timestamp_start": 12.5, "timestamp_end": 20.0, "speaker": "Ann"}
-    [chunks], _ = read_lines(FORMAT, tmp_path, [ir_record(locator=locator)])
-    fields = project_family(chunks)[0].fields()
-    assert {name: fields.get(name) for name in locator} == locator
-
-
 @pytest.mark.parametrize(
     ("path", "canonical", "folder"),
     [("/a/b/c.pdf", None, "/a/b"), ("C:\\docs\\a.pdf", "c:/docs/a.pdf", "C:/docs"), ("a.pdf", None, None)],
@@ -123,12 +120,10 @@ def test_source_folder_when_not_stated_is_that_of_the_path(
     [
         ({"id": sha("other")}, codes.IDENTITY_MISMATCH),
         ({"parent_id": sha("other")}, codes.IDENTITY_MISMATCH),
-        ({"chunk_index": 1}, codes.IDENTITY_MISMATCH),
         ({"content_hash": "ABC"}, findings.WRONG_TYPE),
         ({"content_hash": sha(b"other")}, codes.IDENTITY_MISMATCH),
         ({"schema_version": "2.0"}, findings.UNSUPPORTED_VERSION),
         ({"chunk_index": "0"}, findings.WRONG_TYPE),
-        ({"status": "fine"}, findings.WRONG_TYPE),
         ({"source": {}}, findings.FIELD_MISSING),
         ({"tenant_id": 7}, findings.WRONG_TYPE),
         ({"segments": [{"type": "chapter"}]}, findings.WRONG_TYPE),
@@ -229,3 +224,88 @@ def test_read_when_fields_are_unknown_loses_none(
             assert at(chunk, PLACES[path]) == value
         else:
             assert is_at(chunk, path, value) or is_at(chunk, ("original", *path), value), path
+
+
+# -- the published schema, and records of newer extractors
+
+
+EXAMPLES = ROOT / "docs" / "schema" / "ir-examples.jsonl"
+SCHEMA = ROOT / "docs" / "schema" / "ir-schema.json"
+VALIDATOR = jsonschema.Draft202012Validator(ir_schema())
+
+
+def records_of(path: Path) -> list[Numbered]:
+    return [entry for entry in read_records(path, lambda _: True) if isinstance(entry, Numbered)]
+
+
+def test_schema_when_published_is_the_one_that_records_are_checked_against() -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == ir_schema()
+
+
+def test_schema_when_examples_are_validated_accepts_them() -> None:
+    for record in [*(entry.record for entry in records_of(EXAMPLES)), ir_record()]:
+        VALIDATOR.validate(record)
+        again = msgspec.to_builtins(msgspec.convert(record, IrRecord))
+        VALIDATOR.validate(again)
+        assert all(at(record, path) == value for path, value in leaves(again) if value is not None)
+    families, notices = read_file(IrFormat(), EXAMPLES)
+    assert len(families) >= 4
+    assert {notice.code for notice in notices if notice.is_failure} <= {codes.EXTRACTION_FAILED}
+
+
+@given(st.dictionaries(st.sampled_from(sorted(ir_record())), st.none() | st.integers() | st.text(max_size=3)))
+def test_schema_when_records_change_agrees_with_the_reader(changes: dict[str, Any]) -> None:
+    record = {**ir_record(), **changes}
+    try:
+        msgspec.convert(record, IrRecord)
+        is_accepted = record["schema_version"] == "1.0"
+    except msgspec.ValidationError:
+        is_accepted = False
+    assert VALIDATOR.is_valid(record) == is_accepted
+
+
+def test_outdated_when_schema_extractor_or_model_is_older_returns_the_record() -> None:
+    made = ir_record()["provenance"]
+    records = [
+        ir_record("/current.pdf"),
+        ir_record("/old-schema.pdf", schema_version="0.9"),
+        ir_record("/old-extractor.pdf", provenance={**made, "extractor_version": "1.3.9"}),
+        ir_record("/old-model.pdf", provenance={**made, "model": {"ocr_engine": "tess", "ocr_version": "4.1"}}),
+        ir_record("/no-model.pdf", provenance={**made, "model": None}),
+        ir_record("/other-extractor.pdf", provenance={"extractor_name": "mail", "extractor_version": "0.2"}),
+    ]
+    current = Current("1.0", {"pdf-text": "1.4.0"}, {"ocr_version": "5.3"})
+    found = {one.path: [what for what, _, _ in one.differences] for one in outdated(records, current)}
+    assert found == {
+        "/old-schema.pdf": ["schema_version"],
+        "/old-extractor.pdf": ["extractor pdf-text"],
+        "/old-model.pdf": ["model ocr_version"],
+    }
+
+
+def made_by(path: str, version: str, processed_at: str, model: str) -> dict[str, Any]:
+    about = {"extractor_name": "x", "extractor_version": version, "processed_at": processed_at}
+    return ir_record(path, provenance={**about, "model": {"asr_model": model}})
+
+
+def test_newest_when_versions_differ_returns_the_highest_and_the_latest_model() -> None:
+    records = [
+        made_by("/a", "1.9.0", "2024-01-01T00:00:00Z", "small"),
+        made_by("/b", "1.10.0", "2024-03-01T00:00:00Z", "large"),
+        made_by("/c", "1.10.0rc1", "2024-02-01T00:00:00Z", "medium"),
+    ]
+    current = newest(records)
+    assert current == Current("1.0", {"x": "1.10.0"}, {"asr_model": "large"})
+    assert newest(reversed(records)) == current
+    assert [one.path for one in outdated(records, current)] == ["/a", "/c"]
+
+
+def test_newest_when_models_have_no_time_does_not_depend_on_the_order() -> None:
+    records = [made_by("/a", "1", "", model) for model in ("v10", "v9", "v2")]
+    assert newest(records).models == newest(reversed(records)).models == {"asr_model": "v10"}
+
+
+def test_outdated_when_records_are_odd_reads_them() -> None:
+    odd = [{"schema_version": 3, "provenance": "odd"}, {"provenance": "odd"}]
+    found = list(outdated(odd, newest([*odd, ir_record()])))
+    assert [one.differences[0][0] for one in found] == ["schema_version"], "a newer schema is not outdated"

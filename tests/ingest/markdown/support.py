@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from hypothesis import strategies as st
+
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.document_format import chunk_document
@@ -52,10 +54,6 @@ def own_parts(records: list[Record]) -> list[str]:
     return [record["text"][record["metadata"]["overlap_chars"] :] for record in records]
 
 
-def without_space(text: str) -> str:
-    return "".join(text.split())
-
-
 def commonmark_examples(shared_data: Path) -> Iterator[str]:
     """Every example of the CommonMark specification, as its own tests read it."""
     spec = (shared_data / "commonmark" / "spec.txt").read_text(encoding="utf-8")
@@ -69,3 +67,22 @@ def corpus(shared_data: Path) -> Iterator[tuple[str, str]]:
         for path in sorted((shared_data / folder).rglob("*")):
             if path.suffix in (".md", ".txt") and path.is_file():
                 yield path.relative_to(shared_data).as_posix(), path.read_text(encoding="utf-8")
+
+
+# Texts made at random: of lines that begin, end or interrupt blocks, or almost do.
+inline = st.text(
+    alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
+)
+_marks = [
+    *("", "", "# One", "## Two", "### ", "===", "---", "```", "~~~~ py", "- a", "  - b", "1. x", "2) y", "> q", ">"),
+    *("    code", "| a | b |", "|---|---|", "<div>", "</div>", "<!--", "[r]: /u", "* * *", "\tt", "- > - z", "  ```"),
+]
+_line = st.one_of(
+    inline,
+    st.sampled_from(_marks),
+    st.builds("{}{}".format, st.sampled_from(["> ", "- ", "  ", "10. ", "   > ", "- - "]), inline),
+    st.builds(
+        lambda word, n: " ".join([word] * n), st.sampled_from(["word", "Ende.", "中文。", "x"]), st.integers(1, 80)
+    ),
+)
+documents = st.lists(_line, max_size=40).map("\n".join)

@@ -58,15 +58,9 @@ def canonicalized(records: list[Record], canonicalizer: dict[str, str]) -> None:
         record["provenance"]["canonicalizer"].update(canonicalizer)
 
 
-def test_a_partition_without_breaches(tmp_path: Path) -> None:
-    records = [*chunks_of(TEXT, uri="a.md"), *chunks_of(TEXT, uri="b.md")]
-    assert list(find_breaches(partition(tmp_path, records), "markdown")) == []
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda records: records[0].update(text=records[0]["text"] + " more" * 600), "over the hard maximum of 520"),
         (lambda records: records[1]["metadata"].update(ordinal=7), "its ordinal is 7"),
         (lambda records: records[1]["metadata"].pop("kind"), "missing"),
         (lambda records: canonicalized(records, UNKNOWN), "does not know"),

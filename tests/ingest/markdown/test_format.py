@@ -1,8 +1,5 @@
 """The format as a whole: a file in, a family and notices out."""
 
-import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +7,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.identity import family_key, parent_id
 from chunksink.ingest.codes import (
+    CHUNKING_FAILED,
     FENCE_UNCLOSED,
     NUL_REMOVED,
     SOURCE_EMPTY,
@@ -19,7 +17,7 @@ from chunksink.ingest.formats.markdown import MarkdownFormat
 from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Empty, Family, Item, Notice
-from tests.ingest.markdown.support import chunks_of, codes_of, items_of, source_of
+from tests.ingest.markdown.support import chunks_of, codes_of, items_of, normalise, source_of, texts_of
 
 
 def read(tmp_path: Path, data: bytes, read_bytes: int | None = None, tenant: str | None = None) -> list[Item]:
@@ -91,10 +89,63 @@ def test_unclosed_fence_is_reported(text: str, codes: list[str]) -> None:
     assert codes_of(f"Words.\n\n{text}") == codes
 
 
-def test_importing_the_format_does_not_import_the_library() -> None:
-    module = importlib.import_module("chunksink.ingest.formats.markdown")
-    program = (
-        f"import sys; from {module.__name__} import MarkdownFormat as F; F().parser; F().canonicalizer;"
-        "import chunksink.ingest.formats.markdown.addresses; sys.exit('markdown_it' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+# -- from bytes to normalised text: encodings, control characters, separators, white space
+
+
+BINARY = r"control characters.*iconv.*--exclude"
+SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
+
+
+@pytest.mark.parametrize("sign", SEPARATORS)
+def test_separator_separates_words_and_not_lines(sign: str) -> None:
+    assert chunks_of(f"# One{sign}two\n\nText.")[-1]["metadata"]["headings_path"] == ["One two"]
+    assert texts_of(f"Steps:{sign}# none") == ["Steps: # none"]
+    assert texts_of(f"| a |\n|---|\n| x{sign}y |{sign}\n| z |") == ["| a |\n|---|\n| x y |\n| z |"]
+
+
+@pytest.mark.parametrize("sign", SEPARATORS)
+def test_separator_in_code_adds_no_line_and_no_indentation(sign: str) -> None:
+    assert normalise(f"```\n{sign}def f():\n    a{sign}b\n{sign}\n```") == "```\ndef f():\n    a b\n\n```"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"# Top\n\xff\n", r"0xff at offset 6, line 2"),
+        ("Müller".encode("windows-1252"), r"byte 0xfc at offset 1, line 1.*iconv -f WINDOWS-1252"),
+        *(("\ufeff# A".encode(f"utf-16-{order}"), "iconv -f UTF-16 -t UTF-8") for order in ("le", "be")),
+        *(("Привет мир".encode(f"utf-16-{order}"), BINARY) for order in ("le", "be")),
+        *((text.encode("utf-16-le"), BINARY) for text in ("ok", "Plain words", "Words. " * 10_000)),
+        (b"\x7fELF" + bytes(range(32)) + b"words " * 100, BINARY),
+        (b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe", BINARY),
+    ],
+)
+def test_decode_what_is_not_utf8_is_refused_with_the_remedy(data: bytes, reason: str) -> None:
+    with pytest.raises(SourceFailed, match=reason) as failure:
+        chunks_of(data)
+    assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize("data", [b"a\0b", b"\0\0" + b"x" * 198, b"\x01\x02\x1b[1mbold"])
+def test_decode_allows_traces_of_control_characters(data: bytes) -> None:
+    assert len(chunks_of(data)) == 1
+
+
+def test_line_ends_and_invisible_characters_are_normalised() -> None:
+    assert normalise("a\r\nb\rc\x00d\x0b") == "a\nb\ncd"
+    assert normalise("data\u00adbase word\u2060joined \ufeffend\n") == "database wordjoined end\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two  words\tand   tabs", "two words and tabs"),
+        (">  quoted   text", ">  quoted text"),
+        ("code `a   b`  stays", "code `a   b` stays"),
+        ("    indented   code", "    indented   code"),
+        ("| a   b |\n|---|\n| c   d |", "| a   b |\n|---|\n| c   d |"),
+        ("hard  \nbreak", "hard  \nbreak"),
+    ],
+)
+def test_runs_of_spaces_collapse_in_prose_only(text: str, expected: str) -> None:
+    assert normalise(text) == expected

@@ -10,7 +10,8 @@ from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Family
 from chunksink.sinks.projection import project_family
-from tests.ingest.markdown.support import chunks_of, items_of, own_parts, source_of, without_space
+from tests.ingest.markdown.support import chunks_of, items_of, own_parts, source_of
+from tests.ingest.reading import solid
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,6 @@ from tests.ingest.markdown.support import chunks_of, items_of, own_parts, source
     [
         ("## Usage {#usage-en}", "Usage", "usage-en"),
         ("## Usage {.wide #usage-en key='a b' x=1}", "Usage", "usage-en"),
-        ("## Usage ## {#usage}", "Usage", "usage"),
         ("## C# {#c-sharp} ##", "C#", "c-sharp"),
         ("Usage {#usage}\n---", "Usage", "usage"),
         ("## *Ü* `a`{#ü}", "Ü a", "ü"),
@@ -29,7 +29,6 @@ from tests.ingest.markdown.support import chunks_of, items_of, own_parts, source
         ("## Usage \\{#usage}", "Usage {#usage}", None),
         ("## Usage `{#usage}`", "Usage {#usage}", None),
         ("## The set {a, b}", "The set {a, b}", None),
-        ("## {#a} first", "{#a} first", None),
         ("## {#each items}", "{#each items}", None),
     ],
 )
@@ -49,7 +48,6 @@ def test_anchors_of_repeated_headings_are_numbered_as_viewers_do() -> None:
     ("text", "title"),
     [
         ("4.18.2 / 2022\n===\n\n* a\n\n4.18.1 / 2021\n===\n\n* b", None),
-        ("# v2.0.0-rc.1\n\n# v1.9", None),
         ("# [1.2.3](https://ex.com)\n\n# Version 1.2.2", None),
         ("# 2.0 is here\n\nwords\n\n## Why", "2.0 is here"),
         ("# Tool\n\n# Install\n\n# 1.0", "Tool"),
@@ -75,7 +73,7 @@ def test_endless_heading_is_carried_in_part_and_whole_in_the_text(text: str) -> 
     start = time.process_time()
     records = chunks_of(f"{text}\n\nBelow it.")
     assert time.process_time() - start < 10
-    assert without_space("".join(own_parts(records))) == without_space(f"{text}Below it.")
+    assert solid("".join(own_parts(records))) == solid(f"{text}Below it.")
     (carried,) = records[-1]["metadata"]["headings_path"]
     assert MAX_CARRIED // 2 < len(carried) <= MAX_CARRIED and carried.endswith("…")
     assert carried[:-1] in text and records[-1]["metadata"]["title"] == carried
@@ -88,7 +86,7 @@ def test_endless_heading_is_carried_in_part_and_whole_in_the_text(text: str) -> 
 def test_endless_language_or_table_header_is_carried_in_part(text: str) -> None:
     records = chunks_of(text)
     assert max(len(orjson.dumps(record)) for record in records) < 20_000
-    assert without_space("".join(own_parts(records))) == without_space(text)
+    assert solid("".join(own_parts(records))) == solid(text)
 
 
 @pytest.mark.parametrize(
@@ -99,22 +97,18 @@ def test_endless_language_or_table_header_is_carried_in_part(text: str) -> None:
             '<div align="center">\n<h1>\n  <img src="r.png">\n  Rocket &amp;\n  <b>Co</b>\n</h1>\n</div>\n\n## T',
             "Rocket & Co",
         ),
-        ("## Contents\n\n<h1>Rocket</h1>\n\n# Other", "Rocket"),
         ("# Rocket\n\n<h1>Other</h1>", "Rocket"),
         ("## Contents\n\n### Deeper\n\n### Deeper", "Contents"),
         ("---\ndate: 2024-05-01\n---\n\n<!-- a -->\n\n![b](b.png) [![c](c.png)](c.md)\n\n## Contents", "Contents"),
         ('<p align="center">\n<img src="r.png">\n</p>\n\n[r]: r.md\n\n---\n\n## Contents', "Contents"),
         ("## Types\n\nWords.\n\n## Improvements", None),
-        ("Words.\n\n## Types", None),
         ("<p>Words.</p>\n\n## Types", None),
-        ("```\ncode\n```\n\n## Types", None),
         ("#\n\n## Types", None),
         ('<h1><img src="r.png"></h1>\n\n## Contents', "Contents"),
         ("<!-- <h1>Old</h1> -->\n\n## Contents", "Contents"),
         ("> <h1>Quoted</h1>\n\n- # Listed\n\n## Contents", None),
         ("<h1>Open\n\n## Contents", None),
         ("---\ntitle: Said\n---\n<h1>Rocket</h1>", "Said"),
-        ("Words.", None),
     ],
 )
 def test_title_is_the_first_top_heading_or_the_opening_one(text: str, title: str | None) -> None:
@@ -125,7 +119,6 @@ def test_title_is_the_first_top_heading_or_the_opening_one(text: str, title: str
     ("uri", "title"),
     [
         ("notes/Tea & cake.md", "Tea & cake"),
-        ("notes/2024-05-01.md", "2024-05-01"),
         ("notes/a.tar.md", "a.tar"),
         ("notes/tea/README.md", "tea"),
         ("notes/tea/_Index.md", "tea"),
@@ -139,11 +132,6 @@ def test_title_without_a_heading_is_the_file_name(uri: str, title: str | None) -
     assert chunks_of("# Own", uri=uri)[0]["metadata"]["title"] == "Own"
 
 
-def test_hostile_html_headings_take_linear_time() -> None:
-    for text in ("<h1>" * 100_000, "<div>\n" + "<h1 " * 100_000, "<div>\n" + "<h1>x<" * 100_000):
-        assert "title" not in parse(text).metadata
-
-
 def test_metadata_of_another_reader_is_carried_in_part() -> None:
     metadata = {"title": "long title " * 500, "authors": ["A"]}
     document = Structure("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), metadata)
@@ -152,15 +140,3 @@ def test_metadata_of_another_reader_is_carried_in_part() -> None:
     found = family.chunks[0]["metadata"]
     assert len(found["title"]) <= MAX_CARRIED
     assert found["authors"] == ["A"]
-
-
-def test_hostile_heading_attributes_take_linear_time() -> None:
-    start = time.process_time()
-    for heading in (
-        "# " + "{#a" + " .b" * 100_000,
-        "# {#a" + " b=" * 100_000,
-        "# a" + " " * 200_000 + "{",
-        "# {/*" + " " * 200_000 + "a",
-    ):
-        chunks_of(heading)
-    assert time.process_time() - start < 10

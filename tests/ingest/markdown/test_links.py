@@ -2,7 +2,7 @@
 
 import pytest
 
-from chunksink.ingest.formats.markdown.addresses import LinkKind, classify, target_uri, targets
+from chunksink.ingest.formats.markdown.addresses import LinkKind, classify, targets
 from chunksink.ingest.formats.markdown.parser import MAX_INLINE_CHARACTERS
 from chunksink.ingest.formats.markdown.structure import parse
 from tests.ingest.markdown.support import chunks_of
@@ -19,16 +19,12 @@ def links_of(text: str) -> list[tuple[str, str]]:
         ("[a](<b c.md>)", [("b c.md", "document")]),
         ("**[a](ä.md)**", [("ä.md", "document")]),
         ("[a][r]\n\n[r]: ../x.md", [("../x.md", "document")]),
-        ("[r]\n\n[r]: ../x.md", [("../x.md", "document")]),
         ("<https://a.example/b>", [("https://a.example/b", "external")]),
-        ("see https://a.example/b.", [("https://a.example/b", "external")]),
-        ("see https://a.example/b_(c).", [("https://a.example/b_(c)", "external")]),
         ("(see https://a.example/b_(c)).", [("https://a.example/b_(c)", "external")]),
         ("(https://a.example/b!)", [("https://a.example/b", "external")]),
         ("https://a.example/b?c=d&amp;e=f.", [("https://a.example/b?c=d&e=f", "external")]),
         (r"https://a.example/b\_c", [("https://a.example/b_c", "external")]),
         ("https://. and https://)", []),
-        ("a[^1]\n\n[^1]: TODO", []),
         ("a[^1]\n\n[^1]: https://a.example/b", [("https://a.example/b", "external")]),
         ("[^1]: [b](b.md)\n[^2]: c.md", [("b.md", "document")]),
         ("![alt](p.png)", [("p.png", "image")]),
@@ -40,8 +36,6 @@ def links_of(text: str) -> list[tuple[str, str]]:
         ("| h |\n|---|\n| [a](b.md) |", [("b.md", "document")]),
         ("[a](javascript:alert(1))", [("javascript:alert(1)", "external")]),
         ("`[a](b.md)` and \\[a](b.md)", []),
-        ("```\n[a](b.md)\n```", []),
-        ("no [link] here", []),
         ("[[Setup]] and **[[a b/Ü#Part|shown]]**", [("[[Setup]]", "document"), ("[[a b/Ü#Part|shown]]", "document")]),
         ("![[pic.PNG|300]] ![[Note]]", [("[[pic.PNG|300]]", "image"), ("[[Note]]", "document")]),
         (
@@ -62,13 +56,11 @@ CONFLUENCE = [
     "https://acme.atlassian.net/wiki/spaces/ENG/pages/123/Title",
     "https://acme.atlassian.net/l/cp/AbC",
     "https://confluence.acme.example/display/ENG/Title",
-    "https://confluence.acme.example:8443",
     "https://wiki.acme.example/pages/viewpage.action?pageId=42",
     "https://wiki.corp.com/download/attachments/12/f.pdf",
     "https://team.wiki.corp.com/wiki/spaces/ENG/overview",
     "https://docs.acme.example/display/ENG/Title",
     "https://docs.acme.example/display/~jane/Home",
-    "https://docs.acme.example/pages/releaseview.action?pageId=42",
     "https://docs.acme.example/spaces/ENG/pages/123/Title",
     "https://docs.acme.example/x/AbCdEg",
     "https://docs.acme.example/download/attachments/12/f.pdf?version=1",
@@ -80,7 +72,6 @@ EXTERNAL = [
     "https://wiki.acme.example/index.php?title=Tea",
     "https://confluence.acme.example/wiki/Tea",
     "https://wiki.debian.org/DebianInstaller/x86",
-    "https://wiki.corp.com/label/DOC/howto",
     "https://huggingface.co/spaces/stabilityai/sd",
     "https://golang.org/x/net",
     "https://docs.acme.example/display/settings/monitor.md",
@@ -105,26 +96,6 @@ def test_kind_follows_from_the_address(url: str, kind: LinkKind) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("b.md", "docs/b.md"),
-        ("../b.md#part", "b.md"),
-        ("./sub/../b%20c.md?x", "docs/b c.md"),
-        ("/top.md", "docs/top.md"),
-        ("/", "docs"),
-        (" b.md\n", "docs/b.md"),
-        ("..", None),
-        ("..b/c.md", "docs/..b/c.md"),
-        ("#part", "docs/a.md"),
-        ("../../outside.md", None),
-        ("https://a.example", None),
-    ],
-)
-def test_target_within_the_root_is_named_as_its_source(url: str, expected: str | None) -> None:
-    assert target_uri(url, classify(url), "docs/a.md") == expected
-
-
-@pytest.mark.parametrize(
     ("url", "source", "expected"),
     [
         # A source on the web: from its address.
@@ -134,13 +105,19 @@ def test_target_within_the_root_is_named_as_its_source(url: str, expected: str |
         ("//[", "https://a.example/b", []),
         ("[[Note]]", "https://a.example/b", []),
         ("y.md", "s3://bucket/dir/x.md", ["s3:/bucket/dir/y.md"]),
+        # Any other source: from its folder, and not above its root.
+        ("../b.md#part", "docs/a.md", ["b.md"]),
+        ("./sub/../b%20c.md?x", "docs/a.md", ["docs/b c.md"]),
+        ("..b/c.md", "docs/a.md", ["docs/..b/c.md"]),
+        ("..", "docs/a.md", [""]),
+        ("#part", "docs/a.md", ["docs/a.md"]),
+        ("../../outside.md", "docs/a.md", []),
         # A wiki link: from its folder, or one above.
         ("[[Setup#Part|shown]]", "s/t/a.md", ["s/t/Setup", "s/Setup", "Setup"]),
         ("[[ a/b |shown]]", "s/t/a.md", ["s/t/a/b", "s/a/b", "a/b"]),
         ("[[100%25]]", "s/t/a.md", ["s/t/100%25", "s/100%25", "100%25"]),
         ("[[#Part]]", "s/t/a.md", ["s/t/a.md"]),
         # A leading slash: from every folder above.
-        ("/x/y", "a.md", ["x/y"]),
         ("/x/y", "docs/a.md", ["docs/x/y", "x/y"]),
         ("/x/y", "s/t/u/a.md", ["s/x/y", "x/y", "s/t/x/y", "s/t/u/x/y"]),
         ("/x/y", "/s/a.md", ["x/y", "/s/x/y"]),

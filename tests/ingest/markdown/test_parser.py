@@ -14,8 +14,7 @@ from markdown_it.token import Token
 from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.parser import find_links, parse_blocks
 from tests.conftest import examples, sampled
-from tests.ingest.markdown.strategies import documents
-from tests.ingest.markdown.support import commonmark_examples, corpus, normalise
+from tests.ingest.markdown.support import commonmark_examples, corpus, documents, normalise
 
 # Lines that begin a block, interrupt a paragraph, make it a heading or a table, or almost do.
 LINES = [

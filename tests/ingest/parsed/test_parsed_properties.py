@@ -12,7 +12,7 @@ from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.model import Notice
 from chunksink.sinks.projection import project_family
 from tests.ingest.parsed.samples import parsed, read_documents
-from tests.ingest.reading import families
+from tests.ingest.reading import families, solid
 
 POLICY = Policy(target=20, soft_max=26, hard_max=30)
 FORMAT = ParsedFormat(POLICY)
@@ -38,10 +38,6 @@ documents = st.builds(
     st.lists(table, max_size=3),
     st.lists(image, max_size=3),
 )
-
-
-def solid(text: str) -> str:
-    return "".join(text.split())
 
 
 @given(documents)

@@ -136,8 +136,18 @@ def check_replay(read: Read, sizes: Sizes = DEFAULT) -> None:
             text = replay(read.path, chunk)
         assert text == chunk["text"]
         assert sha256(text.encode()).hexdigest() == chunk["metadata"]["content_hash"]
+        assert chunk["metadata"]["chunk_id"] == policy_id(chunk)
         assert f"sha256:{chunk['metadata']['content_hash']}" == chunk["hashes"]["text_hash"]
         (log_prefix,) = chunk["provenance"]["inputs"]
         assert chunk["span"]["byte_range"]["byte_end"] <= log_prefix["byte_end"]
         expected = checksums[log_prefix["byte_end"]]
         assert chunk["provenance"]["source_checksum"] == log_prefix["source_checksum"] == expected
+
+
+def policy_id(chunk: Record) -> str:
+    """The policy's formula, written again."""
+    metadata = chunk["metadata"]
+    ordinals = f"{metadata['start_offset']['ordinal']}:{metadata['end_offset']['ordinal']}"
+    text_hash = sha256(chunk["text"].encode()).hexdigest()
+    key = f"ft.recorder.chunking.v1:{metadata['pane_id']}:{metadata['direction']}:{ordinals}:{text_hash}"
+    return sha256(key.encode()).hexdigest()

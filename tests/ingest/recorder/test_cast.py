@@ -102,7 +102,6 @@ def check_refused(path: Path, line: int, sizes: Sizes = DEFAULT) -> None:
         "",
         "[1]",
         '{"version": 1, "width": 80, "height": 24}',
-        '{"width": 80, "height": 24}',
         '{"version": 2, "width": 80, "height": 24, "timestamp": "now"}',
         '{"version": 2, "width": 80, "height": 24, "title": 5}',
     ],
@@ -117,7 +116,6 @@ def test_bad_header_is_refused(tmp_path: Path, header: str) -> None:
     "frame",
     [
         "lol!",
-        '{"o": 1}',
         '[1, "o"]',
         '[1, "o", "x", ""]',
         '["1", "o", "x"]',
@@ -126,7 +124,6 @@ def test_bad_header_is_refused(tmp_path: Path, header: str) -> None:
         '[NaN, "o", "x"]',
         '[1, 5, "x"]',
         '[1, "o", true]',
-        '[1, "m", null]',
         b'[1, "o", "\xff"]',
     ],
 )
@@ -140,14 +137,7 @@ def test_long_lines_and_empty_files_are_refused(tmp_path: Path) -> None:
     check_refused(write_log(tmp_path, [], "demo.cast"), 1)
 
 
-REFUSED = {
-    "broken": 3,
-    "invalid-code": 3,
-    "invalid-data": 3,
-    "invalid-time-1": 3,
-    "invalid-time-2": 3,
-    "wrong-event-length": 3,
-}
+REFUSED = {"broken", "invalid-code", "invalid-data", "invalid-time-1", "invalid-time-2", "wrong-event-length"}
 
 
 @pytest.mark.parametrize("sizes", [DEFAULT, SMALL], ids=["default", "small"])
@@ -158,7 +148,7 @@ def test_real_recordings(shared_data: Path, sizes: Sizes) -> None:
         if sizes is SMALL and path.stem == "big":
             continue  # it has 60,000 chunks then
         if path.stem in REFUSED:
-            check_refused(path, REFUSED[path.stem], sizes)
+            check_refused(path, 3, sizes)
             continue
         read = read_file(path, sizes)
         assert not any(notice.is_failure for notice in read.notices), path

@@ -14,7 +14,6 @@ from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Family
 from tests.conftest import HEAVY
 from tests.ingest.recorder.support import (
-    START,
     check_replay,
     output,
     read_file,
@@ -32,22 +31,17 @@ GOOD = output("good", 0)
     ("bad", "code"),
     [
         ('{"event_type": "egress_out', "EVENT_MALFORMED"),
-        ("[1, 2]", "EVENT_MALFORMED"),
         ("[" * 100_000, "EVENT_MALFORMED"),
         ('{"sequence": ' + "9" * 5000 + "}", "EVENT_MALFORMED"),
         (b'{"text": "\xff"}', "EVENT_MALFORMED"),
         ({"pane_id": 1, "text": "x"}, "EVENT_MALFORMED"),
         ({**GOOD, "event_type": "heartbeat"}, "EVENT_KIND_UNKNOWN"),
         ({**GOOD, "event_type": "\ud800"}, "EVENT_KIND_UNKNOWN"),
-        ({**GOOD, "event_type": 5}, "EVENT_MALFORMED"),
-        ({**GOOD, "pane_id": None}, "EVENT_MALFORMED"),
         ({**GOOD, "pane_id": "a\nb"}, "EVENT_MALFORMED"),
         ({**GOOD, "pane_id": "\ud800"}, "EVENT_MALFORMED"),
         ({**GOOD, "event_id": "x" * 257}, "EVENT_MALFORMED"),
         (output(None, 0), "EVENT_MALFORMED"),
-        ({**GOOD, "text": 7}, "EVENT_MALFORMED"),
         ({**GOOD, "is_gap": "yes"}, "EVENT_MALFORMED"),
-        ({**GOOD, "occurred_at_ms": None}, "EVENT_MALFORMED"),
         ({**GOOD, "occurred_at_ms": -1}, "EVENT_MALFORMED"),
         ({**GOOD, "ordinal": 1.5}, "EVENT_MALFORMED"),
         ({**GOOD, "segment_id": 2**53}, "EVENT_MALFORMED"),
@@ -87,19 +81,8 @@ def test_events_out_of_order_are_reported(tmp_path: Path) -> None:
 
 
 def test_event_of_the_recorder_schema_is_read(tmp_path: Path) -> None:
-    event = {
-        "schema_version": "ft.recorder.event.v1",
-        "event_id": "e-1",
-        "pane_id": 7,
-        "session_id": "s-1",
-        "occurred_at_ms": START,
-        "sequence": 11,
-        "causality": {"parent_event_id": None},
-        "event_type": "egress_output",
-        "text": "hello\r\n",
-        "is_gap": False,
-        "byte_offset": 4096,
-    }
+    about = {"schema_version": "ft.recorder.event.v1", "event_id": "e-1", "session_id": "s-1", "is_gap": False}
+    event = output("hello\r\n", 0, pane=7, **about, sequence=11, causality={"parent_event_id": None}, byte_offset=4096)
     (chunk,) = read_log(tmp_path, [event]).chunks
     assert chunk["text"] == "[OUT] hello"
     assert chunk["metadata"]["start_offset"] == {"segment_id": 0, "ordinal": 11, "byte_offset": 4096}
@@ -190,7 +173,6 @@ def test_memory_is_flat_while_panes_take_turns(tmp_path: Path) -> None:
         (GOOD, Match.LIKELY),
         ({"event_type": "click", "text": "a log of something else"}, Match.NO),
         ({"schema_version": ["ft.recorder.event.v1"]}, Match.NO),
-        ({"text": "a row"}, Match.NO),
     ],
 )
 def test_match(record: dict[str, Any], match: Match) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.chunkbus.chunk import Record
 from tests.conftest import examples
+from tests.ingest.reading import solid
 from tests.ingest.recorder.support import DEFAULT, SMALL, START, Read, Sizes, check_replay, read_file, write_log
 
 MARKS = {"ingress_text": "[IN] ", "egress_output": "[OUT] "}
@@ -51,10 +52,6 @@ def by_pane(result: Read) -> dict[str, list[Record]]:
     for chunk in result.chunks:
         panes[chunk["metadata"]["pane_id"]].append(chunk)
     return panes
-
-
-def without_space(text: str) -> str:
-    return "".join(text.split())
 
 
 def check_limits(chunk: Record, events: list[dict[str, Any]], sizes: Sizes) -> None:
@@ -111,7 +108,7 @@ def test_any_log_follows_the_rules_and_loses_nothing(rows: list[Any], sizes: Siz
             if event["event_type"] in MARKS and str(event["pane_id"]) == pane and event["text"].strip()
         ]
         own = "".join(chunk["text"][chunk["metadata"]["overlap_chars"] :] for chunk in chunks)
-        assert without_space(own) == without_space("".join(sent))
+        assert solid(own) == solid("".join(sent))
         assert chunks[0]["metadata"]["overlap_chars"] == 0
         for chunk in chunks:
             check_limits(chunk, events, sizes)

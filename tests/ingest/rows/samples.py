@@ -6,7 +6,6 @@ from typing import Any
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.rows import RowsFormat
 from chunksink.ingest.model import Item
-from chunksink.sinks.projection import project_family
 from tests.ingest.reading import families, notices, read_items, write_lines
 
 FORMAT = RowsFormat()
@@ -30,8 +29,3 @@ def chunks_of(folder: Path, row: Record, **about: Any) -> list[Record]:
     assert notices(items) == []
     (chunks,) = families(items)
     return chunks
-
-
-def fields_of(folder: Path, row: Record) -> dict[str, Any]:
-    """The fields of a row's first document in an index."""
-    return project_family(chunks_of(folder, row))[0].fields()

@@ -1,5 +1,6 @@
-"""Rows become a family each: their names, their texts, and the metadata of their chunks."""
+"""Rows become a family each, of JSON and of CSV: their names, their texts, and the metadata of their chunks."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
+from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.registry import Match
-from chunksink.ingest.formats.rows import RowsFormat
+from chunksink.ingest.formats.rows import RowsFormat, header_matches
 from chunksink.ingest.model import Empty
 from chunksink.ingest.record_documents import MAX_CARRIED_BYTES
-from tests.ingest.reading import families, names, notices, texts
-from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, fields_of, read_file, read_rows
+from tests.ingest.reading import families, fields_of, names, notices, texts
+from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, read_file, read_rows
 
 
 def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
@@ -26,7 +28,7 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
     assert [chunk["metadata"]["title"] for chunk in first] == ["Parts"] * 3
     assert [chunk["chunk_index"] for chunk in first] == [0, 1, 2]
     assert [chunk["text"] for chunk in second] == ["Whales breathe air."]
-    fields = fields_of(tmp_path, row)
+    fields = fields_of(chunks_of(tmp_path, row))
     expected = {
         "source_uri": "records.jsonl#id=d%2F1",
         "title": "Parts",
@@ -45,7 +47,6 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "name"),
     [
-        ({"id": "a b", "text": "x"}, "records.jsonl#id=a%20b"),
         ({"_id": {"$oid": "5f"}, "text": "x"}, "records.jsonl#id=5f"),
         ({"id": "", "title": "x", "text": "x"}, "records.jsonl#line=1"),
         ({"id": 7, "url": "https://a.example/x", "text": "x"}, "https://a.example/x"),
@@ -55,11 +56,10 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         ({"id": 4.0, "text": "x"}, "records.jsonl#id=4"),
         ({"id": " ", "uuid": " u ", "text": "x"}, "records.jsonl#id=u"),
         ({"url": "n/a", "text": "x"}, "records.jsonl#line=1"),
-        ({"link": "Verweis", "text": "x"}, "records.jsonl#line=1"),
     ],
 )
 def test_name_is_the_address_else_the_id_else_the_position(tmp_path: Path, row: Record, name: str) -> None:
-    assert fields_of(tmp_path, row)["source_uri"] == name
+    assert fields_of(chunks_of(tmp_path, row))["source_uri"] == name
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,6 @@ def test_name_is_the_address_else_the_id_else_the_position(tmp_path: Path, row: 
     [
         ([{"text": "x"}, {"text": "y"}], ["a.json#row=1", "a.json#row=2"]),
         ({"total": 2, "data": [{"id": 1, "text": "x"}, {"id": 2, "text": "y"}]}, ["a.json#id=1", "a.json#id=2"]),
-        ({"id": 1, "text": "x", "tags": []}, ["a.json#id=1"]),
     ],
 )
 def test_arrays_and_lists_within_an_object_are_rows(tmp_path: Path, content: Any, expected: list[str]) -> None:
@@ -151,7 +150,7 @@ def test_other_long_texts_are_reported_and_dropped(tmp_path: Path) -> None:
 def test_field_without_a_value_hides_nothing(tmp_path: Path) -> None:
     nothing = {"title": None, "tags": None, "date": "", "year": None, "labels": ["bug"], "created_at": "2021-01-02"}
     row = {"id": 1, "text": "# Heading\n\nWords.", **nothing, "metadata": {"author": "Ann", "url": ""}, "author": ""}
-    fields = fields_of(tmp_path, row)
+    fields = fields_of(chunks_of(tmp_path, row))
     found = (fields["title"], fields["tags"], fields["year"], fields["authors"])
     assert found == ("Heading", ("bug",), 2021, ("Ann",))
 
@@ -183,9 +182,7 @@ def test_tenants_are_apart(tmp_path: Path) -> None:
     [
         (WHALES, True, True),
         ({"title": "A", "text": "x"}, True, False),
-        ({"url": "https://a.example/", "body": "x"}, True, True),
         ({"link": "/guide/", "text": "Guide"}, False, False),
-        ({"text": "x"}, False, False),
         ({"id": 1, "description": "x"}, False, False),
         ({"id": 1, "text": "x", "chunk_id": "c"}, False, False),
         ({"text": "x", "link": "a" * 10**6 + " b"}, False, False),
@@ -198,9 +195,9 @@ def test_match_is_by_text_and_name(record: Record, is_known: bool, is_known_alon
 
 def test_front_matter_counts_where_the_row_says_nothing(tmp_path: Path) -> None:
     text = "---\ntitle: Inner\nauthor: Ann\ndate: 2019-01-02\n---\n\n# Heading\n\nWords."
-    fields = fields_of(tmp_path, {"path": "a.md", "content": text})
+    fields = fields_of(chunks_of(tmp_path, {"path": "a.md", "content": text}))
     assert (fields["title"], fields["authors"], fields["year"], fields["filename"]) == ("Inner", ("Ann",), 2019, "a.md")
-    fields = fields_of(tmp_path, {"path": "a.md", "content": text, "title": "Outer", "date": "2021"})
+    fields = fields_of(chunks_of(tmp_path, {"path": "a.md", "content": text, "title": "Outer", "date": "2021"}))
     assert (fields["title"], fields["year"]) == ("Outer", 2021)
 
 
@@ -216,5 +213,86 @@ def test_front_matter_counts_where_the_row_says_nothing(tmp_path: Path) -> None:
 def test_tags_and_dates_have_several_names(
     tmp_path: Path, about: Record, tags: tuple[str, ...] | None, year: int | None
 ) -> None:
-    fields = fields_of(tmp_path, WHALES | about)
+    fields = fields_of(chunks_of(tmp_path, WHALES | about))
     assert (fields.get("tags"), fields.get("year")) == (tags, year)
+
+
+# -- CSV and TSV: their header, cells of several lines, and what breaks them
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_header_tells_the_separator(tmp_path: Path, separator: str, mark: str, end: str) -> None:
+    lines = [
+        "ID;Title;Text",
+        '1;Whales;"They breathe;air"',
+        "",
+        '2;;"Two',
+        "",
+        'lines ""quoted"""',
+        "3;Seals;They swim",
+    ]
+    items = read_file(tmp_path / "r.csv", mark + end.join(lines).replace(";", separator))
+    assert notices(items) == []
+    assert names(items) == ["r.csv#id=1", "r.csv#id=2", "r.csv#id=3"]
+    breathe = f"They breathe{separator}air".replace("\t", " ")
+    assert texts(items) == [[breathe], ['Two\n\nlines "quoted"'], ["They swim"]]
+    metadata = [chunks[0]["metadata"] for chunks in families(items)]
+    assert metadata == [{"id": "1", "title": "Whales"}, {"id": "2"}, {"id": "3", "title": "Seals"}]
+
+
+def test_record_is_named_by_its_first_line(tmp_path: Path) -> None:
+    items = read_file(tmp_path / "r.csv", 'title,text\na,"one\ntwo"\nb,x,y\nc,"x, y",,\nd,\n')
+    assert names(items) == ["r.csv#line=2", "r.csv#line=5"]
+    assert texts(items) == [["one\ntwo"], ["x, y"]]
+    assert notices(items) == [(4, findings.WRONG_TYPE, True), (6, codes.SOURCE_EMPTY, False)]
+
+
+def test_quotes_between_tabs_may_be_plain(tmp_path: Path) -> None:
+    items = read_file(tmp_path / "r.tsv", 'id\ttext\n1\t"Hi" she said\n2\t"so\n')
+    assert texts(items) == [['"Hi" she said'], ['"so']]
+    assert texts(read_file(tmp_path / "r.tsv", 'id\ttext\n1\t"two\nlines"\n2\tx\n')) == [["two\nlines"], ["x"]]
+
+
+def test_columns_without_a_name_of_their_own_are_numbered(tmp_path: Path) -> None:
+    items = read_file(tmp_path / "r.csv", ",Id,Review Text ,id,Text\n0,7,fine,8,All\n")
+    assert families(items)[0][0]["metadata"] == {"column_1": "0", "id": "7", "review_text": "fine", "column_4": "8"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'id,text\n1,x\n2,"no end\n3,x\n',
+        b'id,text\n1,x\n2,"' + b"x" * (2**20 + 1) + b'"\n',
+        b'id,text\n1,x\n2,"' + b"words\n" * 2**18 + b'"\n',
+        "id,text\n1,x\n2,caf\u00e9\n".encode("cp1252"),
+        "id,text\n1,x\n".encode("utf-16"),
+    ],
+)
+def test_nothing_is_read_where_a_quote_a_line_or_a_byte_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    monkeypatch.setattr("chunksink.ingest.formats.rows.separated.MAX_CHARACTERS", 2**20)
+    before = csv.field_size_limit(2**17)
+    try:
+        with pytest.raises(SourceFailed) as failed:
+            read_file(tmp_path / "r.csv", data)
+    finally:
+        csv.field_size_limit(before)
+    assert failed.value.code == codes.CHUNKING_FAILED
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"id,text\n1,x\n", True),
+        (b"day,price\n1,2\n", False),
+        (b"", False),
+        (b'"id,text', False),
+    ],
+)
+def test_header_matches_with_a_text_and_a_name(tmp_path: Path, data: bytes, expected: bool) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(data)
+    assert header_matches(path) is expected

@@ -14,7 +14,7 @@ from chunksink.ingest.formats.rows.separated import read_separated
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Source
 from tests.conftest import HEAVY, examples
-from tests.ingest.reading import families, notices
+from tests.ingest.reading import families, notices, solid
 from tests.ingest.rows.samples import FORMAT, read_file, read_rows
 
 text = st.text(alphabet="ab .!?,;\"'茶é-#|`<p>/\n\r\t\u2028", max_size=60)
@@ -27,10 +27,6 @@ rows = st.lists(
     max_size=8,
 )
 NAMES = ("id", "text", "title", "note")
-
-
-def solid(words: str) -> str:
-    return "".join(words.split())
 
 
 @settings(max_examples=examples(150))

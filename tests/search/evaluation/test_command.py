@@ -113,11 +113,6 @@ def test_what_cannot_be_measured_is_said(shell: Shell, judged: str, said: str) -
     assert said in error
 
 
-def test_the_first_queries_only(shell: Shell) -> None:
-    _, out, _ = shell(qrels(**{name: name for name in TEXTS}), "--limit-queries", "1", "--mode", "keyword", "--json")
-    assert json.loads(out)["queries"] == 1
-
-
 def test_a_copy_is_found_with_what_it_is_a_copy_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A search shows both as one hit."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, chroma)

@@ -1,13 +1,18 @@
-"""Queries and judgements in all their forms, and what is wrong with them."""
+"""Queries and judgements in all their forms, what is wrong with them, and how judgements name documents."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus.chunk import Record
 from chunksink.search.evaluation.evaluate import choose
+from chunksink.search.evaluation.naming import find_naming
 from chunksink.search.evaluation.reading import UnreadableSet, read_judgements, read_queries
+from chunksink.sinks.projection import project_family
+from tests.ingest.bench import Bench
 
 
 @pytest.fixture
@@ -74,12 +79,7 @@ def test_wrong_queries_are_named_by_line(path: Path, text: str, line: int) -> No
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [
-        ("query-id\tcorpus-id\tscore\n1\td1\n", 2),
-        ("1\td1\tgood\n", 1),
-        ("1 0 d1 1\n1 0 d2 1.5\n", 2),
-        ("1 d1\n", 1),
-    ],
+    [("query-id\tcorpus-id\tscore\n1\td1\n", 2), ("1\td1\tgood\n", 1), ("1 0 d1 1\n1 0 d2 1.5\n", 2)],
 )
 def test_wrong_judgements_are_named_by_line(path: Path, text: str, line: int) -> None:
     path.write_text(text)
@@ -102,3 +102,17 @@ def test_only_queries_with_something_to_find_are_measured() -> None:
     assert choose(queries, judgements, 1).judgements == {"a": {"x": 1}}
     with pytest.raises(UnreadableSet, match="belong together"):
         choose(queries, {"other": {"x": 1}, "b": {"x": 0}})
+
+
+@pytest.mark.parametrize("beside", [{}, {"url": "https://a.example/x.html"}])
+def test_rows_are_named_by_their_ids(tmp_path: Path, beside: Record) -> None:
+    bench = Bench(tmp_path)
+    bench.write(
+        "rows.jsonl", [{"_id": name, "title": "A", "text": f"Words of {name}.", **beside} for name in ("d1", "a/b.5")]
+    )
+    assert bench.ingest(format="rows").failed == 0
+    families = groupby(bench.records(), key=lambda record: record["parent_id"])
+    documents = [document for _, records in families for document in project_family(list(records))]
+    naming = find_naming(documents, {"q": {"d1": 1, "a/b.5": 1, "d9": 1}})
+    assert (naming.field, naming.missing) == ("filename", {"d9"})
+    assert sorted(naming.names(documents)) == ["a/b.5", "d1"]

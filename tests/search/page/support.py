@@ -83,6 +83,10 @@ def site_over(held: Held, *, tokens: Mapping[str, str] | None = None, **more: An
     return replace(site, **more)
 
 
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
 @contextmanager
 def client_of(app: ASGIApp) -> Iterator[TestClient]:
     with TestClient(app, base_url=f"{ADDRESS}:8765", follow_redirects=False) as client:

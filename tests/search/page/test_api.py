@@ -18,17 +18,6 @@ from chunksink.search.page.app import make_app
 from tests.search.page.support import Held, NotBuilt, asked, client_of, degraded, site_over
 from tests.search.support import family
 
-ODD = {
-    "long": ("battery safety " * 667)[:10_000],
-    "emoji": "🐈‍⬛🐈 cat 👩‍👩‍👧",
-    "right to left": "قطة תולעת ‮cat",
-    "quotes": 'cat" OR "1"="1\'; --',
-    "nul": "cat\x00\x00",
-    "operators": 'NEAR(cat* AND (NOT "mat")) ^title:cat',
-    "half a pair": "cat \ud800",
-    "control": "\x1b[31mcat\x07",
-}
-
 
 def by_description(client: TestClient, path: str, status: str, told: Any, **headers: str) -> None:
     description = client.get("/api/openapi.json", headers=headers).json()
@@ -82,24 +71,17 @@ def test_every_parameter_reaches_the_search(client: TestClient) -> None:
     ("given", "says"),
     [
         ("filter=color%3Dred", "'color' cannot be filtered; these can: authors,"),
-        ("filter=year%3E%3Dlate", "whole numbers"),
         ("filter=nothing", "is no filter"),
         ("mode=best", "there is no mode 'best'; these are: hybrid"),
-        ("fusion=best", "there is no fusion"),
         ("limit=0", "limit is a whole number, 1 to 100"),
         ("limit=1e9", "limit is a whole number"),
         ("offset=-1", "offset is a whole number, 0 or more"),
         ("offset=99999", "end at 10000"),
-        ("context=21", "context is a whole number, 0 to 20"),
         ("all=perhaps", "all is true or false"),
         ("facet=color", "no facets of color; these have: authors"),
-        ("tenant=", "an empty tenant is nobody: name the tenant, or leave it out"),
-        ("tenant=%20", "an empty tenant is nobody"),
+        ("tenant=%20", "an empty tenant is nobody: name the tenant, or leave it out"),
         ("tenant=acme&tenant=", "tenant is given 2 times: give it once"),
-        ("q=dog", "q is given 2 times: give it once"),
         ("limit=5&limit=6&limit=5", "limit is given 3 times: give it once"),
-        ("mode=keyword&mode=hybrid", "mode is given 2 times"),
-        ("explain=1&explain=1", "explain is given 2 times"),
         ("limt=3", "there is no parameter 'limt'; these are: q, mode"),
         ("&".join(f"facet=f{n}" for n in range(21)), "at most 20"),
     ],
@@ -116,35 +98,23 @@ def test_what_cannot_be_asked_is_told_with_what_can(client: TestClient, given: s
         assert "notice bad" in page.text
 
 
-@pytest.mark.parametrize("path", ["/api/search", "/"])
-def test_a_query_without_end_is_refused(client: TestClient, path: str) -> None:
-    answer = client.get(f"{path}?mode=keyword&q={'x' * 10_001}")
-    assert answer.status_code == 400
-    assert "the query has 10,001 characters, at most 10,000" in answer.text
-
-
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(
+    "query",
+    ["battery safety " * 666, "🐈‍⬛ قطة ‮cat", "cat\x00", "cat \ud800"],
+    ids=["long", "signs", "nul", "half a pair"],
+)
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
-def test_no_query_is_too_odd(client: TestClient, name: str, mode: str) -> None:
-    written = ODD[name].encode("utf-8", "surrogatepass")
+def test_no_query_is_too_odd(client: TestClient, query: str, mode: str) -> None:
+    written = query.encode("utf-8", "surrogatepass")
     quoted = "".join(f"%{byte:02x}" for byte in written)
     for path in ("/api/search", "/"):
-        assert client.get(f"{path}?q={quoted}&mode={mode}").status_code == 200, path
+        assert client.get(f"{path}?q={quoted}%ff&mode={mode}&filter=language%3D%ff").status_code == 200, path
 
 
-@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
-def test_no_number_of_conditions_is_too_odd(client: TestClient, mode: str) -> None:
-    asked = "&".join(f"filter=chunk_index%3E%3D-{number}" for number in range(1100))
-    assert client.get(f"/api/search?q=cat&mode={mode}&{asked}").status_code == 200
-    page = client.get(f"/?q=cat&mode={mode}&{asked}")
-    assert page.status_code == 200
-    assert page.text.count("Remove the filter") == 50
-    assert "<li>and 1050 more</li>" in page.text
-
-
-def test_bytes_that_are_no_text(client: TestClient) -> None:
-    for path in ("/api/search", "/"):
-        assert client.get(f"{path}?q=cat%ff%fe&filter=language%3D%ff").status_code == 200
+def test_of_very_many_conditions_some_are_shown(client: TestClient) -> None:
+    page = client.get("/?q=cat&" + "&".join(f"filter=chunk_index%3E%3D-{number}" for number in range(1100))).text
+    assert page.count("Remove the filter") == 50
+    assert "<li>and 1050 more</li>" in page
 
 
 def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
@@ -290,7 +260,7 @@ def test_an_answer_that_takes_too_long_is_given_up(legs: Legs, monkeypatch: pyte
         go_on.set()
 
 
-@pytest.mark.parametrize("asked", ["", "q=", "q=%20%09", "filter=language%3Den"])
+@pytest.mark.parametrize("asked", ["", "q=%20%09"])
 def test_a_search_for_nothing_is_refused(client: TestClient, asked: str) -> None:
     answer = client.get(f"/api/search?{asked}")
     assert answer.status_code == 400

@@ -7,9 +7,9 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
-from markupsafe import escape
 from starlette.testclient import TestClient
 
 from chunksink.search.answer import Answer, hit_of
@@ -19,15 +19,9 @@ from chunksink.search.page import views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
-from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from tests.search.page.support import Held, asked, client_of, site_over
-from tests.search.support import family
-
-
-def document(**fields: Any) -> Document:
-    ids = {"id": "c", "chunk_id": "c", "parent_id": "p", "document_id": "d"}
-    return Document(**ids, text="text", text_hash="sha256:0", schema_version="chunks.v1", **fields)
+from tests.search.support import document, family
 
 
 def links(html: str) -> list[str]:
@@ -73,26 +67,16 @@ def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs
     [
         ("https://example.org/a?b=c#d", "https://example.org/a?b=c#d", "https://example.org/a?b=c#d"),
         ("HTTP://example.org/a", "HTTP://example.org/a", "HTTP://example.org/a"),
-        ("docs/a b.md", None, "https://x.org/y/docs/a%20b.md"),
-        ("docs/100%.md", None, "https://x.org/y/docs/100%25.md"),
-        ("docs/why?.md", None, "https://x.org/y/docs/why%3F.md"),
-        ("C# notes.md", None, "https://x.org/y/C%23%20notes.md"),
         ("demo.cast#pane=0&part=1", None, "https://x.org/y/demo.cast#pane=0&part=1"),
         ("%2e%2e/%2e%2e/etc/passwd", None, "https://x.org/y/%252e%252e/%252e%252e/etc/passwd"),
-        ("/docs/a.md", None, "https://x.org/y/docs/a.md"),
+        ("/docs/a b.md", None, "https://x.org/y/docs/a%20b.md"),
         ('docs/"onclick=".md', None, "https://x.org/y/docs/%22onclick%3D%22.md"),
         ("../../etc/passwd", None, None),
         ("docs\\..\\..\\a.md", None, None),
         ("file:///home/a.md", None, None),
         ("//evil.example/a", None, None),
-        ("\\\\evil.example\\a", None, None),
         ("https:evil", None, None),
         ("javascript:alert(1)", None, None),
-        ("java\tscript:alert(1)", None, None),
-        ("\x01javascript:alert(1)", None, None),
-        ("JaVaScRiPt:alert(1)", None, None),
-        ("data:text/html,<script>alert(1)</script>", None, None),
-        ("vbscript:x", None, None),
         ("http://[::1", None, None),
         (None, None, None),
     ],
@@ -111,11 +95,6 @@ def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
     assert views.place_of(document(section="/"), None).path == ()
     where = document(title="T", headings=("T", "H"), page_start=3, page_end=4, timestamp_start=3725.0, speaker="Ada")
     assert views.place_of(where, None).path == ("H", "pages 3 to 4", "1:02:05", "Ada")
-
-
-def test_a_source_whose_address_is_none_is_shown() -> None:
-    place = views.place_of(document(source_uri="http://a]b/c.md"), None)
-    assert (place.title, place.source, place.href) == ("c.md", "http://a]b/c.md", None)
 
 
 def test_what_stands_in_several_sources_says_where(tmp_path: Path) -> None:
@@ -203,22 +182,6 @@ def test_where_words_are_the_only_way_no_other_is_offered(legs: Legs) -> None:
         assert (told["mode"], told["notice"]) == ("keyword", None)
 
 
-def test_what_a_style_may_cut_off_is_whole_where_the_pointer_rests(tmp_path: Path) -> None:
-    title, heading = "x" * 300, 'the "longest" of headings ' * 20
-    giant = family("a.md", "a cat", metadata={"title": title, "headings": [title, heading.strip()]})
-    with asked(tmp_path, [giant]) as client:
-        page = client.get("/?q=cat").text
-    assert f' title="{title}">{title}</a>' in page
-    assert f' title="{escape(heading.strip())}">' in page
-    assert 'title="a.md"' not in page, "it fits"
-
-
-def test_the_first_page_says_how_to_ask(client: TestClient) -> None:
-    page = client.get("/").text
-    assert "What are you looking for?" in page
-    assert "autofocus" in page
-
-
 def test_a_passage_in_its_place(client: TestClient) -> None:
     title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
     assert title is not None
@@ -278,8 +241,6 @@ def test_addresses_say_all_that_was_asked() -> None:
     asked = SearchForm("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
     path, _, query = asked.url().partition("?")
     assert path == "/"
-    from urllib.parse import parse_qsl
-
     assert read(parse_qsl(query), strict=True) == asked
     assert [parameter.name for parameter in PARAMETERS] == list(SearchForm.__dataclass_fields__)
     assert SearchForm().url() == "/"

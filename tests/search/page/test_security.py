@@ -13,7 +13,7 @@ from chunksink.search.legs import Legs
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller, Sessions, Tokens
 from chunksink.search.page.security import HEADERS, Hosts
-from tests.search.page.support import Held, client_of, site_over
+from tests.search.page.support import Held, bearer, client_of, site_over
 
 CANARY = "canary-41bd"
 TOKEN = "canary-token-5d1f"
@@ -30,10 +30,6 @@ def guarded(legs: Legs) -> Iterator[TestClient]:
 @pytest.fixture(autouse=True)
 def signed_out(guarded: TestClient) -> None:
     guarded.cookies.clear()
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.mark.parametrize("path", [*PATHS, *OPEN_PATHS, "/api/gone", "//example.org"])
@@ -131,16 +127,12 @@ def test_a_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
 @pytest.mark.parametrize(
     ("bound", "names", "header", "served"),
     [
-        ("127.0.0.1", (), "127.0.0.1:8765", True),
         ("127.0.0.1", (), "localhost:8765", True),
         ("127.0.0.1", (), "LOCALHOST", True),
         ("127.0.0.1", (), "[::1]:8765", True),
-        ("127.0.0.1", (), "evil.example", False),
         ("127.0.0.1", (), "127.0.0.1.evil.example", False),
         ("127.0.0.1", (), "localhost@evil.example", False),
         ("127.0.0.1", (), "evil.example#localhost", False),
-        ("127.0.0.1", (), "localhost/evil", False),
-        ("127.0.0.1", (), "10.0.0.7", False),
         ("127.0.0.1", (), "", False),
         ("127.0.0.1", (), "[::1", False),
         ("0.0.0.0", (), "10.0.0.7:8765", True),

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.page.app import make_app
-from tests.search.page.support import Held, client_of, degraded, site_over
+from tests.search.page.support import Held, bearer, client_of, degraded, site_over
 from tests.search.support import family, legs_over
 
 pytestmark = pytest.mark.promise(11)
@@ -54,10 +54,6 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Tes
 
 def sources(answer: Any) -> set[str]:
     return {one["parent_id"] for hit in answer["hits"] for one in (hit, *hit["same_text"])}
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.mark.parametrize("required", [False, True])

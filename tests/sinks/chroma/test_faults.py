@@ -1,18 +1,20 @@
-"""Builds that are missing, servers that fall silent, answers that are lost."""
+"""Builds that are missing, answers that are lost, options and tokens of a server."""
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+import gc
+import traceback
+import warnings
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 import chunksink.sinks.chroma.build as chroma_build
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, wanted
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, open_sink
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient, WrongKey
 from tests.engines.servers import ChromaServer
 
 
@@ -24,29 +26,6 @@ def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServ
         with pytest.raises(BuildMissing):
             call()
     build.close()
-
-
-def test_a_server_that_falls_silent_is_not_waited_for(chroma_server: ChromaServer, signed: Marker) -> None:
-    sink = ChromaSink.server(chroma_server.url, prefix="silent", timeout=0.3)
-    build = sink.create(signed, DIMENSIONS)
-    with silent() as port:
-        build._handle.opened().collection._client._api_url = f"http://127.0.0.1:{port}/api/v2"  # type: ignore[attr-defined]
-        with pytest.raises(NotConfirmed, match="did not answer in time"):
-            build.replace([family("a", ["x"])])
-        for call in (lambda: ChromaSink.server(f"http://127.0.0.1:{port}", timeout=0.3).open("b1"), build.count):
-            with pytest.raises(NotConfirmed, match="did not answer in time"):
-                call()
-    build.close()
-    sink.drop(signed.build_id)
-
-
-@contextmanager
-def silent() -> Iterator[int]:
-    """Takes connections and never answers."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        yield listening.getsockname()[1]
 
 
 def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,3 +97,50 @@ def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> Non
 
     patch.setattr(chroma_build, "PAGE", 2)
     patch.setattr(build._handle.opened().collection, "upsert", losing)
+
+
+# --- options and tokens ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["timeout", "search_timeout", "prefix"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "a b/ü", "", "-x"])
+def test_options_that_chroma_cannot_take_are_refused_at_once(tmp_path: Path, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        open_sink(tmp_path, {"url": "http://127.0.0.1:1", name: value})
+
+
+def test_a_header_that_the_client_refuses_is_not_quoted(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise httpx.LocalProtocolError("Illegal header value b'hunter2'")
+
+    monkeypatch.setattr(build._handle.opened().collection, "count", refuse)
+    with pytest.raises(WrongKey) as error:
+        build.count()
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+def test_no_connection_is_left_open(chroma_server: ChromaServer) -> None:
+    def unclosed() -> list[str]:
+        return [told for one in seen if "unclosed <socket" in (told := str(one.message)) and port in told]
+
+    port = str(httpx.URL(chroma_server.url).port)
+    gc.collect()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", ResourceWarning)
+        sink = ChromaSink.server(chroma_server.url, prefix="hung-up")
+        signed = marker()
+        sink.create(signed, 8).close()
+        sink.open(signed.build_id).close()
+        with pytest.raises(BuildMissing):
+            sink.open("nobody")
+        sink.drop(signed.build_id)
+        sink.close()
+        gc.collect()
+    assert unclosed() == []
+
+
+def test_credentials_are_in_no_message(chroma_server: ChromaServer) -> None:
+    sink = ChromaSink.server(chroma_server.url, token="hunter2")
+    with pytest.raises(BuildMissing) as missing:
+        sink.open("nobody")
+    assert "hunter2" not in repr(missing.value) + repr(sink) + repr(vars(sink))

@@ -128,28 +128,6 @@ def count(sink: ChromaSink) -> int:
         return build.count()
 
 
-def test_what_was_counted_is_not_counted_again(sink: ChromaSink, asked: list[int]) -> None:
-    """Chroma takes most of a second for 100,000 documents."""
-    for _ in range(3):
-        assert count(sink) == 20
-        look(sink)
-    assert asked == []
-
-
-def test_what_a_writer_writes_is_counted(sink: ChromaSink, asked: list[int]) -> None:
-    assert count(sink) == 20
-    with closing(sink.open("b")) as build:
-        build.replace([family("more.md", "a dog")])
-        build.flush()
-        assert build.count() == 21
-    assert count(sink) == 21
-    assert asked == [21]
-    with closing(sink.open("b")) as build:
-        build.delete([family("more.md", "a dog").parent_id])
-    assert count(sink) == 20
-    assert asked == [21, 20]
-
-
 @pytest.mark.promise(4)
 def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
     assert count(sink) == 20

@@ -1,5 +1,8 @@
 """What the Chroma sink promises beyond the suite: what is stored, strangers' rows, limits."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +14,15 @@ from chromadb.config import Settings
 
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
+from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
 from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Filter
 from tests.engines.servers import ChromaServer
+from tests.search.support import family as worded
 from tests.support.chroma import folder
 
 
@@ -48,28 +54,20 @@ def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) ->
     reader.close()
 
 
-def test_a_changed_text_is_seen_by_a_scan_of_the_content(build: ChromaBuild) -> None:
-    one = family("a", ["one", "two"])
-    build.replace([one])
-    build._handle.opened().collection.update(
-        ids=[one.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")])
-    )
-    assert held(build) == wanted([one])
-    assert len(set(held(build, content=True)) & set(wanted([one]))) == 1
-
-
-def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
-    one, two = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001})
-    build.replace([one, two])
-    build._handle.opened().collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
-    assert {found.id: found.document is not None for found in build.scan(content=True)} == {
-        one.documents[0].id: False,
-        two.documents[0].id: True,
-    }
-    build.replace([one, two])
+def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
+    one, two, three = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001}), family("c", ["three"])
+    build.replace([one, two, three])
+    collection = build._handle.opened().collection
+    collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
+    collection.update(ids=[three.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
+    assert held(build) == wanted([one, two, three])
+    found = {stored.id: stored for stored in build.scan(content=True)}
+    assert found[one.documents[0].id].document is None
+    assert set(held(build, content=True)) & set(wanted([one, two, three])) == set(wanted([one, two]))
+    build.replace([one, two, three])
     assert build.flush() == []
-    assert held(build, content=True) == wanted([one, two])
-    assert all(found.document is not None for found in build.scan(content=True))
+    assert held(build, content=True) == wanted([one, two, three])
+    assert all(stored.document is not None for stored in build.scan(content=True))
 
 
 def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
@@ -186,6 +184,51 @@ def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: M
     sink.create(signed, 3).close()
 
 
-def test_a_build_of_other_dimensions_is_not_opened(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
-    with pytest.raises(WrongShape, match="8 dimensions, not 9: rebuild it"):
-        sink.create(signed, DIMENSIONS + 1)
+# --- few documents pass a filter: all are compared -------------------------------------------------------------
+
+
+SAME = 400
+"""Documents of one text: their vectors are equal, so that no path leads from one neighbourhood to another."""
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaReader]:
+    crowd = [worded(f"{n}.md", "cat cat cat", ids=f"c{n}", tenant_id="other", year=2000) for n in range(SAME)]
+    own = [worded(f"own {n}.md", f"tax {n} " * (n + 1), ids=f"o{n}", tenant_id="acme", year=2020) for n in range(5)]
+    sink = ChromaSink.embedded(tmp_path_factory.mktemp("chroma"))
+    build = sink.create(Marker("home", "few", 1), _width(crowd[0]))
+    build.replace([*crowd, *own])
+    build.flush()
+    build.close()
+    reader = sink.reader("few")
+    yield reader
+    reader.close()
+    sink.close()
+
+
+def _width(one: Family) -> int:
+    assert one.vectors is not None
+    return int(one.vectors.shape[1])
+
+
+@pytest.mark.parametrize("filters", [(), (Filter("year", at_least=2020),)])
+def test_all_that_pass_are_found_and_in_order(reader: ChromaReader, filters: tuple[Filter, ...]) -> None:
+    asked = worded("asked.md", "cat cat cat").vectors
+    assert asked is not None
+    expected = 5 if filters else SAME + 5
+    hits = reader.query(asked[0], 1000, filters)
+    assert len({hit.id for hit in hits}) == len(hits) == expected
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    if not filters:
+        assert hits[0].score == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_scores_are_those_of_the_engine(reader: ChromaReader) -> None:
+    """Whichever way a document was found, it has the same score."""
+    asked = worded("asked.md", "tax 3 tax 3").vectors
+    assert asked is not None
+    compared = {hit.id: hit.score for hit in reader.query(asked[0], 1000, (Filter("year", at_least=2020),))}
+    for hit in reader.query(asked[0], 2):
+        if hit.id in compared:
+            assert compared[hit.id] == pytest.approx(hit.score, abs=1e-4)
+    assert np.isfinite(list(compared.values())).all()

@@ -1,56 +1,28 @@
-"""The file of the embedded keyword sink: who may use it at once, and what its errors say."""
+"""The file of the embedded keyword sink: who may use it at once, what its errors say, and what is left in it."""
 
-import random
+from __future__ import annotations
+
 import shutil
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
-import sqlite_utils
 
 from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import KeywordReader
+from tests.support.many_families import FAMILIES, whole
 
 # --- the file -------------------------------------------------------------------------------------------------
-
-
-def test_the_indexes_follow_the_documents(build: FtsBuild, reader: FtsReader, path: Path) -> None:
-    """After any changes, also of somebody else's hand, both FTS indexes are those of a fresh load."""
-    dice = random.Random(7)
-    words = ["red", "apple", "東京タワー", "京都", "ภาษาไทย", "green", ""]
-    for _ in range(60):
-        names = dice.sample("abcdef", 3)
-        families = [
-            family(
-                name, [" ".join(dice.choices(words, k=4)) for _ in range(dice.randint(1, 3))], version=dice.choice("12")
-            )
-            for name in names
-        ]
-        if dice.random() < 0.3:
-            build.delete([one.parent_id for one in families])
-        else:
-            build.replace(families)
-    other = sqlite_utils.Database(path)
-    other.execute("UPDATE documents SET text = '大阪 by hand' WHERE row = (SELECT min(row) FROM documents)")
-    other.conn.commit()
-    documents = other.table("documents").count
-    assert documents
-    trigrams = other.execute("SELECT count(*) FROM documents WHERE spaceless").fetchone()[0]
-    for table, rows in (("documents_fts", documents), ("documents_trigrams", trigrams)):
-        other.execute(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
-        assert other.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0] == rows
-    other.conn.close()
-    for word in ("red", "東京", "ภาษา", "green", "hand"):
-        found = {hit.id for hit in reader.search(word, 100)}
-        assert found == {s.id for s in build.scan(content=True) if s.document and word in s.document.text}
 
 
 def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSink) -> None:
@@ -80,10 +52,7 @@ def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSin
 def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: Build, path: Path) -> None:
     mine = family("a", ["mine"])
     build.replace([mine])
-    other = sqlite3.connect(path)
-    other.execute("INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
-    other.commit()
-    other.close()
+    run(path, "INSERT INTO documents (id, parent_id, family_hash, text) VALUES ('stranger', '', '', 'who knows')")
     strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
     assert [stored.id for stored in strangers] == ["stranger"]
     with closing(sink.reader(sink.builds()[0])) as reader:
@@ -181,3 +150,94 @@ def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuil
         again.replace([family("a", ["river"]), family("b", ["another river"])])
         reader.refresh()
         assert len(reader.search("river")) == 2
+
+
+# --- what somebody else did to the file -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(sink: FtsSink, build: FtsBuild) -> Iterator[tuple[FtsBuild, str]]:
+    """A large build, and its id."""
+    build.replace(FAMILIES)
+    yield build, sink.builds()[0]
+
+
+@pytest.mark.parametrize("table", ["documents", "marker"])
+def test_a_table_dropped_behind_our_back(sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, table: str) -> None:
+    build, build_id = filled
+    run(path, f"DROP TABLE {table}")
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        build.count() if table == "documents" else build.marker()
+    build.close()
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        sink.open(build_id)
+    whole(sink)
+
+
+def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
+    run(path, "UPDATE documents SET tags = 'no list', year = 'x' WHERE row = 1")
+    found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
+    assert {row[3:] for row in found} - {row[3:] for row in wanted(FAMILIES)} == {("", "")}
+    assert len(found) == 2
+
+
+def run(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(statement)
+
+
+# --- scrubbing: no byte of what was deleted is left ------------------------------------------------------------
+
+
+CANARY = "kanarienvogelsang"
+SECRET = family("secret.md", [f"{CANARY}{number} 東京{CANARY}" for number in range(600)])
+KEPT = [family(f"kept{number}.md", [f"plain words {number} 東京都庁"]) for number in range(10)]
+
+
+def traces(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir() if CANARY[1:].encode() in file.read_bytes()}
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> FtsSink:
+    sink = FtsSink(tmp_path)
+    with sink.create(Marker("home", "b1", 1)) as build:
+        build.replace([*KEPT, SECRET])
+    return sink
+
+
+def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
+        other.execute("PRAGMA secure_delete = OFF")
+        other.execute("DELETE FROM documents WHERE parent_id = ?", [SECRET.parent_id])
+        other.commit()
+    assert traces(tmp_path / "b1") == {FILE}
+    with secret.open("b1") as build, closing(secret.reader("b1")) as reader:
+        build.scrub()
+        assert held(build) == wanted(KEPT)
+        assert len(reader.search("plain words")) == len(reader.search("東京都庁")) == 10
+        assert reader.search(CANARY) == []
+    assert traces(tmp_path / "b1") == set()
+
+
+def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> None:
+    """Its tail is never written again where nobody empties it."""
+    with closing(secret.reader("b1")) as reader, secret.open("b1") as build:
+        assert reader.search("plain")
+        build.replace([SECRET])
+        build.delete([SECRET.parent_id])
+        assert f"{FILE}-wal" in traces(tmp_path / "b1")
+        build.scrub()
+        assert traces(tmp_path / "b1") == set()
+
+
+def test_while_an_answer_is_being_read_it_says_so(secret: FtsSink, tmp_path: Path) -> None:
+    with secret.open("b1") as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
+        build._connection.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM documents").fetchone()
+        with pytest.raises(Transient, match="is being read"):
+            build.scrub()
+        other.execute("ROLLBACK")
+        build.scrub()
+        assert held(build) == wanted([*KEPT, SECRET])

@@ -125,6 +125,7 @@ def test_where_a_table_is_gone_the_build_is_broken(harm: str, sink: FtsSink, bui
 
 
 def test_after_any_changes_it_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    """Also after those of somebody else's hand; and what is searched is what the documents say."""
     dice = random.Random(3)
     for number in range(60):
         some = [
@@ -148,6 +149,12 @@ def test_after_any_changes_it_is_sound(sink: FtsSink, build: FtsBuild, path: Pat
     assert damage(build) == {""}
     run(path, *(f"INSERT INTO {index}({index}, rank) VALUES ('merge', 500)" for index in layout.INDEXES))
     assert damage(build) == {""}
+    texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
+    with closing(sink.reader(sink.builds()[0])) as reader:
+        for word in ("red", "ชาวโลก", "大阪", "hand", "rare"):
+            hits = {hit.id for hit in reader.search(word, 500)}
+            assert hits == {id for id, text in texts.items() if word in text}
+            assert hits
 
 
 def test_every_character_is_counted_as_the_index_does(build: FtsBuild) -> None:

@@ -19,7 +19,6 @@ OTHERS = ["run", "dry", "std", "vector", "read", "write"]
         ("--dry-run", "run it, and then run it --dry", "publish with --dry-run: it shows what would go there"),
         ("dry-runs ", "run and run until all is dry", "a dry run of the whole publication, before it is made"),
         ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
-        ("read/write", "write down whatever you read, and write more", "opened for read/write by whoever has a key"),
     ],
 )
 def test_side_by_side_is_better(build: FtsBuild, reader: FtsReader, typed: str, apart: str, joined: str) -> None:
@@ -43,11 +42,9 @@ def test_no_text_has_more_than_is_waited_for(build: FtsBuild, reader: FtsReader)
     ("typed", "joined"),
     [
         ("a --dry-run", ("dry-run",)),
-        ("the std::vector.", ("std::vector",)),
         ("how a --dry-run of it changes std::vector", ()),  # of many words one more says little
         ("plan.py's", ("plan.py",)),
         ("ls -la ...", ()),
-        ("don't a+b", ()),
         ("E-417 err_42 v1.2-beta", ()),  # looked for as they stand
         ('"dry-run"', ()),
     ],
@@ -79,22 +76,17 @@ def texts(build: FtsBuild) -> dict[str, str]:
 
 PHRASES: Mapping[str, set[str]] = {
     '"smart pointer"': {"phrase", "wrapped"},
-    '"smart pointer" compiler': {"phrase", "wrapped"},
     '"smart pointer" "standard library" linker': {"wrapped"},
     '"smart pointer" "a compiler"': set(),
-    '"pointer smart"': set(),
     '"the" compiler': {"words", "wrapped"},
     '"展望台は無料"': {"tokyo"},
     '"展望台" 京都': {"tokyo", "kyoto"},
-    '"京都だ"': {"kyoto"},
-    '"都"': {"tokyo", "kyoto"},
     '"京都の"': {"kyoto"},
-    '"東京" 展望': {"tokyo"},
+    '"都"': {"tokyo", "kyoto"},
     '"서울에서 부산까지"': {"busan"},
     '"machine learning"': {"beside"},
     '"使用machine learning"': {"beside"},
     '"?!" linker': {"other"},
-    '"" linker': {"other"},
     '"linker': {"other"},
 }
 
@@ -127,14 +119,6 @@ def test_a_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsRead
         assert [piece.text for piece in reader.snippets(typed, [id])[id] if piece.match] == ["screenshot"]
         most = reader.most_score(typed)
         assert most is None or most > 0
-
-
-def test_a_word_of_the_last_page_is_found(build: FtsBuild, reader: FtsReader) -> None:
-    rare = family("rare", ["how to make a screenshot"])
-    build.replace([rare, *(family(f"d{number}", ["something else"]) for number in range(5))])
-    typed = "something " * 990 + "screenshot"
-    assert 9_900 < len(typed) < 10_000
-    assert reader.search(typed, 1)[0].parent_id == rare.parent_id
 
 
 def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.conformance.samples import family, with_vectors
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
@@ -44,29 +45,20 @@ def marked(shown: Sequence[Piece]) -> list[str]:
     ("query", "first", "match"),
     [
         ("jump", "fox", "jumping"),
-        ("configuration fox", "fox", "foxes"),
         ("cached", "cache", "Caching"),
-        ("CAFÉ creme", "cafe", "cafe\u0301"),
         ("café", "cafe", "cafe\u0301"),
         ('"brown foxes"', "fox", "brown foxes"),
         ("err_42", "code", "ERR_42"),
-        ("plan.py", "code", "plan.py"),
         ("config", "fox", "configurations"),
         ("東京", "tokyo", "東京"),
         ("京都の寺", "kyoto", "京都の寺"),
-        ("展望台", "tokyo", "展望台"),
         ("です", "tokyo", "です"),
         ("อาหาร", "thai", "อาหาร"),
-        ("서울", "seoul", "서울"),
         ("부산 KTX", "seoul", "KTX"),
-        ("手机", "phone", "手机"),
-        ("iPhone手机", "phone", "iPhone"),
         ("机器学习的技术", "phone", "学习"),
         ("𠮷野", "supplementary", "𠮷野"),
         ("東京 zebra", "tokyo", "東京"),
-        ("iphone", "phone", "iPhone"),
         ("zebra iphone", "phone", "iPhone"),
-        ("ktx 서울", "seoul", "KTX"),
         ("AND OR NOT", "code", "and"),
     ],
 )
@@ -193,14 +185,6 @@ def test_stop_words_find_nothing_beside_others(build: FtsBuild, reader: FtsReade
     assert [hit.parent_id for hit in reader.search("what is")] == [mine.parent_id], "nothing else is left"
 
 
-def test_what_is_no_longer_there_is_not_found(build: FtsBuild, reader: FtsReader) -> None:
-    for text, word in (("an elephant", "elephant"), ("象が好き", "象")):
-        build.replace([family("a", [text])])
-        assert reader.search(word)
-        build.replace([family("a", ["nothing of it"])])
-        assert reader.search(word) == []
-
-
 def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
     nasty = "<b>bold</b> \x02inside\x03 <script>alert('needle')</script> " + "and so on " * 100
     build.replace([family("a", [nasty]), family("b", ["東京<script>" + "の" * 500])])
@@ -244,26 +228,17 @@ def test_queries_fall_apart_as_they_should() -> None:
     ("typed", "prefix"),
     [
         ("red appl", "appl"),
-        ("red green-appl", "appl"),
         ("red err_4", "err_4"),
         ("red apple ", ""),
-        ("red appl -", ""),
         ("red appl.", ""),
         ('"red appl"', ""),
         ("what cat is it", ""),
-        ("what is it", ""),
         ("it", "it"),
-        ("red a", ""),
         ("東京", ""),
     ],
 )
 def test_the_last_word_may_be_a_beginning(typed: str, prefix: str) -> None:
     assert parse(typed).prefix == prefix
-
-
-def test_a_pasted_page_is_a_query_too(reader: FtsReader, texts: dict[str, str]) -> None:
-    page = " ".join(TEXTS.values()) * 50
-    assert texts[reader.search(page)[0].id] in TEXTS
 
 
 def test_a_book_in_one_chunk_is_shown_around_the_rarest_word(build: FtsBuild, reader: FtsReader) -> None:
@@ -339,13 +314,11 @@ def test_of_passages_under_one_title_those_that_say_it_come_first(
     ("typed", "is_known"),
     [
         ("M8x40 screw ", False),
-        ("order 0601 again ", False),
         ("error in 2.10.10 ", False),
         ("M8x40 0601 screw ", True),  # no document holds both
         ("A777 screw ", True),  # stands in many
         ("1998 screw ", True),  # a year
         ("E-418 screw ", True),  # stands nowhere, though a part of it does
-        ("bolt screw ", True),
     ],
 )
 def test_what_holds_a_rare_name_is_as_good_as_it_gets(
@@ -360,3 +333,30 @@ def test_what_holds_a_rare_name_is_as_good_as_it_gets(
     ]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
     assert (reader.most_score(typed) is not None) == is_known
+
+
+def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsReader) -> None:
+    most = sqlite3.connect(":memory:").getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    build._connection.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) "
+        "INSERT INTO documents (id, parent_id, family_hash, text) SELECT 'n' || i, 'p', 'h', 'many' FROM n",
+        [min(most, 40_000) + 1],
+    )
+    assert len(reader.search("many", 2**64)) == min(most, 40_000) + 1
+
+
+def test_what_stands_after_a_nul_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    [first, second] = family("b", ["東京", "latin"]).documents
+    title = 'before\x00after \\u0000 "quoted"\n京\x00都寺院beside'
+    changed = with_vectors(
+        [msgspec.structs.replace(first, title=title), msgspec.structs.replace(second, title="one\x00two 奈良")]
+    )
+    build.replace([changed])
+    for typed in ("after", "before", "寺", "都寺院", "寺院 after", "quoted", "zebra beside"):
+        assert [hit.id for hit in reader.search(typed)] == [first.id], typed
+    assert [hit.id for hit in reader.search("two")] == [second.id]
+    assert [hit.id for hit in reader.search("奈")] == [second.id]
+    assert reader.get([first.id])[0].title == title
+    build.delete([first.parent_id])
+    assert reader.search("寺") == reader.search("after") == []
+    build._connection.execute("INSERT INTO documents_trigrams(documents_trigrams) VALUES ('integrity-check')")

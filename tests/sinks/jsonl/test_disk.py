@@ -12,17 +12,7 @@ from chunksink.sinks.conformance.samples import held, marker, wanted
 from chunksink.sinks.errors import Refused, SinkError, Transient
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES
-from tests.support.jsonl import (
-    BEFORE,
-    NEW,
-    OLD,
-    as_files,
-    change,
-    file_of,
-    fill,
-    prepared,
-    visible,
-)
+from tests.support.jsonl import BEFORE, NEW, OLD, as_files, change, file_of, fill, prepared, visible
 
 
 def test_all_is_synced_before_it_counts(build: JsonlBuild, folder: Path) -> None:

@@ -146,6 +146,20 @@ def test_killed_at_any_step_it_leaves_whole_families_and_the_next_run_ends_it(tm
     assert any(story[-1] == "fsync" and "unlink" in story for story in stories), "none in the middle of flush"
 
 
+def full_disk(number: int, seen: list[str], *, landed: bool = False) -> Callable[[str, Callable[[], Any]], Any]:
+    """For `steps`: the step of that number fails, though it `landed`; all are noted."""
+
+    def at(name: str, go: Callable[[], Any]) -> Any:
+        seen.append(name)
+        if len(seen) != number:
+            return go()
+        if landed:
+            go()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return at
+
+
 @pytest.mark.parametrize("landed", [False, True], ids=["failed", "landed and failed"])
 def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, landed: bool) -> None:
     prepared(tmp_path / "template")
@@ -155,21 +169,12 @@ def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, lan
         shutil.copytree(tmp_path / "template", root)
         folder, build = root / "b1", JsonlSink(root).open("b1")
         seen: list[str] = []
-
-        def at(name: str, go: Callable[[], Any], number: int = number, seen: list[str] = seen) -> Any:
-            seen.append(name)
-            if len(seen) != number:
-                return go()
-            if landed:
-                go()
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
         calls: list[Callable[[], object]] = [
             partial(build.replace, [NEW, ADDED]),
             partial(build.delete, [GOING.parent_id]),
             build.flush,
         ]
-        with steps(at):
+        with steps(full_disk(number, seen, landed=landed)):
             for call in calls:
                 try:
                     call()
@@ -205,14 +210,7 @@ def test_a_disk_that_fails_at_any_step_leaves_no_half_build(tmp_path: Path, act:
         sink.flip(None, "b1")
         if act != "create":
             sink.create(signed)
-
-        def at(name: str, go: Callable[[], Any], number: int = number, seen: list[str] = seen) -> Any:
-            seen.append(name)
-            if len(seen) == number:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return go()
-
-        with steps(at):
+        with steps(full_disk(number, seen)):
             try:
                 calls[act](sink)
             except Transient:

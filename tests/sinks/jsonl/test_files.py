@@ -1,7 +1,6 @@
-"""What the sink of plain files promises beyond the suite: its files, what is left out, its settings."""
+"""What the sink of plain files promises beyond the suite: its files, what is left out, its settings, its link."""
 
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +8,14 @@ import msgspec
 import orjson
 import pytest
 
-from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import family, held, wanted, with_vectors
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
+from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink, open_sink
-from chunksink.sinks.jsonl.build import MARKER, PENDING
-from tests.support.jsonl import (
-    ADDED,
-    GOING,
-    NEW,
-    OLD,
-    content_of,
-    file_of,
-    fill,
-    pending,
-    visible,
-)
+from chunksink.sinks.jsonl.build import FAMILIES, MARKER, PENDING
+from chunksink.sinks.jsonl.sink import LINK
+from tests.support.jsonl import ADDED, GOING, NEW, OLD, as_files, content_of, file_of, fill, pending, visible
 
 
 def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folder: Path) -> None:
@@ -133,34 +123,6 @@ def test_a_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: 
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == everything
 
 
-def test_readers_never_see_half_a_family_and_never_none(build: JsonlBuild, folder: Path) -> None:
-    sizes = {str(version): 1 + version * 7 % 40 for version in range(60)}
-    versions = [family("a", [f"{version} " + "word " * 300] * size, version=version) for version, size in sizes.items()]
-    whole = {content_of(one) for one in versions}
-    fill(build, versions[:1])
-    path, done, reads, wrong = file_of(folder, OLD), threading.Event(), [0, 0], []
-
-    def look(reader: int) -> None:
-        while not done.is_set():
-            try:
-                if path.read_bytes() not in whole:
-                    wrong.append("half")
-            except FileNotFoundError:
-                wrong.append("absent")
-            reads[reader] += 1
-
-    threads = [threading.Thread(target=look, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for one in versions:
-        fill(build, [one])
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert min(reads) > 20
-
-
 def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_sink(tmp_path, {}).create(Marker("home", "b1", 1))
     assert (tmp_path / "jsonl" / "b1" / MARKER).exists()
@@ -170,7 +132,77 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink.create(Marker("home", "b1", 1))
     assert (tmp_path / "elsewhere" / "b1" / MARKER).exists()
     assert (sink.name, sink.wants_vectors) == ("jsonl", False)
-    for wrong, says in (({"foldr": "x"}, "foldr"), ({"folder": 5}, "folder")):
-        with pytest.raises(ConfigError, match=says) as raised:
-            open_sink(tmp_path, wrong)
-        assert "there are: folder" in str(raised.value)
+
+
+# --- the link to the live build --------------------------------------------------------------------------------
+
+
+def test_the_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+    root = tmp_path / "jsonl"
+    sink.create(Marker("home", "b2", 1)).close()
+    sink.flip(None, "b1")
+    assert sink.builds() == ["b1", "b2"]
+    fill(build, [OLD])
+    assert visible(root / LINK / FAMILIES) == as_files([OLD])
+    for old, new in ((None, "b2"), ("b2", "b2x"), ("b0", "b2")):
+        with pytest.raises(Refused):
+            sink.flip(old, new)
+        assert str((root / LINK).readlink()) == "b1"
+    (root / ".current").symlink_to("left by a kill")
+    sink.flip("b1", "b2")
+    sink.flip("b1", "b2")
+    sink.flip("b2", "b2")
+    assert str((root / LINK).readlink()) == "b2"
+    sink.flip("b2", "b1")
+    root.rename(tmp_path / "moved")
+    assert visible(tmp_path / "moved" / LINK / FAMILIES) == as_files([OLD])
+    assert sorted(path.name for path in (tmp_path / "moved").iterdir()) == ["b1", "b2", LINK]
+
+
+def test_the_link_is_no_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be called 'current'"):
+        sink.create(Marker("home", LINK, 1))
+    sink.flip(None, "b1")
+    with pytest.raises(BuildMissing, match="a link"):
+        sink.open(LINK)
+    with pytest.raises(BuildMissing, match="a link"):
+        sink.flip("b1", LINK)
+    sink.drop(LINK)
+    assert (tmp_path / "jsonl" / LINK / MARKER).exists()
+
+
+def test_dropping_the_live_build_takes_the_link_along(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+    sink.create(Marker("home", "b2", 1)).close()
+    sink.flip(None, "b2")
+    sink.drop("b1")
+    assert str((tmp_path / "jsonl" / LINK).readlink()) == "b2"
+    sink.drop("b2")
+    assert list((tmp_path / "jsonl").iterdir()) == []
+    JsonlSink(tmp_path / "nowhere").drop("b1")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "elsewhere", "dangling"])
+def test_what_bears_the_links_name_is_not_overwritten(
+    sink: JsonlSink, build: JsonlBuild, tmp_path: Path, what: str
+) -> None:
+    link = tmp_path / "jsonl" / LINK
+    if what == "file":
+        link.write_text("precious")
+    elif what == "folder":
+        link.mkdir()
+    else:
+        link.symlink_to(tmp_path if what == "elsewhere" else "b0")
+    before = os.lstat(link)
+    with pytest.raises(Refused, match=r"correct the link|move away"):
+        sink.flip(None, "b1")
+    assert os.lstat(link).st_ino == before.st_ino
+
+
+def test_a_link_that_was_taken_away_is_made_again(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+    sink.create(Marker("home", "b2", 1)).close()
+    for old, new in (("b1", "b1"), ("b1", "b2"), (None, "b1")):
+        sink.flip(old, new)
+        assert sink.shown() == Marker("home", new, 1)
+        (tmp_path / "jsonl" / LINK).unlink()
+        assert sink.shown() is None

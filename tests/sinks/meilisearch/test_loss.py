@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +12,8 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
-from chunksink.sinks.meilisearch.build import Limits
 from chunksink.sinks.meilisearch.indexes import Indexes
-from tests.engines.servers import MeilisearchServer, run_meilisearch
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, public_texts
+from tests.support.meilisearch import ALPHA, BETA, Server, build_of, public_texts
 
 
 def index_of(build: MeilisearchBuild) -> str:
@@ -41,36 +36,6 @@ def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(
     write(build, families)
     assert held(build, content=True) == wanted(families)
     assert all(found.document is not None for found in build.scan(content=True))
-
-
-def test_an_old_copy_of_the_data_is_known_by_its_hashes(tmp_path: Path) -> None:
-    """The server's folder, restored from a backup: the same build under the same name, with what it held then."""
-    data, backup = tmp_path / "data", tmp_path / "backup"
-    old = [family("a", ALPHA), family("b", BETA), family("gone", BETA)]
-    new = [family("a", ["edited one", "edited two"], version="2"), family("b", BETA), family("c", ALPHA)]
-    signed = marker()
-
-    def opened(running: MeilisearchServer) -> MeilisearchSink:
-        return MeilisearchSink(running.url, running.key, settings=SETTINGS, limits=Limits(patience=30))
-
-    with run_meilisearch(data=data) as running, closing(opened(running)) as sink:
-        write(sink.create(signed, DIMENSIONS), old)
-        sink.flip(None, signed.build_id)
-    shutil.copytree(data, backup)
-    with run_meilisearch(data=data, key=running.key) as running, closing(opened(running)) as sink:
-        build = sink.open(signed.build_id)
-        build.delete([old[2].parent_id])
-        write(build, new)
-        assert held(build) == wanted(new)
-    shutil.rmtree(data)
-    backup.rename(data)
-    with run_meilisearch(data=data, key=running.key) as running, closing(opened(running)) as sink:
-        build = sink.open(signed.build_id)
-        assert (build.marker(), build.count()) == (signed, len(wanted(old)))
-        assert held(build) == wanted(old)
-        build.delete([old[2].parent_id])
-        write(build, new)
-        assert held(build, content=True) == wanted(new)
 
 
 def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Server, sink: MeilisearchSink) -> None:
@@ -102,7 +67,7 @@ def marker_of_third(sink: MeilisearchSink) -> str:
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_a_dropped_index_is_missing_and_made_anew(public: bool, server: Server, sink: MeilisearchSink) -> None:
+def test_a_dropped_index_is_missing(public: bool, server: Server, sink: MeilisearchSink) -> None:
     signed, families = marker(), [family("a", ALPHA), family("b", BETA)]
     build = sink.create(signed, DIMENSIONS)
     write(build, families)
@@ -117,22 +82,6 @@ def test_a_dropped_index_is_missing_and_made_anew(public: bool, server: Server, 
     build.delete([families[0].parent_id])
     with pytest.raises(BuildMissing, match="run `chunksink sync`"):
         build.flush()
-    anew = sink.create(signed, DIMENSIONS)
-    write(anew, families)
-    assert (anew.marker(), held(anew, content=True)) == (signed, wanted(families))
-    if public:
-        sink.flip(None, signed.build_id)
-        assert public_texts(server) == {*ALPHA, *BETA}
-
-
-def test_an_index_that_is_dropped_under_a_writer_is_told_as_missing(server: Server, sink: MeilisearchSink) -> None:
-    """Meilisearch makes an index of that name for whatever comes; it is none of ours and never taken for one."""
-    build = build_of(sink, [family("a", ALPHA)])
-    server.do("DELETE", f"/indexes/{index_of(build)}")
-    build.replace([family("b", BETA)])
-    with pytest.raises(BuildMissing, match="run `chunksink sync`"):
-        build.flush()
-    assert sink.builds() == []
 
 
 @pytest.mark.parametrize("public", [False, True])

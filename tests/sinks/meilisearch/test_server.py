@@ -5,25 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import requests
 
-from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey, WrongShape
 from chunksink.sinks.meilisearch import MeilisearchSink, indexes
 from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
-from chunksink.sinks.registry import open_sink
+from tests.engines.other_servers import answering
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
@@ -123,14 +118,6 @@ def test_a_build_that_was_never_signed_is_signed(server: Server, sink: Meilisear
     assert build.flush() == []
     assert sink.builds() == [signed.build_id]
     assert server.names() == {f"{server.index}-{signed.build_id}"}
-
-
-def test_an_index_of_somebody_else_is_not_taken(server: Server, sink: MeilisearchSink) -> None:
-    server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "sku"})
-    build_id = marker_of_a_new_build(sink)
-    with pytest.raises(Refused, match="something that is not ours"):
-        sink.flip(None, build_id)
-    assert server.do("GET", f"/indexes/{server.index}")["primaryKey"] == "sku"
 
 
 def test_another_primary_key_is_told(server: Server, sink: MeilisearchSink) -> None:
@@ -251,42 +238,16 @@ def test_a_wrong_key_is_told_with_the_remedy(server: Server) -> None:
         server.sink(key="wrong").create(marker(), DIMENSIONS)
 
 
-@contextmanager
-def something_else(body: Any) -> Iterator[str]:
-    """A web server that is no Meilisearch, or one of another version."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    http = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{http.server_address[1]}"
-    finally:
-        http.shutdown()
-        http.server_close()
-
-
 @pytest.mark.parametrize(
     ("body", "told"),
     [
         ({"pkgVersion": "1.45.0"}, "dies of ordinary work"),
         ({"pkgVersion": "1.20.9"}, "too old"),
         ({"pkgVersion": "0.30.1"}, "too old"),
-        ({"hello": "world"}, "is no Meilisearch"),
-        ([], "is no Meilisearch"),
     ],
 )
 def test_versions_that_would_not_do_are_refused_at_once(body: Any, told: str, server: Server) -> None:
-    with something_else(body) as url, pytest.raises(Refused, match=told):
+    with answering(json.dumps(body)) as url, pytest.raises(Refused, match=told):
         server.sink(url=url).builds()
 
 
@@ -296,38 +257,8 @@ def test_a_path_below_its_address_is_told_as_one(server: Server) -> None:
 
 
 def test_later_versions_are_taken(server: Server) -> None:
-    with something_else({"pkgVersion": "1.46.2", "results": []}) as url:
+    with answering(json.dumps({"pkgVersion": "1.46.2", "results": []})) as url:
         assert server.sink(url=url).builds() == []
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("", "127.0.0.1:7700", "ftp://x", "http://user:secret@127.0.0.1:7700", "http://["),
-        *("http://127.0.0.1:abc", "http://127.0.0.1:99999"),
-        *("http://a..b:7700", "http://my\u2013host:7700", "http://a\udcff:7700", "http://127.0.0.1:7700\n"),
-    ],
-)
-def test_an_address_that_is_none(url: str) -> None:
-    with pytest.raises(ValueError, match="http://HOST:PORT") as caught:
-        MeilisearchSink(url, None, settings={})
-    assert "secret" not in str(caught.value)
-
-
-BAD_KEYS = ["hun\nter2", "hun ter2", "hünter2", "hun\x7fter2"]
-
-
-@pytest.mark.parametrize("key", BAD_KEYS)
-@pytest.mark.parametrize("name", ["meilisearch", "chroma"])
-def test_a_bad_key_is_told_by_its_own_option(
-    name: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    option = {"meilisearch": "key_variable", "chroma": "token_variable"}[name]
-    monkeypatch.setenv("ITS_KEY", key)
-    told = f"^option {option} of the sink {name}: the environment variable ITS_KEY holds something that is no key"
-    with pytest.raises(ConfigError, match=told) as caught:
-        open_sink(name, tmp_path, {"url": "http://127.0.0.1:1", option: "ITS_KEY"})
-    assert "ter2" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_white_space_around_the_key_is_left_out(server: Server) -> None:

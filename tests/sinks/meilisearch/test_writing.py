@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import msgspec
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import NotConfirmed
+from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.build import Limits
+from chunksink.sinks.meilisearch.connection import Connection
 from tests.conftest import HEAVY
 from tests.engines.servers import run_meilisearch
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_of, with_id
@@ -50,32 +52,6 @@ def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poiso
     assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
 
 
-@pytest.mark.parametrize("how", ["cancelled", "purged"])
-def test_lost_tasks_are_told_and_written_again(how: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server says nothing any more of tasks that it had accepted."""
-    sink = server.sink()
-    build = build_of(sink, [family("a", ALPHA)])
-    real = build._connection.get  # type: ignore[attr-defined]
-    hidden: list[bool] = [True]
-
-    def get(path: str, **parameters: Any) -> Any:
-        answer = real(path, **parameters)
-        if path == "/tasks" and "uids" in parameters and hidden.pop():
-            tasks = [{**task, "status": "canceled"} for task in answer["results"]] if how == "cancelled" else []
-            return {**answer, "results": tasks}
-        return answer
-
-    monkeypatch.setattr(build._connection, "get", get)  # type: ignore[attr-defined]
-    hidden[:] = [False] * 1000 + [True]
-    edited = family("a", BETA, version="2")
-    build.replace([edited])
-    with pytest.raises(NotConfirmed, match="cancelled or purged"):
-        build.flush()
-    assert build.flush() == []
-    assert held(build) == wanted([edited])
-    sink.close()
-
-
 def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server: Server) -> None:
     sink = server.sink(limits=Limits(patience=0.0))
     build = server.sink().create(marker(), DIMENSIONS)
@@ -99,13 +75,6 @@ def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> 
 # -- tasks that are lost ---------------------------------------------------------------------------------------------
 
 
-def purge(server: Server) -> None:
-    """The server forgets all that it was asked so far."""
-    while server.do("GET", "/tasks?statuses=enqueued,processing")["total"]:
-        pass
-    server.do("DELETE", "/tasks?statuses=succeeded")
-
-
 def flush_twice(build: MeilisearchBuild) -> None:
     with pytest.raises(NotConfirmed, match="cancelled or purged"):
         build.flush()
@@ -124,7 +93,7 @@ def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: 
     first = family("a", ALPHA)
     second = sharing(family("a", ["edited one", "edited two"], version="2"), first, 0, 1)
     build.replace([first])
-    purge(server)
+    server.purge()
     build.replace([second])
     flush_twice(build)
     assert held(build, content=True) == wanted([second, family("other", ALPHA)])
@@ -133,7 +102,7 @@ def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: 
 def test_a_lost_family_that_was_deleted_since_stays_away(server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("b", BETA)])
     build.replace([family("a", ALPHA)])
-    purge(server)
+    server.purge()
     build.delete([family("a", ALPHA).parent_id])
     flush_twice(build)
     assert held(build) == wanted([family("b", BETA)])
@@ -148,7 +117,7 @@ def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server:
     for number, each in enumerate((one, two, three), start=1):
         build.replace([each])
         if number == lost:
-            purge(server)
+            server.purge()
     flush_twice(build)
     rest = {one.documents[2].id, two.documents[0].id, two.documents[2].id}
     owners = {row[0]: row[1] for row in held(build)}
@@ -160,7 +129,7 @@ def test_a_lost_deletion_does_not_take_what_came_since(server: Server, sink: Mei
     one, two = family("a", ALPHA), family("b", BETA)
     build = build_of(sink, [one, two])
     build.delete([one.parent_id, two.parent_id])
-    purge(server)
+    server.purge()
     build.replace([one])
     flush_twice(build)
     assert held(build) == wanted([one])
@@ -270,3 +239,53 @@ def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:
     assert "takes 100,000" in refused[0].reason
     assert held(build) == wanted([large, family("b", BETA)])
     sink.close()
+
+
+# -- what is no answer of Meilisearch, and what it refuses as a whole -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (httpx.Response(404, text="404 page not found"), Refused),
+        (httpx.Response(302, headers={"location": "/login"}), Refused),
+        (httpx.Response(400, json=["no", "object"]), Refused),
+        (httpx.Response(200, html="<h1>Sign in</h1>"), Refused),
+        (httpx.Response(202, json=[1]), Refused),
+        (httpx.Response(522, text="connection timed out"), Transient),
+        (httpx.Response(500, json={"message": "no reason"}), Transient),
+    ],
+)
+def test_for_what_another_answers_no_document_is_to_blame(
+    answer: httpx.Response, error: type[SinkError], sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway without its backend, a page to sign in: the same documents go in once it is gone."""
+
+    def answering(connection: Connection, _path: str, _lines: bytes) -> Any:
+        with connection.translated():
+            return connection._read(answer)
+
+    build = build_of(sink, [family("a", ALPHA)])
+    edited = family("a", BETA, version="2")
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "send_lines", answering)
+        with pytest.raises(SinkError) as found:
+            build.replace([edited])
+            build.flush()
+    assert type(found.value) is error
+    assert held(build) == wanted([family("a", ALPHA)])
+    build.replace([edited])
+    assert build.flush() == []
+    assert held(build) == wanted([edited])
+
+
+def test_where_each_of_many_is_refused_nothing_older_goes(sink: MeilisearchSink) -> None:
+    before = family("a", [f"text {number}" for number in range(80)])
+    build = build_of(sink, [before])
+    bad = family("a", [f"other {number}" for number in range(80)], version="2")
+    for number in range(80):
+        bad = with_id(bad, number, f"no id {number}")
+    build.replace([bad])
+    with pytest.raises(Refused, match=r"refused each of 64 documents, .*Nothing older was removed"):
+        build.flush()
+    assert held(build) == wanted([before])

@@ -1,0 +1,84 @@
+"""The suite on every sink, with the real engines; the reference passes it too."""
+
+from pathlib import Path
+
+import pytest
+
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
+from chunksink.sinks.conformance.writing import Connect
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.memory import MemorySink
+from tests.conftest import HEAVY
+from tests.engines.servers import ChromaServer, MeilisearchServer
+from tests.support.meilisearch import SETTINGS
+
+
+class TestMemory(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = MemorySink()
+        return lambda: sink
+
+
+class TestMemoryWithoutVectors(SinkConformance):
+    @pytest.fixture
+    def connect(self) -> Connect:
+        sink = MemorySink(wants_vectors=False)
+        return lambda: sink
+
+
+class TestFts(SinkConformance, KeywordConformance):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        return lambda: FtsSink(tmp_path / "fts")
+
+
+class TestJsonl(SinkConformance):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        return lambda: JsonlSink(tmp_path / "jsonl")
+
+
+class TestChromaEmbedded(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        return lambda: ChromaSink.embedded(tmp_path / "chroma")
+
+
+@pytest.mark.skipif(not HEAVY, reason="a process for each test; test_worker has the essence; CHUNKSINK_SOAK_HEAVY")
+class TestChromaBeside(SinkConformance):
+    """Each build is filled by a process of its own."""
+
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Connect:
+        def prepared() -> ChromaSink:
+            sink = ChromaSink.embedded(tmp_path / "chroma")
+            sink.prepare()
+            return sink
+
+        return prepared
+
+
+class TestChromaServer(SinkConformance, VectorConformance):
+    @pytest.fixture
+    def connect(self, chroma_server: ChromaServer) -> Connect:
+        return lambda: ChromaSink.server(chroma_server.url, prefix="conformance")
+
+
+class TestMeilisearch(SinkConformance, KeywordConformance):
+    one_hit_a_family = True
+
+    @pytest.fixture
+    def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
+        server = meilisearch_server
+        return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="conformance")
+
+
+class TestMeilisearchWithoutVectors(SinkConformance):
+    @pytest.fixture
+    def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
+        server = meilisearch_server
+        return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="bare", vectors=False)

@@ -1,0 +1,70 @@
+"""Addresses and keys of the engines that are servers: what is none is refused at once, and no secret is quoted."""
+
+import socket
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.contract import Sink
+from chunksink.sinks.errors import Refused, Unreachable
+from chunksink.sinks.registry import open_sink
+from tests.engines.other_servers import answering
+
+ENGINES = ["meilisearch", "chroma"]
+NO_ADDRESSES = [
+    *("localhost:8000", "127.0.0.1:9", "ftp://host", "", "http://a..b:8000", "http://["),
+    *("http://my\u2013host:8000", "http://a\udcff:8000", "http://127.0.0.1:8000\n", "http://127.0.0.1:99999"),
+    *("https://user:hunter2@host", "http://hunter2@host", "http://user:hunter2", "user:hunter2", "http://[hunter2"),
+]
+NONE_OF_CHROMA = ["http://", "http://host:8000/chroma", "http://host:8000/?x=1"]
+CASES = [*((engine, url) for engine in ENGINES for url in NO_ADDRESSES), *(("chroma", url) for url in NONE_OF_CHROMA)]
+
+
+@pytest.mark.parametrize(("engine", "url"), CASES)
+def test_what_is_no_address_is_refused_and_not_repeated(tmp_path: Path, engine: str, url: str) -> None:
+    with pytest.raises(ConfigError, match="http://HOST:PORT") as error:
+        open_sink(engine, tmp_path, {"url": url})
+    assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize("key", ["hun\nter2", "hun ter2", "hünter2", "hun\x7fter2"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_bad_key_is_told_by_its_own_option(
+    engine: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option = {"meilisearch": "key_variable", "chroma": "token_variable"}[engine]
+    monkeypatch.setenv("ITS_KEY", key)
+    told = f"^option {option} of the sink {engine}: the environment variable ITS_KEY holds something that is no key"
+    with pytest.raises(ConfigError, match=told) as caught:
+        open_sink(engine, tmp_path, {"url": "http://127.0.0.1:1", option: "ITS_KEY"})
+    assert "ter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def calls(sink: Sink) -> list[Callable[[], object]]:
+    return [sink.builds, lambda: sink.open("b1"), lambda: sink.create(marker(), 8), lambda: sink.drop("b1")]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nobody_at_the_address_is_unreachable(engine: str, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
+        sink = open_sink(engine, tmp_path, {"url": f"http://127.0.0.1:{taken.getsockname()[1]}"})
+        for call in calls(sink):
+            with pytest.raises(Unreachable, match="start it, or correct the address"):
+                call()
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [("<html>Hello!</html>", status) for status in (404, 200, 301)] + [("{}", 200), ("[1]", 200)]
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_somebody_else_at_the_address_is_refused(engine: str, body: str, status: int, tmp_path: Path) -> None:
+    """A web server that knows nothing of any engine."""
+    with answering(body, status) as url:
+        for call in calls(open_sink(engine, tmp_path, {"url": url})):
+            with pytest.raises(Refused, match="correct the address"):
+                call()
