@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from chunksink import __version__
 from chunksink.exits import Exit, Refusal, of_searches
+from chunksink.http_protocol import LimitedProtocol
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
 from chunksink.search.page.app import make_app
@@ -99,7 +100,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], sa
     """Until the process is told to end, by the terminal or by whoever started it."""
     settings = uvicorn.Config(
         app,
-        http="h11",
+        http=LimitedProtocol,
         ws="none",
         lifespan="on",
         log_level="warning",

@@ -11,8 +11,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import IO, Any
 
@@ -133,6 +134,36 @@ def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot)
     assert server.address == f"http://127.0.0.1:{port}/"
     assert server.end(signal.SIGTERM) == Exit.OK
     assert (server.printed[-1], server.complained) == ("stopped\n", [])
+
+
+def test_connections_that_say_nothing_block_nobody(tmp_path: Path, bus: BusRoot) -> None:
+    with running(tmp_path, **WORDS) as server, ExitStack() as stack:
+        there = ("127.0.0.1", urllib.parse.urlsplit(server.address).port)
+        silent = [
+            stack.enter_context(socket.create_connection(there, 20, source_address=("127.0.0.2", 0)))
+            for _ in range(520)
+        ]
+        silent[0].sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        started = time.monotonic()
+        assert server.texts("cat") == ["the cat sleeps"]
+        assert time.monotonic() - started < FOLLOWS_WITHIN
+        assert {each.recv(1) for each in silent} == {b""}, "in the end all are closed"
+        assert server.texts("boat") == ["a boat at sea"]
+
+
+def test_a_body_that_is_no_http_is_no_bug(tmp_path: Path, bus: BusRoot) -> None:
+    with running(tmp_path, CHUNKSINK_TOKENS=f"{'0' * 64}=*", **WORDS) as server:
+        there = ("127.0.0.1", urllib.parse.urlsplit(server.address).port)
+        for path, parts in product(("/sign-in", "/api/search"), (["ZZ\r\n"], ["3\r\nabc\r\n", "-1\r\n"])):
+            with socket.create_connection(there, 20) as raw:
+                head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{there[1]}\r\nTransfer-Encoding: chunked\r\n\r\n"
+                for part in (head, *parts):
+                    raw.sendall(part.encode())
+                    time.sleep(0.05)
+                assert raw.recv(12)[9:10] == b"4"
+        assert server.get("/healthz")[0] in (200, 401)
+        server.end()
+    assert "Traceback" not in "".join(server.complained)
 
 
 def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:

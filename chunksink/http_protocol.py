@@ -1,0 +1,54 @@
+"""How `chunksink serve` speaks HTTP: as uvicorn does, with limits for whoever connects and then says nothing."""
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_SECONDS = 10.0
+"""In which a request has to arrive."""
+MOST_PER_ADDRESS = 250
+"""Connections of one address; whoever stands behind a proxy shares its."""
+
+
+class LimitedProtocol(H11Protocol):
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        host = self.client[0] if self.client else None
+        hosts = [each.client[0] for each in self.connections if isinstance(each, H11Protocol) and each.client]
+        if hosts.count(host or "") > MOST_PER_ADDRESS:
+            transport.close()
+        else:
+            self._wait_for_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait_for_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Also where the request had begun, as one whose body is malformed: nobody gets its answer any more."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # the answer had begun, too
+            self.transport.close()
+
+    def _wait_for_request(self) -> None:
+        """Until it has arrived; the time of one that comes in parts begins with its first."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
