@@ -33,6 +33,7 @@ _written = bytearray()  # used again for every line; whatever a second thread pu
 _loads = orjson.loads
 # Not every parser takes a number of 300 digits; it shows three of them in a row in every hundredth byte.
 _long_number = re.compile(rb"[0-9]{3}").search
+_DEEP_BYTES = 1800  # what is nested too deeply for some parser takes more than these
 _CLEAN: tuple[Problem, ...] = ()
 _LARGEST = 2**53 - 1  # what JSON carries between languages; an index passes over whatever is larger
 
@@ -46,7 +47,8 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
         # The usual line, as our writer makes it: writing it again gives the same bytes, so that no key was lost to a
         # twin and nothing unknown is in it.
         _encode_into(chunk, _written)
-        if _written != line or _long_number(line[::100]) or _may_be_deep(line, chunk.text):
+        is_long = len(line) - len(chunk.text) > _DEEP_BYTES
+        if _written != line or _long_number(line[::100]) or (is_long and _may_be_deep(line)):
             record = _loads(line)
             if not proves_unique_keys(line, record):
                 problem = diagnose_json(line)
@@ -77,9 +79,9 @@ def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
     return tuple(name for name, value in fields.items() if isinstance(value, str) and "\0" in value)
 
 
-def _may_be_deep(line: bytes, text: str) -> bool:
-    """False only where nothing is nested more deeply than every parser takes; short lines are not even looked at."""
-    return len(line) - len(text) > 2000 and line.count(b"{") + line.count(b"[") > 900
+def _may_be_deep(line: bytes) -> bool:
+    """False only where nothing is nested more deeply than every parser takes."""
+    return line.count(b"{") + line.count(b"[") > _DEEP_BYTES // 2
 
 
 def _diagnose(line: bytes, refusal: str) -> tuple[Problem, ...]:

@@ -46,7 +46,7 @@ def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
             problems.append((line, found))
         ids.append(0 if chunk is None else number_of(chunk.chunk_id))
         offsets.append(offset)
-        if chunk is not None and not has_error(found):
+        if chunk is not None and not (found and has_error(found)):
             stretches.add(chunk, line)
         else:
             is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in found)

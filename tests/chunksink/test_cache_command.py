@@ -184,7 +184,7 @@ def test_gc_does_not_empty_the_cache(home: Home, shell: Shell) -> None:
 def test_gc_and_import_wait_for_the_writer(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell("cache", "export", "x")
     with locks.writing(home.folder):
-        monkeypatch.setattr(locks, "writing", partial(locks.writing, wait_seconds=0.1))
+        monkeypatch.setattr("chunksink.commands.cache.writing", partial(locks.writing, wait_seconds=0.1))
         for arguments in (["gc"], ["import", "x"]):
             ended = shell("cache", *arguments)
             assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)

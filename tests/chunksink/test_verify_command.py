@@ -90,6 +90,7 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
     shell.synced(p1=[A])
 
     def unreachable(_sink: MeilisearchSink, build_id: str) -> object:
