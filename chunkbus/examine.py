@@ -58,9 +58,7 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
         return None, _diagnose(line, str(error))
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
-    # JSON has no other spelling for it, and few lines have it anywhere.
-    nul = _fields_with_nul(chunk) if rb"\u0000" in line else ()
-    return chunk, _examine_chunk(chunk, nul, require_source_checksum)
+    return chunk, _examine_chunk(chunk, require_source_checksum)
 
 
 def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
@@ -72,8 +70,7 @@ def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
         "document_id": chunk.document_id,
         "parent_id": chunk.parent_id,
         "tenant_id": chunk.tenant_id,
-        "provenance.source_uri": chunk.provenance.source_uri,
-        "provenance.source_ref": chunk.provenance.source_ref,
+        "the source's name": chunk.provenance.source(),
         **{f"metadata.{name}": metadata.get(name) for name in NAMES},
     }
     return tuple(name for name, value in fields.items() if isinstance(value, str) and "\0" in value)
@@ -92,27 +89,32 @@ def _diagnose(line: bytes, refusal: str) -> tuple[Problem, ...]:
     return tuple(diagnose_fields(_loads(line), _REQUIRED, Chunk)) or (Problem(findings.JSON_PARSE, refusal),)
 
 
-def _examine_chunk(chunk: Chunk, nul: tuple[str, ...], require_source_checksum: bool) -> tuple[Problem, ...]:
+def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem, ...]:
     hashes = chunk.hashes
     stored = hashes.text_hash if hashes is not None else None
     if (
         (stored is None or stored == "sha256:" + sha256(chunk.text.encode()).hexdigest())
         and _has_origin(chunk.provenance)
         and _may_be_checksum(chunk.provenance.source_checksum, require_source_checksum)
-        and not nul
+        and "\0" not in chunk.text
+        and "\0" not in chunk.chunk_id
+        and "\0" not in chunk.document_id
+        and (chunk.parent_id is None or "\0" not in chunk.parent_id)
+        and (chunk.tenant_id is None or "\0" not in chunk.tenant_id)
         and (chunk.created_at is None or _is_time(chunk.created_at))
         and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
         and (chunk.span is None or not _odd_ranges(chunk.span))
         and (chunk.metadata is None or _names_in_text(chunk.metadata))
     ):
         return _CLEAN
-    problems = [Problem(findings.ENCODING, f"{name} holds U+0000") for name in nul]
-    return (*problems, *_find_problems(chunk, stored, require_source_checksum))
+    return tuple(_find_problems(chunk, stored, require_source_checksum))
 
 
 def _has_origin(provenance: Provenance) -> bool:
+    source = provenance.source_uri or provenance.source_ref
     return bool(
-        (provenance.source_uri or provenance.source_ref)
+        source
+        and "\0" not in source
         and (provenance.parser is not None or (provenance.parser_name and provenance.parser_version))
         and (
             provenance.canonicalizer is not None or (provenance.canonicalizer_name and provenance.canonicalizer_version)
@@ -149,6 +151,7 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
     if provenance.source_checksum and bare_hex(provenance.source_checksum) is None:
         detail = f"provenance.source_checksum is not sha256:<64 hex digits> but {provenance.source_checksum!r:.80}"
         problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
+    problems += [Problem(findings.ENCODING, f"{name} holds U+0000") for name in _fields_with_nul(chunk)]
     if chunk.created_at is not None and not _is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
     for name, value in (chunk.metadata or {}).items():
@@ -178,7 +181,7 @@ def _names_in_text(metadata: Record) -> bool:
     """What says whose a chunk is: in a number nobody would read it, and the chunk would be nobody's, or another's."""
     for name in NAMES:
         value = metadata.get(name)
-        if value is not None and not isinstance(value, str):
+        if value is not None and (not isinstance(value, str) or "\0" in value):
             return False
     return True
 

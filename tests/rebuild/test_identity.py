@@ -41,6 +41,8 @@ def named(path: str, value: Any, text: str) -> Record:
     if "tenant" not in path:
         record["tenant_id"] = path
     record["provenance"] = provenance(source_uri=f"docs/{text}.md")
+    if path == "provenance.source_ref":
+        del record["provenance"]["source_uri"]
     *parents, name = path.split(".")
     group = record
     for parent in parents:
