@@ -21,7 +21,7 @@ _WORDS = {
 }
 _UNSAID = "unable to open database file"
 """SQLite's words for many reasons."""
-_NEEDED = 16
+_NEEDED = 64
 """Files that an engine opens at once, or so."""
 
 

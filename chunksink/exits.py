@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from chunksink.chunkbus.shortage import shortage
 from chunksink.output import print_json
 
 
@@ -103,6 +102,8 @@ def explained() -> Iterator[None]:
     except PermissionError as error:
         raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
     except OSError as error:
+        from chunksink.chunkbus.shortage import shortage
+
         is_full = shortage(error) is not None or error.errno == errno.EIO
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
@@ -110,6 +111,8 @@ def explained() -> Iterator[None]:
         otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
+        from chunksink.chunkbus.shortage import shortage
+
         code = _exit_code(error)
         if code is None and (remedy := shortage(error)) is not None:
             raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
@@ -132,11 +135,13 @@ def _message(error: Exception) -> str:
 
 def _remedy(error: OSError) -> str:
     """A remedy for an error of the operating system. One that we raised with our own text contains its remedy."""
+    from chunksink.chunkbus.shortage import shortage
+
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:
         return "; make that disk writable, or name another folder"
-    if error.errno == errno.ENOTDIR:
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "; a file is where a folder must be: move it away, or name another folder"
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and not Path(name).parent.is_dir():

@@ -50,7 +50,7 @@ def sink_id(chunk_id: str) -> str:
 
     A `chunk_id` that begins with `h-` is hashed too, so that two chunks never get one id.
     """
-    return chunk_id if _SINK_ID.fullmatch(chunk_id) else "h-" + sha256_hex(chunk_id.encode())
+    return chunk_id if _SINK_ID.fullmatch(chunk_id) else "h-" + sha256_hex(chunk_id.encode(errors="surrogatepass"))
 
 
 def _paths(name: str, *groups: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def run(folder: Path, *arguments: str, files: int | None = None) -> tuple[int, s
     done = subprocess.run(
         [sys.executable, "-c", COMMAND.format(limit=limit), *arguments],
         cwd=folder,
-        env=environment(),
+        env=environment(CHUNKSINK_PATIENCE="5"),
         capture_output=True,
         text=True,
         timeout=100,

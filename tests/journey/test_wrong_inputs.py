@@ -45,7 +45,7 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
     assert (ended.code, ended.err) == (Exit.USAGE, "Error: there is no model folder ./no/such/model\n")
     ended = chunksink(tmp_path, "sync", CHUNKSINK_ENDPOINT="127.0.0.1:1/v1", CHUNKSINK_MODEL="any")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err == "Error: the endpoint's URL must begin with http:// or https:// and name a host\n"
+    assert ended.err.startswith("Error: the endpoint's URL must look as http://127.0.0.1:11434/v1, without a user")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     ended = chunksink(tmp_path, "sync", "--home", "file")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err.startswith("Error: Not a directory: file/")
+    assert ended.err.startswith("Error: File exists: file;")
     assert "a file is where a folder must be: move it away, or name another folder" in ended.err
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
     ended = chunksink(tmp_path, "prove", "no/such/proof.json", CHUNKSINK_SINKS="fts")
