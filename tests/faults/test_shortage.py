@@ -36,7 +36,7 @@ def test_too_few_open_files(tmp_path: Path) -> None:
         (tmp_path / "docs" / f"{number}.md").write_text(f"# Page {number}\n\nIt says something of its own.\n")
     assert run(tmp_path, "ingest", "docs", "--sync")[0] == Exit.OK
     seen = set()
-    for files in sampled(LIMITS, 4):
+    for files in sampled(LIMITS, 6):
         for command in (["sync"], ["verify"], ["search", "page", "--mode", "semantic"]):
             code, said = run(tmp_path, *command, files=files)
             seen.add(code)
