@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from chunksink.sinks.chroma import rows
@@ -21,6 +22,8 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
 from chunksink.sinks.payload import portions
 
+ANSWER_SECONDS = 300.0
+"""Much more than any call takes."""
 _WRITTEN_AT_ONCE = 5000
 """Documents; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
@@ -44,7 +47,10 @@ class Worker:
         self._connection.send((str(root), store_text))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What the build in there returns, or the error that it raises."""
+        """What the build in there returns, or the error that it raises. One that does not answer, as it was stopped, is
+        ended: nobody waits for it for ever."""
+        hangs = Timer(ANSWER_SECONDS, self._process.kill)
+        hangs.start()
         try:
             self._connection.send((name, arguments))
             done, value = self._connection.recv()
@@ -53,13 +59,19 @@ class Worker:
         except BaseException:
             self._connection.close()  # half of it may have been sent or read
             raise
+        finally:
+            hangs.cancel()
         if done:
             return value
         raise value
 
     def end(self) -> None:
         self._connection.close()
-        self._process.wait()
+        try:
+            self._process.wait(ANSWER_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def discard(self) -> None:
         """End one that has been given nothing to do."""

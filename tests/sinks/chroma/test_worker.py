@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink
+from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink, worker
 from chunksink.sinks.chroma.worker import WorkerBuild
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
@@ -95,6 +95,22 @@ def test_a_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
     with pytest.raises(BuildBroken, match="signal 9"):
         distant.replace(many())
     dying.join()
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("call", ["count", "replace", "close"])
+def test_one_that_is_stopped_and_not_dead_is_not_waited_for_for_ever(
+    call: str, distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a paused container, or a laptop that slept."""
+    monkeypatch.setattr(worker, "ANSWER_SECONDS", 1.0)
+    os.kill(distant._worker._process.pid, signal.SIGSTOP)
+    if call == "close":
+        distant.close()
+        assert distant._worker._process.returncode == -signal.SIGKILL
+        return
+    with pytest.raises(BuildBroken, match="signal 9"):
+        distant.count() if call == "count" else distant.replace(many())
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
