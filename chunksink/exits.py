@@ -102,19 +102,15 @@ def explained() -> Iterator[None]:
     except PermissionError as error:
         raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
     except OSError as error:
-        from chunksink.chunkbus.shortage import shortage
-
-        is_full = shortage(error) is not None or error.errno == errno.EIO
+        is_full = _shortage(error) is not None or error.errno == errno.EIO
         if error.filename is None and not is_full and error.errno != errno.EROFS:
             raise
         message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
         otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
     except Exception as error:
-        from chunksink.chunkbus.shortage import shortage
-
         code = _exit_code(error)
-        if code is None and (remedy := shortage(error)) is not None:
+        if code is None and (remedy := _shortage(error)) is not None:
             raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
         if code is None:
             raise
@@ -135,8 +131,6 @@ def _message(error: Exception) -> str:
 
 def _remedy(error: OSError) -> str:
     """A remedy for an error of the operating system. One that we raised with our own text contains its remedy."""
-    from chunksink.chunkbus.shortage import shortage
-
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:
@@ -146,8 +140,14 @@ def _remedy(error: OSError) -> str:
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"
-    remedy = shortage(error)
+    remedy = _shortage(error)
     return f"; {remedy}, then run it again" if remedy else ""
+
+
+def _shortage(error: Exception) -> str | None:
+    from chunksink.chunkbus.shortage import shortage
+
+    return shortage(error)
 
 
 def _exit_code(error: Exception) -> Exit | None:

@@ -1,4 +1,4 @@
-"""How `chunksink serve` speaks HTTP: as uvicorn does, with limits for whoever connects and then says nothing."""
+"""The HTTP protocol of `chunksink serve`: that of uvicorn, with limits for clients that connect and send nothing."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEADER_SECONDS = 10.0
 """In which a request has to arrive."""
 MOST_PER_ADDRESS = 250
-"""Connections of one address; whoever stands behind a proxy shares its."""
+"""Connections of one address; all clients behind a proxy share its address."""
 
 
 class LimitedProtocol(H11Protocol):
@@ -32,7 +32,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Also where the request had begun, as one whose body is malformed: nobody gets its answer any more."""
+        """Also where the request had begun, as one whose body is malformed: its answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

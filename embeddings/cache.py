@@ -56,7 +56,7 @@ class Found:
     corrupt: tuple[bytes, ...]
     """Text hashes whose row is there but failed its check; they count as not found."""
     outdated: tuple[bytes, ...]
-    """Likewise, where the row is of a vector that is computed anew."""
+    """Text hashes whose row is being recomputed; they count as not found."""
 
 
 class VectorCache(CacheFile):
@@ -68,7 +68,7 @@ class VectorCache(CacheFile):
         self.salvaged: tuple[SalvageReport, ...] = ()
         self._producers: dict[tuple[bytes, bytes], int] = {}
         self._outdated: dict[bytes, int] = {}
-        """Of models whose vectors are computed anew, the last row from before that."""
+        """By model: up to this row, vectors count as missing, because they are being recomputed."""
 
     @classmethod
     def open(

@@ -69,12 +69,12 @@ class DocumentEmbedder:
         return self.report.problems.get(raw_hash(text_hash))
 
     def compute_anew(self) -> None:
-        """From now on no vector of this model is taken from the cache that was there before. Each stays in the file
-        until its successor is written, or `drop_outdated` is called."""
+        """Recompute every vector of this model. Each old one stays in the file until its successor is written, or
+        `drop_outdated` is called."""
         self._last_outdated = self._cache.outdate(self.info.fingerprint)
 
     def drop_outdated(self) -> None:
-        """What `compute_anew` found and nothing has replaced goes: no current text needed it."""
+        """Remove the vectors that `compute_anew` found and nothing has replaced: no current text needs them."""
         if self._last_outdated:
             drop(self._cache, rows_of(self._cache, self.info.fingerprint, self._last_outdated))
 

@@ -227,8 +227,8 @@ class Rebuild:
         return True
 
     def _last_round(self, convergence: Convergence, targets: list[Target]) -> bool:
-        """No other run takes in chunks any more. A partition that is rewritten while it is read is read again: what is
-        left to do is less each time, so this ends for every bus that is whole for a moment now and then."""
+        """Under the lock, so no other run takes in chunks. A partition that is rewritten meanwhile is read again; each
+        try has less left to do."""
         for _ in range(_LAST_TRIES):
             if self._round(convergence, targets):
                 return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
-from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
 from chunksink.rebuild.schema import marks, number
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ GONE = "family not in (select family from current) and family not in (select fam
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _SHRUNK = 4
-"""A source counts as gone where it was so many times as large."""
+"""A source counts as shrunk when it was more than this many times as large."""
+
+_CONFIRMED = f"family_hash not in ('', '{STRANGERS}', '{OLDER}')"
+"""Receipts of what we wrote. A scan also makes receipts of what somebody else added: that may go without a flag."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
 # What was withdrawn before its partition was lost is in no index, and nothing of it would come.
@@ -36,7 +39,10 @@ and exists (select 1 from partition where state <> 'valid') and {GONE}
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """What the brake would stop, of the families that these live builds hold."""
-    recorded = f"select family, max(documents) as had from {_of(_RECORDED, builds)} group by family"
+    recorded = (
+        f"select family, coalesce(max(documents) filter (where {_CONFIRMED}), 0) as had "
+        f"from {_of(_RECORDED, builds)} group by family"
+    )
     going, lost, total, chunks = db.execute(
         f"select coalesce(sum({GONE}), 0), coalesce(sum(had) filter (where {GONE}), 0), count(*), sum(had) "
         f"from ({recorded})",
@@ -74,8 +80,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     lacking = f", for they lack {names} and others" if names else ""
     raise Brake(
         found,
-        f"{found.sources} would be removed or lose most of their chunks; nothing was written. If they are meant to go, "
-        f"say so with {found.flag}. Otherwise look at the chunks{lacking}: `chunksink plan` names more where there is "
+        f"{found.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
+        f"pass {found.flag}. Otherwise look at the chunks{lacking}: `chunksink plan` names more where there is "
         "a live index",
     )
 

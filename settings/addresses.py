@@ -5,8 +5,8 @@ from urllib.parse import SplitResult, urlsplit
 
 def server_address(url: str) -> SplitResult | None:
     """The parts of `http://HOST:PORT/PATH`, or https. None for everything else, also for an address with a user, a
-    password, parameters or a fragment: they may be secrets, and addresses are printed. So whoever refuses one does not
-    repeat it."""
+    password, parameters or a fragment: these may be secrets, and addresses are printed. The caller must not repeat a
+    refused address."""
     import httpx  # takes a moment, and few commands need it
 
     try:

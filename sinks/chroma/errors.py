@@ -41,7 +41,7 @@ class Address(str):
     secrets: tuple[str, ...] = ()
 
     def without_secrets(self, text: str) -> str:
-        """Whoever stands between may answer with what it was sent."""
+        """A proxy may answer with what it was sent."""
         for secret in self.secrets:
             text = text.replace(secret, "[key]")
         return text
@@ -53,7 +53,8 @@ def translated(where: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, SinkError) and (remedy := shortage(error)) is not None:
+        is_here = not isinstance(where, Address) and not isinstance(error, SinkError)
+        if is_here and (remedy := shortage(error)) is not None:
             raise OutOfResources(f"Chroma at {where} cannot work ({error}): {remedy}, and run it again") from error
         if _is_panic(error):
             raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error

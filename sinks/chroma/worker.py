@@ -47,8 +47,8 @@ class Worker:
         self._connection.send((str(root), store_text))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What the build in there returns, or the error that it raises. One that does not answer, as it was stopped, is
-        ended: nobody waits for it for ever."""
+        """What the build in there returns, or the error that it raises. A process that does not answer, for example
+        because it was stopped, is killed."""
         hangs = Timer(ANSWER_SECONDS, self._process.kill)
         hangs.start()
         try:

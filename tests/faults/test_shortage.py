@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from chunksink.exits import Exit
 from tests.conftest import sampled
 from tests.journey.support import environment
@@ -29,7 +27,6 @@ def run(folder: Path, *arguments: str, files: int | None = None) -> tuple[int, s
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.promise(9)
 def test_too_few_open_files(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(5):

@@ -17,12 +17,12 @@ from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.state import State
 from tests.conftest import sampled
 from tests.engines.servers import MeilisearchServer
-from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 from tests.support.public_index import meilisearch_in
-from tests.support.tampering import lose, require_sound, sink_of
+from tests.support.tampering import altered, lose, put, require_sound, sink_of
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = pytest.mark.promise(6)
@@ -224,3 +224,13 @@ def test_a_large_source_that_is_gone_or_of_which_little_is_left(
         assert texts(home) == 280
     run(home, allow_deletions=1 if stops else 0)
     assert texts(home) == 40 + left
+
+
+@pytest.mark.parametrize("parent", ["docs/1.md", "docs/unknown.md"])
+def test_surplus_in_an_engine_is_removed_by_a_repair_without_a_flag(parent: str, home: Home) -> None:
+    """It is no source of ours that shrinks."""
+    of(home, 20)
+    surplus = projected(source(parent, *(f"surplus {number}" for number in range(200)), ids="other"))
+    put(home, "memory", [altered(each, parent_id=parent_of(parent)) for each in surplus])
+    home.sync(scan=True)
+    assert texts(home) == 40

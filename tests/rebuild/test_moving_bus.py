@@ -95,7 +95,7 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     goes_through_after_all(edited)
 
 
-@pytest.mark.promise(3)
+@pytest.mark.promise(5)
 def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

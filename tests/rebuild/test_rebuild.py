@@ -66,7 +66,7 @@ def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_as
     assert [len(builds) for builds in home.builds().values()] == [1, 1]
 
 
-@pytest.mark.promise(9)
+@pytest.mark.promise(2)
 def test_vectors_stay_until_their_successors_are_written(root: BusRoot, home: Home) -> None:
     commit(root, "p1", [*source("docs/a.md", "a", "b"), *source("docs/c.md", "c", "d"), *source("docs/e.md", "e")])
     home.rebuild()
