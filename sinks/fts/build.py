@@ -59,6 +59,7 @@ class FtsBuild:
 
     def sign(self, marker: Marker) -> None:
         with self._transaction() as connection:
+            schema.index_tenants(connection)
             connection.execute("DELETE FROM marker")
             if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
                 connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # a file from before there were stamps
