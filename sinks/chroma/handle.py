@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
 from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.tenant import Tenants
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, SinkError
 
@@ -86,6 +87,7 @@ class Handle:
         self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
         """The family of each document that answers have named, as long as this is open."""
+        self.tenants = Tenants()
 
     def opened(self) -> Opened:
         if self._opened is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from chunksink.chunkbus.shared import Shared
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
+from chunksink.sinks.chroma.tenant import own_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.payload import unit
@@ -93,6 +95,8 @@ class ChromaReader:
     ) -> tuple[list[Hit], int]:
         """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
         vector says: as many more are asked for."""
+        if (of_tenant := self._of_tenant(vector, limit, filters, families)) is not None:
+            return of_tenant
         asked = limit
         while True:
             with self._in_use() as handle:
@@ -115,6 +119,33 @@ class ChromaReader:
         if len(found) < asked and (compared := self._compared(vector, filters, len(found))) is not None:
             return compared[:limit], 0
         return hits[:limit], len(found) - len(parents)
+
+    def _of_tenant(
+        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
+    ) -> tuple[list[Hit], int] | None:
+        """The same for a tenant, whose documents are all compared; None for anybody, and where those are too many."""
+        tenant = [one for one in filters if one.field == "tenant_key"]
+        if not tenant:
+            return None
+        with self._in_use() as handle:
+            with handle.asking() as collection:
+                handle.load()
+                own = handle.tenants.get(tenant, lambda: own_of(collection, tenant))
+                if own is None:
+                    return None
+                nearest = own.nearest(vector)
+                if len(tenant) < len(filters):
+                    where: Any = rows.where(filters)
+                    passing = frozenset(collection.get(where=where, include=[])["ids"])
+                    nearest = (one for one in nearest if one[0] in passing)
+                moved = handle.may_have_moved()
+            hits: list[Hit] = []
+            while len(hits) < limit and (some := dict(islice(nearest, limit))):
+                parents = _parents_of(handle, list(some), families, moved=moved)
+                hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
+                if gone := len(some) - len(parents):
+                    return hits[:limit], gone
+        return hits[:limit], 0
 
     def _compared(self, vector: Vectors, filters: Sequence[Filter], found: int) -> list[Hit] | None:
         """All that the filters let through, each compared with the vector; None where that is too much.
