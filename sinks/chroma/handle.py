@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
 from chunksink.sinks.chroma.errors import translated
-from chunksink.sinks.chroma.tenant import Tenants
+from chunksink.sinks.chroma.tenant import Own
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, SinkError
 
@@ -87,7 +87,8 @@ class Handle:
         self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
         """The family of each document that answers have named, as long as this is open."""
-        self.tenants = Tenants()
+        self.tenants: dict[str, Own | None] = {}
+        """For `tenant.own_of`."""
 
     def opened(self) -> Opened:
         if self._opened is None:

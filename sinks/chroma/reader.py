@@ -130,7 +130,7 @@ class ChromaReader:
         with self._in_use() as handle:
             with handle.asking() as collection:
                 handle.load()
-                own = handle.tenants.get(tenant, lambda: own_of(collection, tenant))
+                own = own_of(collection, tenant, handle.tenants)
                 if own is None:
                     return None
                 nearest = own.nearest(vector)

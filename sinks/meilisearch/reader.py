@@ -62,7 +62,7 @@ class MeilisearchReader:
             return []
         by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
         step = next(iter(self._steps(query, filters)), Step(query))
-        step = Step(step.query, strategy="last" if filters else step.strategy)
+        step = Step(step.query, strategy="last" if filters else "frequency")
         return self._hits([step], limit, filters, every, **by_meaning)
 
     def _hits(

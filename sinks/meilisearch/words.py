@@ -8,9 +8,11 @@ passes the filter, and asked for in steps: all that occur, then without the most
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-_PART = re.compile(r'"[^"]*"|[^\W_]+')  # a phrase, which is always looked for, or a word
+from chunksink.sinks.meilisearch.rows import is_searchable
+
+_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase, which is always looked for, a word or a sign
 _MOST_PARTS = 10  # that Meilisearch reads
 
 
@@ -36,7 +38,6 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
     words = [number for number, part in enumerate(parts) if not part[0].startswith('"')]
     if len(parts) < 2 or not words:
         return [Step(query, strategy="last")]
-    phrases = len(parts) - len(words)
     always = set(range(len(parts))) - set(words)
     pairs = [(one, one + 1) for one in words if one + 1 in words]  # Meilisearch finds lighthouse by "light house"
     units: list[tuple[int, ...]] = [*((one,) for one in words), *pairs]
@@ -49,18 +50,10 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
             found[one, other] = counted[one, other]
     kept = sorted(found, key=lambda unit: (found[unit], unit))
     asked = [{part for unit in kept[:most] for part in unit} for most in range(len(kept), 0, -1)]
-    if phrases and not asked:
-        asked = [set()]
-    last = len(asked) - 1
-    return [
-        Step(
-            _only(query, parts, some | always),
-            len(some) + phrases,
-            len(parts),
-            "last" if number == last else "all",
-        )
-        for number, some in enumerate(asked)
-    ]
+    if always:
+        asked.append(set())  # what holds the phrases need not hold a word besides
+    found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in asked]
+    return [*found_by[:-1], *(replace(step, strategy="last") for step in found_by[-1:])]
 
 
 def beginning_with_each(query: str) -> list[str]:
@@ -75,7 +68,7 @@ def beginning_with_each(query: str) -> list[str]:
 
 
 def _parts(query: str) -> list[re.Match[str]]:
-    return list(_PART.finditer(query))[:_MOST_PARTS]
+    return [part for part in _PART.finditer(query) if is_searchable(part[0])][:_MOST_PARTS]
 
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:

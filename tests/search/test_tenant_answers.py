@@ -9,14 +9,12 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.identity import tenant_key
 from chunksink.search.access import Access
 from chunksink.search.filters import parse_filters
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
@@ -25,7 +23,6 @@ from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
 from tests.support.meilisearch import SETTINGS
@@ -59,7 +56,9 @@ def crowd() -> list[Family]:
     """The same words, each as often as makes it rare or frequent in the whole; words that nobody else has; and many
     that are nearly what the tenant writes or types."""
     drawn = random.Random(5)
-    near = [stem + "".join(drawn.choices("abcdefgh", k=3)) for stem in ("calibra", "lighth", "harb") for _ in range(150)]
+    near = [
+        stem + "".join(drawn.choices("abcdefgh", k=3)) for stem in ("calibra", "lighth", "harb") for _ in range(150)
+    ]
     return [
         *drawn_families("globex", 120, WORDS),
         *drawn_families("initech", 60, WORDS[:3]),
@@ -94,15 +93,15 @@ def answer(legs: Legs, asked: Question) -> dict[str, Any]:
     return told
 
 
-def assert_same(alone: Legs, crowded: Legs, mode: Mode, *, facets: tuple[str, ...] | None = None) -> None:
+def assert_same(alone: Legs, crowded: Legs, mode: Mode, *, number: int = QUERIES) -> None:
     drawn = random.Random(f"questions {mode}")
     found = 0
-    for _ in range(QUERIES):
+    for _ in range(number):
         asked = question(drawn, mode)
         expected = answer(alone, asked)
         found += len(expected["hits"])
         assert json.dumps(answer(crowded, asked)) == json.dumps(expected), asked
-    assert found > QUERIES
+    assert found > number
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +118,49 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Legs, L
 @pytest.mark.parametrize("mode", MODES)
 def test_fts_and_chroma_answer_a_tenant_as_if_it_was_alone(embedded: tuple[Legs, Legs], mode: Mode) -> None:
     assert_same(*embedded, mode)
+
+
+@contextmanager
+def meilisearch_legs(server: MeilisearchServer, index: str, families: list[Family], others: Legs) -> Iterator[Legs]:
+    """With Meilisearch as the keyword sink, and as the engine that has both."""
+    with closing(MeilisearchSink(server.url, server.key, index=index, settings=SETTINGS, vectors=True)) as sink:
+        build = sink.create(Marker("home", index, 1), DIMENSIONS)
+        build.replace(families)
+        build.flush()
+        reader = sink.reader(index)
+        keyword = KeywordLeg(reader, "meilisearch", index)
+        yield replace(others, keyword=keyword, engine=EngineLeg(reader, meaning, "meilisearch", index))
+
+
+@pytest.fixture(scope="module")
+def served(embedded: tuple[Legs, Legs], meilisearch_server: MeilisearchServer) -> Iterator[tuple[Legs, Legs]]:
+    own = drawn_families(OWN, 40, WORDS)
+    with (
+        meilisearch_legs(meilisearch_server, "answers-alone", together(own, []), embedded[0]) as alone,
+        meilisearch_legs(meilisearch_server, "answers-crowded", together(own, crowd()), embedded[1]) as crowded,
+    ):
+        yield alone, crowded
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "engine"])
+def test_meilisearch_answers_a_tenant_as_if_it_was_alone(served: tuple[Legs, Legs], mode: Mode) -> None:
+    """As far as it can: docs/tenants.md says what it takes from the words of the whole index."""
+    assert_same(*served, mode, number=max(10, QUERIES // 6))
+
+
+@pytest.mark.promise(11)
+def test_words_of_others_are_no_words_of_a_tenant(served: tuple[Legs, Legs]) -> None:
+    """Meilisearch leaves out the most frequent words of the whole index first, and would find nothing here."""
+    asked = Question("lighthouse mosquito", mode="keyword", limit=100)
+    hits = search(served[1], asked, Access(OWN)).hits
+    assert len(hits) == len(search(served[0], replace(asked, text="lighthouse"), Access(OWN)).hits) > 10
+    assert all("lighthouse" in highlight for hit in hits for highlight in hit.highlights)
+    assert all(hit.highlights for hit in hits if "lighthouse" in hit.text)
+
+
+def test_a_filter_does_not_hide_what_passes_it(served: tuple[Legs, Legs]) -> None:
+    """The same without tenants."""
+    asked = Question("lighthouse mosquito", mode="keyword", limit=100, filters=parse_filters(["tags=cat"]))
+    hits = search(served[1], asked).hits
+    assert len(hits) == len(search(served[1], replace(asked, text="lighthouse")).hits) > 10
