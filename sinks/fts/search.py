@@ -14,14 +14,13 @@ from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
 from chunksink.sinks.fts.statements import (
     BEGUN_WEIGHT,
     JOINED_WEIGHT,
-    K1,
     Sources,
     beside,
     idf,
     match,
     sources_of,
 )
-from chunksink.sinks.fts.tenant import tenant_of
+from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
 

@@ -40,7 +40,8 @@ class Tenant:
         """Counted again when somebody has written."""
         version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         key = (table, *self.values)
-        if key not in (known := self._connection.lengths) or known[key][0] != version:
+        known: dict[tuple[object, ...], tuple[int, Lengths]] = self._connection.lengths
+        if key not in known or known[key][0] != version:
             known[key] = version, self._counted(table)
         return known[key][1]
 

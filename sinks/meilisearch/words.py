@@ -42,7 +42,7 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
     pairs = [(one, one + 1) for one in words if one + 1 in words]  # Meilisearch finds lighthouse by "light house"
     units: list[tuple[int, ...]] = [*((one,) for one in words), *pairs]
     counted = dict(zip(units, count([_only(query, parts, {*unit, *always}) for unit in units]), strict=True))
-    found = {(one,): counted[one,] for one in words if counted[one,]}
+    found: dict[tuple[int, ...], int] = {unit: number for unit, number in counted.items() if number and len(unit) == 1}
     for one, other in pairs:
         if counted[one, other] and not (counted[one,] and counted[other,]):
             for word in (one, other):
