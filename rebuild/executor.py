@@ -45,7 +45,7 @@ class _Batch:
     hashes: Sequence[FamilyHashes]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
-    purged: dict[str, list[str]]
+    rewritten: dict[str, set[str]]
 
 
 class Executor:
@@ -89,9 +89,9 @@ class Executor:
         for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
             families = [projected for projected, _ in some]
             wanted = plan.builds_of([each.family for each in families])
-            purged = {build: plan.to_purge(build, sorted(keys)) for build, keys in wanted.items()}
+            rewritten = {build: plan.to_rewrite(build, sorted(keys)) for build, keys in wanted.items()}
             hashes = [each.hashes for each in families]  # in this thread, while the engines write
-            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, purged)
+            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, rewritten)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
@@ -143,14 +143,15 @@ class Executor:
                     self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
-        wanted = batch.wanted[target.build_id]
-        pairs = zip(batch.families, batch.vectors, strict=True)
-        families = [Family(each.documents, vectors) for each, vectors in pairs if each.family in wanted]
+        wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
+        families = [
+            Family(each.documents, vectors, rewrite=each.family in rewritten)
+            for each, vectors in zip(batch.families, batch.vectors, strict=True)
+            if each.family in wanted
+        ]
         if not families:
             return []
         started = monotonic()
-        if purged := batch.purged[target.build_id]:
-            target.build.delete(purged)
         target.build.replace(families)
         refused = target.build.flush()
         self._took(target.sink, sum(len(family.documents) for family in families), monotonic() - started)

@@ -17,20 +17,8 @@ from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
-from chunksink.sinks.document import Document
+from chunksink.sinks.document import Document, family_hash
 from chunksink.sinks.projection import project_family
-
-
-def document_digest(document: Document, text_hash: str) -> str:
-    """Every field of a document; the text by its hash, since a sink need not keep texts."""
-    return json_hash(document.fields() | {"text": text_hash})
-
-
-def family_digest(documents: Iterable[str]) -> str:
-    """From the digests of its documents, in any order; "" where there are none."""
-    digests = sorted(documents)
-    return json_hash(digests) if digests else ""
-
 
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
@@ -45,9 +33,9 @@ class ProjectedFamily:
     taken: int
     documents: Sequence[Document]
 
-    @property
+    @cached_property
     def family_hash(self) -> str:
-        return self.documents[0].family_hash
+        return family_hash(document.document_hash for document in self.documents)
 
     @property
     def label(self) -> str:
@@ -59,13 +47,9 @@ class ProjectedFamily:
         """In documents."""
         return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
 
-    @cached_property
-    def digest(self) -> str:
-        return family_digest(document_digest(document, document.text_hash) for document in self.documents)
-
     @property
     def hashes(self) -> FamilyHashes:
-        return self.family, self.taken, self.family_hash, self.digest, self.texts
+        return self.family, self.taken, self.family_hash, self.texts
 
     @cached_property
     def texts(self) -> str:

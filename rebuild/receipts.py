@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 5000
-STRANGERS = "strangers"
-"""Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
+INCOMPLETE = "incomplete"
+"""Stands for the hash of a family that lacks documents or has too many, while those that it should have are right."""
 OLDER = "older"
 """Stands for the hash of a family that is held and there in another version than was last read, which the build never
 took: nothing is wrong with it."""

@@ -65,9 +65,7 @@ def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
 
 def wanted(families: Iterable[Family]) -> list[tuple[str, ...]]:
     """The hashes that a build of exactly these families has."""
-    return sorted(
-        (d.id, d.parent_id, d.family_hash, d.document_hash, d.text_hash) for one in families for d in one.documents
-    )
+    return sorted((d.id, d.parent_id, d.document_hash, d.text_hash) for one in families for d in one.documents)
 
 
 AWKWARD = {

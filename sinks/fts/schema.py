@@ -22,7 +22,7 @@ from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, WrongShape
 from chunksink.sinks.fts.errors import translated
 
-LAYOUT = 2  # PRAGMA user_version
+LAYOUT = 3  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -73,9 +73,9 @@ def lay_out(path: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")  # readers go on while it is written
         database = sqlite_utils.Database(connection)
         documents = database.table("documents")
-        documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id", "family_hash"})
+        documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id"})
         documents.create_index(["id"], unique=True)
-        documents.create_index(["parent_id", "family_hash"])
+        documents.create_index(["parent_id", "document_hash"])
         documents.enable_fts(SEARCHED, tokenize=TOKENIZER)
         weights = ", ".join(map(str, WEIGHTS.values()))
         connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
