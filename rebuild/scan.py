@@ -239,8 +239,12 @@ def _label(found: Stored) -> str:
 
 
 def _hash(found: Stored) -> str:
-    """ "" for what no sink has written, and what is not found, which no family can hold."""
-    return "" if found.document is None or found.damage else found.document_hash
+    """ "" for what no sink has written, for what says another hash than it has, and for what is not found."""
+    document = found.document
+    if document is None or found.damage:
+        return ""
+    is_as_stored = (document.document_hash, document.text_hash) == (found.document_hash, found.text_hash)
+    return found.document_hash if is_as_stored else ""
 
 
 def wrong_vectors(build: Build, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:

@@ -22,12 +22,13 @@ from chunksink.sinks.conformance.samples import (
     held,
     marker,
     records,
+    renamed,
     vector,
     wanted,
     with_vectors,
 )
 from chunksink.sinks.contract import Build, Marker, Sink
-from chunksink.sinks.document import Document, Family, document_hash
+from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter, KeywordReader, VectorReader
@@ -433,12 +434,6 @@ def apart(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 def fill(build: Build, families: list[Family]) -> None:
     build.replace(families)
     assert build.flush() == []
-
-
-def renamed(document: Document, id: str) -> Document:
-    """The same under another id, with the hash that it then has."""
-    other = msgspec.structs.replace(document, id=id, chunk_id=id)
-    return msgspec.structs.replace(other, document_hash=document_hash(other.fields()))
 
 
 def spoil(good: Family, how: str) -> tuple[Family, set[str]]:

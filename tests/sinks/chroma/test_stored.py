@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: 
     found = {stored.id: stored for stored in build.scan(content=True)}
     assert found[one.documents[0].id].document is None
     assert set(held(build, content=True)) & set(wanted([one, two, three])) == set(wanted([one, two]))
-    build.replace([one, two, three])
+    build.replace([replace(each, rewrite=True) for each in (one, two, three)])
     assert build.flush() == []
     assert held(build, content=True) == wanted([one, two, three])
     assert all(stored.document is not None for stored in build.scan(content=True))
@@ -79,7 +80,7 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
         ["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"]
     )
     build._handle.opened().collection.add(["s3"], vectors[2:], documents=["c"])
-    found = {stored.id: (stored.parent_id, stored.family_hash) for stored in build.scan(content=True)}
+    found = {stored.id: (stored.parent_id, stored.document_hash) for stored in build.scan(content=True)}
     assert [found[id] for id in ("s1", "s2", "s3")] == [(NO_PARENT, ""), (parent, ""), (NO_PARENT, "")]
     build.replace([mine])
     build.flush()
