@@ -207,7 +207,7 @@ class Scan:
             found[family][id] = hash
         rows = self._db.execute(f"{_EXCUSED} and d.{these}", [self._build_id, *families])
         refused = {id for (id,) in rows}
-        for wanted in self._records.project(families):
+        for wanted in self._records.families(families):
             yield from _drift(wanted, found[wanted.family], refused)
 
     def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
@@ -222,16 +222,16 @@ class Scan:
 
 
 def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
-    left = dict(held)
+    """Takes what it compares out of `held`; the last part of a family finds there what is too many."""
     for document in wanted.documents:
-        hash = left.pop(document.id, None)
+        hash = held.pop(document.id, None)
         if hash is None:
             if document.id not in refused:
                 yield MISSING, document.id, wanted.family
         elif hash != document.document_hash:
             yield CHANGED, document.id, wanted.family
-    for id in left:
-        yield EXTRA, id, wanted.family
+    if wanted.last:
+        yield from ((EXTRA, id, wanted.family) for id in held)
 
 
 def _label(found: Stored) -> str:

@@ -15,19 +15,36 @@ PROJECTION_VERSION = 5
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
 
 
-def project_family(records: Iterable[Record]) -> list[Document]:
-    """The documents of one family, in order, with their neighbours and hashes, whatever the order of the records."""
+_ORDER = [rule for rule in PROJECTION if rule.name in ("chunk_id", "id", "chunk_index", "page_start", "char_start")]
+
+
+def project_family(
+    records: Iterable[Record], *, position: int = 0, before: str | None = None, after: str | None = None
+) -> list[Document]:
+    """The documents of one family, in order, with their neighbours and hashes, whatever the order of the records.
+
+    Of a part of a family: its `position` in the order of the family, and the ids of the documents on either side.
+    """
     members = sorted((_project(record) for record in records), key=_place)
-    for position, fields in enumerate(members):
+    ids = [before, *(fields["id"] for fields in members), after]
+    for number, fields in enumerate(members):
         if fields["chunk_index"] is None:
-            fields["chunk_index"] = position
-        fields["previous_id"] = members[position - 1]["id"] if position else None
-        fields["next_id"] = members[position + 1]["id"] if position + 1 < len(members) else None
+            fields["chunk_index"] = position + number
+        fields["previous_id"], fields["next_id"] = ids[number], ids[number + 2]
         fields["document_hash"] = document_hash(_said(fields))
     parents = sorted({fields["parent_id"] for fields in members})
     if len(parents) > 1:
         raise ValueError(f"chunks of {len(parents)} families where one was expected: {', '.join(parents[:3])}")
     return [Document(**_said(fields)) for fields in members]
+
+
+def order_in_family(record: Record) -> tuple[Any, ...]:
+    """What the documents of a family are sorted by."""
+    fields: Values = {}
+    found = placed(record)
+    for rule in _ORDER:
+        fields[rule.name] = rule.value(record, found, fields)
+    return _place(fields)
 
 
 def _project(record: Record) -> Values:
