@@ -105,6 +105,12 @@ class Build(Protocol):
         Must see all that the last flush confirmed. Nothing is written while it is being read.
         """
 
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        """What a scan would give of these families, read without the rest of the build. Absent ones are no error.
+
+        Documents without a `parent_id` belong to no family. `damage` is for a scan to find.
+        """
+
     def close(self) -> None:
         """Let go of the engine. What was not flushed may be lost. May be called twice."""
 

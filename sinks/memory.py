@@ -122,6 +122,10 @@ class MemoryBuild:
                 vector=rows.get(document.id) if vectors else None,
             )
 
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        asked = set(parent_ids)
+        return (stored for stored in self.scan(content=content) if stored.parent_id in asked)
+
     def close(self) -> None:
         self._queue = []
 

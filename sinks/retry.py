@@ -197,21 +197,27 @@ class RetryingBuild:
         self._call("scrub", required(self._build, SupportsScrub).scrub)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        return self._read("held", lambda: self._build.held(parent_ids, content=content))
+
+    def _read(self, call: str, read: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
         """Tried again until its first document is there. A `Transient` in the middle is told and raised: to go on,
         we would have to remember every id that was given. Whoever reads then begins anew."""
 
         def begin() -> tuple[Stored | None, Iterator[Stored]]:
-            found = self._build.scan(content=content, vectors=vectors)
+            found = read()
             return next(found, None), found
 
-        first, rest = self._call("scan", begin)
+        first, rest = self._call(call, begin)
         if first is None:
             return
         yield first
         try:
             yield from rest
         except Transient as error:
-            self._call.report("scan", error, 1)
+            self._call.report(call, error, 1)
             raise
 
     def close(self) -> None:

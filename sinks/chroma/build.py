@@ -1,6 +1,7 @@
 """A build in Chroma, for its writer. Writes are done when Chroma has answered; surplus goes at `flush`."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,12 @@ class ChromaBuild:
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         if content and self._is_served:
             self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
-        offset = 0
-        while True:
-            page = self.page(offset, PAGE, content, vectors)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
+        yield from rows.stored_in(lambda offset: self.page(offset, PAGE, content, vectors), PAGE, content)
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        for some in rows.asked_at_once(parent_ids):
+            page = partial(self.page, limit=PAGE, content=content, vectors=False, parents=some)
+            yield from rows.stored_in(page, PAGE, content)
 
     def _require_vectors(self, documents: int) -> None:
         """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
@@ -100,8 +100,11 @@ class ChromaBuild:
         for offset in range(0, documents, documents // _LOOKS + 1):
             self.page(offset, 1, content=False, vectors=True)
 
-    def page(self, offset: int, limit: int, content: bool, vectors: bool) -> rows.Page:
-        """Some of what a scan reads, as Chroma gives it."""
+    def page(
+        self, offset: int, limit: int, content: bool, vectors: bool, parents: Sequence[str] | None = None
+    ) -> rows.Page:
+        """Some of what a scan reads, as Chroma gives it; of these families alone, where they are named."""
+        where: Any = None if parents is None else {"parent_id": {"$in": list(parents)}}
         include = ["metadatas"]
         if content and self._store_text:
             include.append("documents")
@@ -109,7 +112,12 @@ class ChromaBuild:
             include.append("embeddings")
         try:
             with self._handle.asking() as collection:
-                found: Any = collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+                found: Any = collection.get(
+                    where=where,
+                    limit=limit,
+                    offset=offset,
+                    include=include,  # type: ignore[arg-type]
+                )
         except StaleIndex as error:
             if not self._is_served:
                 raise

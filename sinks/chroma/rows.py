@@ -1,7 +1,7 @@
 """A document as Chroma keeps it: flat metadata beside the text. Pure."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ Page = Mapping[str, Any]
 
 _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
 _ROW_BYTES = 1500  # names and hashes of a row
+_KEYS = 500
 
 
 def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
@@ -49,7 +50,25 @@ def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Ve
     return Stored(id=id, **hashes, document=found, vector=vector)
 
 
-def documents_in(page: Page, content: bool) -> Iterator[Stored]:
+def stored_in(page_at: Callable[[int], Page], size: int, content: bool) -> Iterator[Stored]:
+    """All documents of these pages, each of which begins at an offset and has `size` rows."""
+    offset = 0
+    while True:
+        page = page_at(offset)
+        yield from _documents_in(page, content)
+        if len(page["ids"]) < size:
+            return
+        offset += size
+
+
+def asked_at_once(parent_ids: Sequence[str]) -> Iterator[list[str]]:
+    """These families, each once, in lists that one condition takes."""
+    asked = list(dict.fromkeys(parent_ids))
+    for start in range(0, len(asked), _KEYS):
+        yield asked[start : start + _KEYS]
+
+
+def _documents_in(page: Page, content: bool) -> Iterator[Stored]:
     texts, vectors = page["documents"], page["embeddings"]
     for position, id in enumerate(page["ids"]):
         text = texts[position] if texts is not None else None

@@ -123,13 +123,18 @@ class WorkerBuild:
         return refused
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        offset = 0
-        while True:
-            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < _READ_AT_ONCE:
-                return
-            offset += _READ_AT_ONCE
+        yield from self._pages(content, vectors, None)
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        for some in rows.asked_at_once(parent_ids):
+            yield from self._pages(content, False, some)
+
+    def _pages(self, content: bool, vectors: bool, parents: Sequence[str] | None) -> Iterator[Stored]:
+        def page_at(offset: int) -> rows.Page:
+            page: rows.Page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors, parents)
+            return page
+
+        yield from rows.stored_in(page_at, _READ_AT_ONCE, content)
 
     def close(self) -> None:
         if self._open:

@@ -197,6 +197,17 @@ class SinkConformance:
         fill(build, edited)
         assert held(build) == wanted(edited)
 
+    def test_some_families_are_read_without_the_rest(self, build: Build) -> None:
+        families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(700)]
+        rich = family("a", ALPHA, **RICH)
+        fill(build, [*families, rich])
+        asked = [*families[10:640], rich]
+        keys = [one.parent_id for one in asked]
+        assert sorted(found.hashes() for found in build.held([*keys, "0" * 64, *keys[:5]])) == wanted(asked)
+        assert sorted(found.hashes() for found in build.held(keys, content=True)) == wanted(asked)
+        assert {found.document for found in build.held([rich.parent_id], content=True)} == set(rich.documents)
+        assert list(build.held([])) == list(build.held(["0" * 64], content=True)) == []
+
     # --- replacing: no orphan ---------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("version", ["1", "2"])

@@ -117,6 +117,15 @@ class FtsBuild:
                 return
             last = page[-1]["row"]
 
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        columns = ", ".join(FIELDS) if content else _HASHES
+        for some in _slices(list(dict.fromkeys(parent_ids)), _KEYS):
+            marks = ", ".join("?" * len(some))
+            with translated(self._path):
+                rows = self._connection.execute(f"SELECT {columns} FROM documents WHERE parent_id IN ({marks})", some)
+                page = rows.fetchall()
+            yield from (_stored(row, content, "") for row in page)
+
     def scrub(self) -> None:
         """FTS5 keeps the words of deleted rows until it merges its parts, and SQLite its pages."""
         with translated(self._path):

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,14 @@ class JsonlBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         with translated(self._folder):
-            for place, parent_id, line in self._held():
+            for place, parent_id, line in self._read(self._files()):
+                yield _stored(place, parent_id, line, content)
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        asked = ((f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in dict.fromkeys(parent_ids))
+        there = (each for each in asked if _FILE.fullmatch(each[0]) and (self._families / each[0]).is_file())
+        with translated(self._folder):
+            for place, parent_id, line in self._read(there):
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
@@ -141,9 +148,9 @@ class JsonlBuild:
         with open(f"{self._families}/{place}", "rb", buffering=0) as file:  # noqa: PTH123
             return sum(map(bool, map(bytes.strip, file.read().split(b"\n"))))
 
-    def _held(self) -> Iterator[tuple[str, str, bytes]]:
-        """Every document: its place, its family, its line. A stranger's file is one, without a line."""
-        for place, parent_id in self._files():
+    def _read(self, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
+        """Every document in these: its place, its family, its line. A stranger's file is one, without a line."""
+        for place, parent_id in files:
             name = os.fsencode(f"{FAMILIES}/{place}").decode(errors="backslashreplace")
             if parent_id == NO_PARENT:
                 yield name, NO_PARENT, b""

@@ -120,12 +120,19 @@ class MeilisearchBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         embedder = self._embedder if vectors else None
-        for held in self._held(content=content, vectors=vectors):
-            yield rows.stored(held, embedder, content)
+        for document in self._documents(content=content, vectors=vectors):
+            yield rows.stored(document, embedder, content)
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        parents = list(dict.fromkeys(parent_ids))
+        for start in range(0, len(parents), _KEYS):
+            condition = f"parent_id IN {rows.listed(parents[start : start + _KEYS])}"
+            for document in self._documents(content=content, vectors=False, condition=condition):
+                yield rows.stored(document, None, content)
 
     def opt_out(self, dimensions: int) -> None:
         """Documents without a vector of this length say that they have none."""
-        held = (rows.stored(each, EMBEDDER, False) for each in self._held(content=False, vectors=True))
+        held = (rows.stored(each, EMBEDDER, False) for each in self._documents(content=False, vectors=True))
         ids = [each.id for each in held if each.vector is None or each.vector.shape != (dimensions,)]
         for start in range(0, len(ids), _PAGE):  # when all is read: to write meanwhile would move what comes
             none: list[dict[str, Any]] = [
@@ -135,10 +142,10 @@ class MeilisearchBuild:
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 
-    def _held(self, *, content: bool, vectors: bool) -> Iterator[dict[str, Any]]:
-        """Documents as they lie there, page by page."""
+    def _documents(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
+        """Documents as they lie there, page by page; those that meet the condition, where there is one."""
         limit = _CONTENT_PAGE if content or vectors else _PAGE
-        asked: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
+        asked: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors, "filter": condition}
         if not content:
             asked["fields"] = list(rows.HASHES) + ([rows.VECTORS] if vectors else [])
         offset = 0
