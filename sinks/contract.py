@@ -33,7 +33,7 @@ class Marker:
     build_id: str
     projection_version: int
     stamp: str = ""
-    """Another one after each run that wrote to it, so that an older copy of it is known for one."""
+    """A new one with each batch that it confirmed, so that an older copy of it is recognised."""
 
 
 @dataclass(frozen=True)
