@@ -61,6 +61,7 @@ class Executor:
         lock: Lock,
     ) -> None:
         """`lock` is taken for every batch: it may be held already, and then costs nothing."""
+        self._session = session
         self._state = session.state
         self._records = session.records
         self._targets = targets
@@ -139,10 +140,12 @@ class Executor:
             for target, future in writing:
                 try:
                     refused = self._with_reasons(batch, future.result())
+                    if batch.wanted[target.build_id]:
+                        receipts = Receipts(state.db, target.build_id)
+                        self._session.stamp(target.build, receipts)
+                        self._confirm(receipts, target, batch, refused)
                 except SinkError as error:
                     self._outcome.sink(target.sink).error = error
-                else:
-                    self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
         wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
@@ -207,6 +210,7 @@ class Executor:
             try:
                 target.build.delete(families)
                 target.build.flush()
+                self._session.stamp(target.build, receipts)
             except SinkError as error:
                 self._outcome.sink(target.sink).error = error
             else:

@@ -106,9 +106,6 @@ class Plan:
     def is_empty(self) -> bool:
         return not exists(self._db, "planned")
 
-    def touches(self, build: str) -> bool:
-        return exists(self._db, "planned where build = ?", [build])
-
     def families_to_write(self) -> Iterator[list[str]]:
         """In pages, in the order in which they lie on disk."""
         last = 0
