@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chunksink.sinks.conformance.samples import family, held, marker, records, wanted, with_vectors
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.sinks.conformance.samples import family, held, marker, records, renamed, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
@@ -47,6 +48,20 @@ def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSin
         thread.join()
     assert len(seen) > 20
     assert all(len(one) <= 1 for one in seen)
+
+
+def test_only_what_differs_is_written(build: FtsBuild) -> None:
+    """To edit one of many documents changes as many rows as to edit the only one."""
+    changes = []
+    for texts in ["one"], ["one", *map(str, range(50))]:
+        first, *others = family(f"{len(texts)} texts", texts).documents
+        build.replace([with_vectors([first, *others])])
+        edited = renamed(msgspec.structs.replace(first, text="edited", text_hash=text_hash("edited")), first.id)
+        before = build._connection.total_changes
+        build.replace([with_vectors([edited, *others])])
+        changes.append(build._connection.total_changes - before)
+        assert set(wanted([with_vectors([edited, *others])])) <= set(held(build, content=True))
+    assert changes[0] == changes[1]
 
 
 def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: Build, path: Path) -> None:
