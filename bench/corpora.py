@@ -14,7 +14,7 @@ import hashlib
 import random
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, islice
@@ -61,9 +61,9 @@ def write_bus(
         for index in range(first, last):
             text = " ".join(old_words.choices(vocabulary, k=words)) if texts is None else texts[index]
             if index // FAMILY in changed:
-                yield _chunk(index, " ".join(new_words.choices(vocabulary, k=words)), version)
+                yield _chunk(*divmod(index, FAMILY), " ".join(new_words.choices(vocabulary, k=words)), version)
             else:
-                yield _chunk(index, text)
+                yield _chunk(*divmod(index, FAMILY), text)
 
     for number in range(partitions):
         first, last = chunks * number // partitions, chunks * (number + 1) // partitions
@@ -75,11 +75,24 @@ def add_partition(folder: Path, documents: Sequence[int], version: int) -> None:
     chance = random.Random(version)
     vocabulary = _vocabulary(chance)
     made = (
-        _chunk(document * FAMILY + place, " ".join(chance.choices(vocabulary, k=55)), version)
+        _chunk(document, place, " ".join(chance.choices(vocabulary, k=55)), version)
         for document in documents
         for place in range(FAMILY)
     )
     _write(folder, f"change-{version:05d}", made, len(documents), version)
+
+
+def write_growing(folder: Path, sizes: Mapping[int, int], version: int) -> None:
+    """A partition with these documents, by number, of so many chunks. Chunks that were there keep their ids and words,
+    as where a recording grows."""
+    words = random.Random(_SEED)
+    vocabulary = _vocabulary(words)
+    made = (
+        _chunk(document, place, " ".join(random.Random(f"{document} {place}").choices(vocabulary, k=55)), version, True)
+        for document, size in sizes.items()
+        for place in range(size)
+    )
+    _write(folder, "growing", made, len(sizes), version)
 
 
 def _write(folder: Path, key: str, records: Iterable[Record], documents: int, version: int) -> None:
@@ -89,9 +102,8 @@ def _write(folder: Path, key: str, records: Iterable[Record], documents: int, ve
         writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=_created_at(version))
 
 
-def _chunk(index: int, text: str, version: int = 0) -> Record:
-    document = index // FAMILY
-    name = f"document {document}" + (f" version {version}" if version else "")
+def _chunk(document: int, place: int, text: str, version: int = 0, keeps_ids: bool = False) -> Record:
+    name = f"document {document}" + (f" version {version}" if version and not keeps_ids else "")
     provenance = {
         "source_uri": f"docs/{document % 97:02d}/document-{document:07d}.md",
         "source_checksum": f"sha256:{version * 10**9 + document:064x}",
@@ -103,9 +115,9 @@ def _chunk(index: int, text: str, version: int = 0) -> Record:
         document_id=hashlib.sha256(name.encode()).hexdigest(),
         text=text,
         provenance=provenance,
-        span_key=index % FAMILY,
+        span_key=place,
         created_at=_created_at(version),
-        fields={"chunk_index": index % FAMILY, "metadata": {"title": f"Document {document}", "language": "en"}},
+        fields={"chunk_index": place, "metadata": {"title": f"Document {document}", "language": "en"}},
     )
 
 

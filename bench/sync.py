@@ -10,10 +10,11 @@ from statistics import median
 
 from bench import corpora
 from bench.harness import Case, Figure, Measurement
-from bench.processes import NO_PEERS, PEERS, chunksink, peer
+from bench.processes import NO_PEERS, PEERS, chunksink, peer, python
 
 FEW = 10_000
 CHANGED = 100  # families of ten chunks
+FEWEST = 10  # chunks
 OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are written anew": None, "in the only partition": 1}
 """Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
@@ -86,6 +87,25 @@ def _changed(bus: Path, home: Path, chunks: int, place: str, version: int) -> fl
     return _sync(bus, home, "fts") - nothing
 
 
+def measure_append(case: Measurement) -> None:
+    """Both write one partition anew, in which the large source is, and both vectors of ten texts are in the cache."""
+    size, rounds, sinks = case.number("chunks"), case.number("rounds"), case.text("sinks")
+    bus, home = case.scratch / "bus", case.scratch / "home"
+    took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}
+    peaks = []
+    for number in range(2 * rounds + 1):
+        large, new = size + number // 2 * FEWEST, (number + 1) // 2
+        corpora.write_growing(bus, {0: large} | dict.fromkeys(range(1, new + 1), FEWEST), number)
+        python("bench.corpora", "cache", bus, home)
+        ran = chunksink("sync", bus, home, sinks=sinks)
+        took["first" if number == 0 else "new" if number % 2 else "appended"].append(ran.seconds)
+        peaks.append(ran.peak_mb)
+    for name, seconds in took.items():
+        case.keep(f"{name}, seconds", seconds)
+    case.found("appended, against as many in a source of their own", median(took["appended"]) / median(took["new"]))
+    case.found("peak memory of the first sync", peaks[0])
+
+
 def _sync(bus: Path, home: Path, sinks: str) -> float:
     return chunksink("sync", bus, home, sinks=sinks).seconds
 
@@ -111,5 +131,15 @@ CASES = (
         tuple(Figure(place, "of its time", at_most=1.3) for place in PLACES),
         measure_changed,
         {"chunks": (20_000, 100_000), "rounds": (3, 9)},
+    ),
+    Case(
+        "sync-append",
+        "ten chunks appended to one large source",
+        (
+            Figure("appended, against as many in a source of their own", "of its time", at_most=3),
+            Figure("peak memory of the first sync", "MB", at_most=250),
+        ),
+        measure_append,
+        {"chunks": (10_000, 40_000), "rounds": (1, 3), "sinks": ("fts,jsonl",) * 2},
     ),
 )

@@ -27,7 +27,7 @@ select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(ma
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
-FamilyHashes = tuple[str, int, str, str, str]
+FamilyHashes = tuple[str, int, str, str]
 """Of a family as it was projected: family, taken, family hash, digest, texts."""
 TextPlace = tuple[str, Place, str]
 """Of a text: the partition and place of a chunk that has it, and its hash."""
@@ -252,7 +252,7 @@ class Catalog:
         """Of families as they were projected; not where that was of another reading than the one that counts now."""
         with write_transaction(self._db):
             self._db.conn.executemany(
-                "update current set family_hash = ?3, digest = ?4, texts = ?5 where family = ?1 and taken = ?2",
+                "update current set family_hash = ?3, texts = ?4 where family = ?1 and taken = ?2",
                 rows,
             )
 
@@ -268,7 +268,7 @@ class Catalog:
         with write_transaction(self._db):
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
-            self._db.execute("update current set family_hash = null, digest = null, texts = null")
+            self._db.execute("update current set family_hash = null, texts = null")
 
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:

@@ -85,7 +85,6 @@ class Convergence:
             if plan.is_empty():
                 self._outcome.note(plan, noted)
                 return
-            self._stamp(plan)
             executor = Executor(self._session, self._going(), self._embedder, self._outcome, self._lock)
             with self._session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
@@ -97,7 +96,6 @@ class Convergence:
             with self._lock():
                 self._session.state.note_pace(executor.pace)
                 self._outcome.note(plan, noted)
-            self._stamp(plan)
             if not self.look():
                 return
             plan = self.plan()
@@ -126,26 +124,14 @@ class Convergence:
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
         with self._lock():
+            # What is known of it changes, and an older copy may bear this stamp. The new one is expected before the
+            # marker bears it: a run that is killed in between scans again.
+            renewed = receipts.has_intents() or not found.is_clean() if signed else sign
+            stamp = receipts.expect_new_stamp() if renewed else ""
             found.make_receipts(receipts)
-        if sign and not signed:
-            self._sign(target)
+            if renewed:
+                target.build.sign(self._session.marker(target.build_id, stamp))
         return True
-
-    def _stamp(self, plan: Plan) -> None:
-        """Builds that are written to are signed before the first document and after the last: a copy from before this
-        run, or from its middle, is not taken for the build."""
-        for target in self._going():
-            if plan.touches(target.build_id):
-                try:
-                    self._sign(target)
-                except SinkError as error:
-                    self._outcome.sink(target.sink).error = error
-
-    def _sign(self, target: Target) -> None:
-        with self._lock():
-            Receipts(self._session.state.db, target.build_id).renew_stamp(
-                lambda stamp: target.build.sign(self._session.marker(target.build_id, stamp))
-            )
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from chunksink.rebuild.catalog import Catalog, FamilyHashes
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.families import ProjectedFamily
+from chunksink.rebuild.families import PART, ProjectedFamily
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipt, Receipts
 from chunksink.rebuild.report import RunOutcome
@@ -30,8 +30,9 @@ EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several: a few seconds of work, so that progress can be told."""
 READ_AT_ONCE = 50
 """Families; fewer than are planned together, so that the first are soon on their way."""
-WRITTEN_AT_ONCE = 5000
-"""Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller."""
+WRITTEN_AT_ONCE = PART
+"""Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller. No
+batch has two parts of one family."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -45,7 +46,7 @@ class _Batch:
     hashes: Sequence[FamilyHashes]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
-    purged: dict[str, list[str]]
+    rewritten: dict[str, set[str]]
 
 
 class Executor:
@@ -60,12 +61,15 @@ class Executor:
         lock: Lock,
     ) -> None:
         """`lock` is taken for every batch: it may be held already, and then costs nothing."""
+        self._session = session
         self._state = session.state
         self._records = session.records
         self._targets = targets
         self._embedder = embedder
         self._outcome = outcome
         self._lock = lock
+        self._parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = {}
+        """By build and family, of parts that were confirmed: documents taken and refused."""
         self.pace: dict[str, tuple[int, float]] = {}
         """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`,
         documents that each sink wrote."""
@@ -89,9 +93,9 @@ class Executor:
         for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
             families = [projected for projected, _ in some]
             wanted = plan.builds_of([each.family for each in families])
-            purged = {build: plan.to_purge(build, sorted(keys)) for build, keys in wanted.items()}
-            hashes = [each.hashes for each in families]  # in this thread, while the engines write
-            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, purged)
+            rewritten = {build: plan.to_rewrite(build, sorted(keys)) for build, keys in wanted.items()}
+            hashes = [each.hashes for each in families if each.last]  # in this thread, while the engines write
+            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, rewritten)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
@@ -106,10 +110,9 @@ class Executor:
             wanted = plan.builds_of([projected.family for projected in some])
             embed = set[str]().union(*(wanted[build] for build in with_vectors))
             embedded = [projected for projected in some if projected.family in embed]
-            vectors = self._embed(embedded, on_progress) if embedded else []
+            vectors = iter(self._embed(embedded, on_progress) if embedded else [])
             on_progress(sum(len(projected.documents) for projected in some if projected.family not in embed))
-            vectors_of = dict(zip((projected.family for projected in embedded), vectors, strict=True))
-            yield from ((projected, vectors_of.get(projected.family)) for projected in some)
+            yield from ((projected, next(vectors) if projected.family in embed else None) for projected in some)
 
     def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
         report, started, loading_before = self._embedder.report, monotonic(), self._embedder.loading_seconds
@@ -137,35 +140,50 @@ class Executor:
             for target, future in writing:
                 try:
                     refused = self._with_reasons(batch, future.result())
+                    if batch.wanted[target.build_id]:
+                        receipts = Receipts(state.db, target.build_id)
+                        self._session.stamp(target.build, receipts)
+                        self._confirm(receipts, target, batch, refused)
                 except SinkError as error:
                     self._outcome.sink(target.sink).error = error
-                else:
-                    self._confirm(Receipts(state.db, target.build_id), target, batch, refused)
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
-        wanted = batch.wanted[target.build_id]
-        pairs = zip(batch.families, batch.vectors, strict=True)
-        families = [Family(each.documents, vectors) for each, vectors in pairs if each.family in wanted]
+        wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
+        families = [
+            Family(each.documents, vectors, each.family in rewritten, each.first, each.last)
+            for each, vectors in zip(batch.families, batch.vectors, strict=True)
+            if each.family in wanted
+        ]
         if not families:
             return []
         started = monotonic()
-        if purged := batch.purged[target.build_id]:
-            target.build.delete(purged)
         target.build.replace(families)
         refused = target.build.flush()
         self._took(target.sink, sum(len(family.documents) for family in families), monotonic() - started)
         return refused
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
-        left_out = {document.id for document in refused}
-        wanted = [each for each in batch.families if each.family in batch.wanted[target.build_id]]
-        taken = [sum(document.id not in left_out for document in each.documents) for each in wanted]
-        confirmed = [
-            Receipt(each.family, each.family_hash, each.texts, documents, each.label)
-            for each, documents in zip(wanted, taken, strict=True)
-        ]
-        receipts.confirm(confirmed, refused)
-        self._outcome.sink(target.sink).written += sum(taken)
+        """A large family has its receipt with its last part."""
+        refused_of: dict[str, list[RefusedDocument]] = {}
+        for one in refused:
+            refused_of.setdefault(one.parent_id, []).append(one)
+        confirmed, left_out = [], []
+        for each in batch.families:
+            if each.family not in batch.wanted[target.build_id]:
+                continue
+            bad = refused_of.get(each.family, [])
+            taken = len(each.documents) - len(bad)
+            self._outcome.sink(target.sink).written += taken
+            part = target.build_id, each.family
+            if not each.first:
+                earlier, earlier_bad = self._parts.pop(part)
+                taken, bad = taken + earlier, earlier_bad + bad
+            if each.last:
+                confirmed.append(Receipt(each.family, each.family_hash, each.texts, taken, each.label))
+                left_out += bad
+            else:
+                self._parts[part] = taken, bad
+        receipts.confirm(confirmed, left_out)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """A sink knows only that a vector is missing; the encoder said why."""
@@ -192,6 +210,7 @@ class Executor:
             try:
                 target.build.delete(families)
                 target.build.flush()
+                self._session.stamp(target.build, receipts)
             except SinkError as error:
                 self._outcome.sink(target.sink).error = error
             else:

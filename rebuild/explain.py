@@ -4,7 +4,7 @@ A chunk may stand in several partitions; each place is judged apart. What a sink
 chunks file and compared with what its engine answers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -117,16 +117,16 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     family = (current or rows[-1]).family
     named = [standing.source for row, standing in pairs if row.family == family and standing.source]
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
-    projected = _projected(state, root, family) if current is not None else None
-    expected = next((d for d in projected.documents if d.chunk_id == chunk_id), None) if projected else None
+    parts = _projected(state, root, family) if current is not None else []
+    expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
     document = expected.id if expected else sink_id(chunk_id)
     hashes = state.db.execute("select family_hash from current where family = ?", [family]).fetchone() or (None,)
-    family_hash = projected.family_hash if projected is not None else hashes[0]
+    family_hash = parts[-1].family_hash if parts else hashes[0]
     return Explanation(
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=_label(state.db, family, projected) or (named[0] if named else ""),
+        source=_label(state.db, family, parts) or (named[0] if named else ""),
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,
@@ -167,9 +167,9 @@ def _hint(db: Any, name: str, begun: list[str]) -> str:
     return ". Was it never synced?"
 
 
-def _label(db: Any, family: str, projected: ProjectedFamily | None) -> str:
-    if projected is not None:
-        return projected.label
+def _label(db: Any, family: str, parts: Sequence[ProjectedFamily]) -> str:
+    if parts:
+        return parts[0].label
     row = db.execute("select max(label) from receipt where family = ?", [family]).fetchone()
     return str(row[0] or "")
 
@@ -221,13 +221,12 @@ def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[N
     return lines, label_of(document)
 
 
-def _projected(state: State, root: BusRoot, family: str) -> ProjectedFamily | None:
-    """Its documents as sinks should hold them; None where the chunks file is not what was taken in."""
-    catalog = Catalog(state)
+def _projected(state: State, root: BusRoot, family: str) -> list[ProjectedFamily]:
+    """Its documents as sinks should hold them; none where the chunks file is not what was taken in."""
     try:
-        return next(FamilyReader(root, catalog).read(catalog.families([family])), None)
+        return list(FamilyReader(root, Catalog(state)).families([family]))
     except PartitionChanged:
-        return None
+        return []
 
 
 def _copy(

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
-from typing import TypeVar
+from itertools import groupby, pairwise
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,21 +17,12 @@ from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
-from chunksink.sinks.document import Document
-from chunksink.sinks.projection import project_family
+from chunksink.sinks.document import Document, family_hash
+from chunksink.sinks.fields import sink_id
+from chunksink.sinks.projection import order_in_family, project_family
 
-
-def document_digest(document: Document, text_hash: str) -> str:
-    """Every field of a document; the text by its hash, since a sink need not keep texts."""
-    return json_hash(document.fields() | {"text": text_hash})
-
-
-def family_digest(documents: Iterable[str]) -> str:
-    """From the digests of its documents, in any order; "" where there are none."""
-    digests = sorted(documents)
-    return json_hash(digests) if digests else ""
-
-
+PART = 5000
+"""Documents. A larger family comes in parts of so many, so that memory does not follow its size."""
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
 """Characters; a text of several times as many counts as so many documents."""
@@ -39,15 +30,28 @@ LONG_TEXT = 8192
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFamily:
-    """A family as every sink should hold it."""
+    """A family as every sink should hold it, or a part of a large one. Its hashes are known with the last part."""
 
     family: str
     taken: int
     documents: Sequence[Document]
+    first: bool = True
+    last: bool = True
+    earlier: Sequence[tuple[str, str]] = ()
+    """Document hash and text hash of each document in the parts before."""
+
+    @cached_property
+    def family_hash(self) -> str:
+        return family_hash(one for one, _ in self._hashes())
+
+    @cached_property
+    def texts(self) -> str:
+        """One hash for its texts: what stays the same when only what is said about them changes."""
+        return json_hash([text for _, text in self._hashes()])
 
     @property
-    def family_hash(self) -> str:
-        return self.documents[0].family_hash
+    def hashes(self) -> FamilyHashes:
+        return self.family, self.taken, self.family_hash, self.texts
 
     @property
     def label(self) -> str:
@@ -59,18 +63,8 @@ class ProjectedFamily:
         """In documents."""
         return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
 
-    @cached_property
-    def digest(self) -> str:
-        return family_digest(document_digest(document, document.text_hash) for document in self.documents)
-
-    @property
-    def hashes(self) -> FamilyHashes:
-        return self.family, self.taken, self.family_hash, self.digest, self.texts
-
-    @cached_property
-    def texts(self) -> str:
-        """One hash for its texts: what stays the same when only what is said about them changes."""
-        return json_hash([document.text_hash for document in self.documents])
+    def _hashes(self) -> list[tuple[str, str]]:
+        return [*self.earlier, *((document.document_hash, document.text_hash) for document in self.documents)]
 
 
 def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
@@ -80,6 +74,26 @@ def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
         raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk stands there now")
     record: Record = orjson.loads(line)
     return record
+
+
+def _order(reader: PartitionReader, chunks: Sequence[FamilyChunk]) -> Sequence[int]:
+    """The chunks in the order of their family. Nearly always they lie in it; then nothing is kept of them."""
+
+    def keys() -> Iterator[tuple[Any, ...]]:
+        return (order_in_family(_record(reader, chunk)) for chunk in chunks)
+
+    if all(one <= other for one, other in pairwise(keys())):
+        return range(len(chunks))
+    return [number for _, number in sorted(zip(keys(), range(len(chunks)), strict=True))]
+
+
+def _part(reader: PartitionReader, chunks: Sequence[FamilyChunk], order: Sequence[int], start: int) -> list[Document]:
+    def id_at(place: int) -> str | None:
+        inside = 0 <= place < len(order)
+        return sink_id(_record(reader, chunks[order[place]])["chunk_id"]) if inside else None
+
+    records = (_record(reader, chunks[number]) for number in order[start : start + PART])
+    return project_family(records, position=start, before=id_at(start - 1), after=id_at(start + PART))
 
 
 def label_of(document: Document) -> str:
@@ -99,15 +113,13 @@ class FamilyReader:
         """The same root, for another thread with its own connection."""
         return FamilyReader(self._root, Catalog(state))
 
-    def families(self, keys: Sequence[str]) -> list[ProjectedFamily]:
-        """These, those of them that count."""
-        return list(self.read(self._catalog.families(keys)))
+    def families(self, keys: Sequence[str]) -> Iterator[ProjectedFamily]:
+        """Those of these that count; a large one in its parts."""
+        return self.read(self._catalog.families(keys))
 
-    def project(self, keys: Sequence[str]) -> list[ProjectedFamily]:
-        """Likewise, with their hashes noted."""
-        found = self.families(keys)
-        self._catalog.note_projected([projected.hashes for projected in found])
-        return found
+    def project(self, keys: Sequence[str]) -> None:
+        """Note the hashes of these families."""
+        self._catalog.note_projected([projected.hashes for projected in self.families(keys) if projected.last])
 
     def read(self, families: Iterable[CurrentFamily]) -> Iterator[ProjectedFamily]:
         """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""
@@ -121,10 +133,20 @@ class FamilyReader:
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
-                    records = [_record(reader, chunk) for chunk in family.chunks]
-                projected = ProjectedFamily(family.family, family.taken, project_family(records))
-                self._keep(projected)
-                yield projected
+                    order = _order(reader, family.chunks) if len(family.chunks) > PART else range(len(family.chunks))
+                hashes: list[tuple[str, str]] = []
+                for start in range(0, len(order), PART):
+                    with self._taken_in(family.partition):
+                        documents = _part(reader, family.chunks, order, start)
+                    last = start + PART >= len(order)
+                    part = ProjectedFamily(
+                        family.family, family.taken, documents, start == 0, last, tuple(hashes) if last else ()
+                    )
+                    if len(order) <= PART:
+                        self._keep(part)
+                    else:
+                        hashes += [(document.document_hash, document.text_hash) for document in documents]
+                    yield part
 
     def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
         """The texts at these places, which are sorted by partition; PartitionChanged likewise."""

@@ -64,7 +64,6 @@ on conflict (family) do update set
     partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
     first_offset = excluded.first_offset, chunks = excluded.chunks, content = excluded.content,
     family_hash = case when current.content = excluded.content then family_hash end,
-    digest = case when current.content = excluded.content then digest end,
     texts = case when current.content = excluded.content then texts end
 """
 

@@ -218,7 +218,9 @@ def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
         seconds=max(known) if len(known) == len(parts) else None,
         cost=None if price is None else texts.tokens / 1_000_000 * price,
         sinks=sinks,
-        added=tuple(each.label for each in session.records.project(plan.examples("write", False, _EXAMPLES))),
+        added=tuple(
+            each.label for each in session.records.families(plan.examples("write", False, _EXAMPLES)) if each.last
+        ),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=None if live is None else session.rebuild_due(live),

@@ -83,7 +83,7 @@ def _look_at_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: boo
         sample = list(islice(build.scan(), _SAMPLE))
         if not sample:  # its making was broken off
             return
-        if not adopt and not _are_known(session, sample, recorded):
+        if not adopt and not _are_known(session, sample):
             raise OtherHome(
                 f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
                 f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
@@ -93,16 +93,16 @@ def _look_at_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: boo
             build.sign(session.marker(recorded))
 
 
-def _are_known(session: Session, sample: Sequence[Stored], build_id: str) -> bool:
-    """Whether most are of families as this build has confirmed them, or as the chunks have them now."""
+def _are_known(session: Session, sample: Sequence[Stored]) -> bool:
+    """Whether most have a text that this home has read of their source, now or formerly."""
     ours = (
-        "select 1 from receipt where build = ? and family = ? and family_hash = ? "
-        "union all select 1 from current where family = ? and family_hash = ?"
+        "select 1 from chunk where family = ? and text_hash = ? "
+        "union all select 1 from former_text where family = ? and text_hash = ?"
     )
     known = 0
     for found in sample:
-        family = [found.parent_id, found.family_hash]
-        known += session.state.db.execute(ours, [build_id, *family, *family]).fetchone() is not None
+        text = [found.parent_id, found.text_hash]
+        known += session.state.db.execute(ours, [*text, *text]).fetchone() is not None
     return 2 * known > len(sample)
 
 

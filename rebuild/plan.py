@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.receipts import STRANGERS
 from chunksink.rebuild.removals import GONE, LEAST_CHUNKS, LEAST_REMOVALS
 from chunksink.rebuild.schema import exists, marks, number
 
@@ -25,7 +24,7 @@ _UNHASHED = 100
 
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, metadata_only int, purge int,
+    family text, build text, action text, recorded int, metadata_only int, rewrite int,
     leaves int, was text, was_open int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
@@ -37,7 +36,7 @@ DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
 _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null,
-    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = :strangers, 0),
+    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = '', 0),
     iif(i.family is null and r.texts is not null and r.texts = c.texts, 0, coalesce(r.documents, 0)),
     r.family_hash, i.family is not null
 from current c
@@ -107,9 +106,6 @@ class Plan:
     def is_empty(self) -> bool:
         return not exists(self._db, "planned")
 
-    def touches(self, build: str) -> bool:
-        return exists(self._db, "planned where build = ?", [build])
-
     def families_to_write(self) -> Iterator[list[str]]:
         """In pages, in the order in which they lie on disk."""
         last = 0
@@ -126,10 +122,10 @@ class Plan:
             wanted[build].add(family)
         return wanted
 
-    def to_purge(self, build: str, families: Sequence[str]) -> list[str]:
-        """Those of these families of which all must go before they are written."""
-        select = f"select family from planned where purge and build = ? and family in ({marks(families)})"
-        return [family for (family,) in self._db.execute(select, [build, *families])]
+    def to_rewrite(self, build: str, families: Sequence[str]) -> set[str]:
+        """Those of these families of which every document is sent: a scan found that something differs."""
+        select = f"select family from planned where rewrite and build = ? and family in ({marks(families)})"
+        return {family for (family,) in self._db.execute(select, [build, *families])}
 
     def removals(self, build: str) -> list[str]:
         select = "select family from planned where action = 'remove' and build = ? order by family"
@@ -235,7 +231,7 @@ class Plan:
     def _compare_build(self, build: str, *, removals: bool, is_empty: bool) -> None:
         compared = exists(self._db, "compared where build = ?", [build])
         moved = _AND_MOVED if compared and not is_empty else ""
-        named = {"build": build, "records": None if is_empty else build, "strangers": STRANGERS}
+        named = {"build": build, "records": None if is_empty else build}
         self._db.execute(_PLAN_WRITES.format(and_moved=moved.format("c.family")), named)
         if not removals:  # what is gone is not compared
             return

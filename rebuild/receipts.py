@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 5000
-STRANGERS = "strangers"
-"""Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
+INCOMPLETE = "incomplete"
+"""Stands for the hash of a family that lacks documents or has too many, while those that it should have are right."""
 OLDER = "older"
 """Stands for the hash of a family that is held and there in another version than was last read, which the build never
 took: nothing is wrong with it."""
@@ -167,13 +167,24 @@ class Receipts:
 
     def renew_stamp(self, sign: Callable[[str], object]) -> None:
         """A new stamp is noted before the marker bears it: where a kill comes in between, the old one is as good."""
-        new = secrets.token_hex(8)
+        new = _new_stamp()
         with write_transaction(self._db):
             rows = [(self.build_id, stamp) for stamp in (*self.stamps(), new)]
             self._db.conn.executemany("insert or ignore into stamp values (?, ?)", rows)
         sign(new)
         with write_transaction(self._db):
-            self._db.execute("delete from stamp where build = ? and stamp <> ?", [self.build_id, new])
+            self._expect(new)
+
+    def expect_new_stamp(self) -> str:
+        """A new stamp, the only one that is known from now on: no marker bears it yet."""
+        new = _new_stamp()
+        with write_transaction(self._db):
+            self._expect(new)
+        return new
+
+    def _expect(self, stamp: str) -> None:
+        self._db.execute("delete from stamp where build = ?", [self.build_id])
+        self._db.execute("insert into stamp values (?, ?)", [self.build_id, stamp])
 
     def _forget_all(self) -> None:
         for table in RECORDS_OF_BUILD:
@@ -187,6 +198,10 @@ class Receipts:
         self._db.conn.executemany(
             f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
         )
+
+
+def _new_stamp() -> str:
+    return secrets.token_hex(8)
 
 
 def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:

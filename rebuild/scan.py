@@ -17,16 +17,14 @@ from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.families import (
     FamilyReader,
     ProjectedFamily,
-    document_digest,
-    family_digest,
     label_of,
 )
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.receipts import OLDER, STRANGERS, Receipts
+from chunksink.rebuild.receipts import INCOMPLETE, OLDER, Receipts
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.sinks.contract import Build, Stored
-from chunksink.sinks.document import Vectors
+from chunksink.sinks.document import Vectors, family_hash
 from chunksink.sinks.fields import sink_id
 
 if TYPE_CHECKING:
@@ -45,9 +43,9 @@ _TABLES = """
 drop table if exists temp.found;
 drop table if exists temp.found_family;
 drop table if exists temp.drift;
-create temp table found (family text, id text, family_hash text, digest text, label text);
+create temp table found (family text, id text, hash text, label text);
 create index temp.found_family_of on found (family, id);
-create temp table found_family (family text primary key, digest text, documents int, label text) without rowid;
+create temp table found_family (family text primary key, hash text, documents int, label text) without rowid;
 create temp table drift (kind text, id text, family text);
 create index temp.drift_id on drift (id);
 """
@@ -55,14 +53,14 @@ create index temp.drift_id on drift (id);
 _SUSPECTS = """
 select family from current left join found_family f using (family)
 where family not in (select family from held)
-and (f.digest is not current.digest or family in (select family from dead_letter where build = ?))
+and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
 # Held, since their chunks are not there any more or break the contract; but what was last read of them is known, and
 # that the build has taken it. The lines are gone: of what the engine shows, the family as a whole is compared.
 _HELD_SUSPECTS = """
 select c.family from held cross join current c using (family) join partition p on p.key = c.partition
 join receipt r on r.build = :build and r.family = c.family left join found_family f on f.family = c.family
-where p.state <> 'valid' and f.digest is not c.digest and c.digest is not null
+where p.state <> 'valid' and f.hash is not c.family_hash and c.family_hash is not null
 and coalesce(r.family_hash, '') in ('', c.family_hash)
 and c.family not in (select family from dead_letter where build = :build)
 """
@@ -89,17 +87,14 @@ _FORGET = (
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
-# Replacing removes what bears another hash. A document too many that bears the right one must be purged.
 # Held families were not judged: they are known only where they are exactly what counts.
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
-    when f.family in (
-        select drift.family from drift join found using (family, id) join current using (family)
-        where kind = 'extra' and found.family_hash is current.family_hash) then :strangers
-    when f.family in (select family from drift) then ''
-    when f.family in (select family from held) and f.digest is not c.digest then :older
-    else coalesce(c.family_hash, '') end, case when f.digest is c.digest then c.texts end, f.documents, f.label
+    when f.family in (select family from drift where kind = 'changed') then ''
+    when f.family in (select family from drift) then :incomplete
+    when f.family in (select family from held) and f.hash is not c.family_hash then :older
+    else coalesce(c.family_hash, '') end, case when f.hash is c.family_hash then c.texts end, f.documents, f.label
 from found_family f left join current c using (family)
 """
 
@@ -125,7 +120,7 @@ class Scan:
             self._records.project(page)
         self._db.executescript(_TABLES)
         rows = map(self._row, self._build.scan(content=True) if self._build else ())
-        self._insert("insert into found values (?, ?, ?, ?, ?)", rows, on_chunks)
+        self._insert("insert into found values (?, ?, ?, ?)", rows, on_chunks)
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
         suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
         for start in range(0, len(suspects), _FAMILIES):
@@ -147,7 +142,7 @@ class Scan:
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
         for family, found, documents in self._db.execute(
-            "select family, digest, documents from found_family order by family"
+            "select family, hash, documents from found_family order by family"
         ):
             digest.update(f"{family} {found}\n".encode())
             families, chunks = families + 1, chunks + documents
@@ -177,14 +172,14 @@ class Scan:
         with write_transaction(self._db):
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
-            self._db.execute(_MAKE_RECEIPTS, {"build": build, "strangers": STRANGERS, "older": OLDER})
+            self._db.execute(_MAKE_RECEIPTS, {"build": build, "incomplete": INCOMPLETE, "older": OLDER})
 
     def _count_unjudged(self, vectors: int) -> None:
         self.unjudged += vectors
 
     def _row(self, found: Stored) -> tuple[object, ...]:
         self.damage = self.damage or found.damage
-        return found.parent_id, found.id, found.family_hash, _digest(found), _label(found)
+        return found.parent_id, found.id, _hash(found), _label(found)
 
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
@@ -196,23 +191,23 @@ class Scan:
             on_rows(len(some))
 
     def _summed_up(self) -> Iterator[tuple[str, str, int, str]]:
-        rows = self._db.execute("select family, digest, label from found order by family")
+        rows = self._db.execute("select family, hash, label from found order by family")
         for family, rows_of_family in groupby(rows, key=lambda row: row[0]):
             members = list(rows_of_family)
-            yield family, family_digest(digest for _, digest, _ in members), len(members), members[0][2]
+            yield family, family_hash(hash for _, hash, _ in members), len(members), members[0][2]
 
     def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         """Document by document: the kind of drift, id, family."""
         these = f"family in ({marks(families)})"
         found: dict[str, dict[str, str]] = {family: {} for family in families}
-        rows = self._db.execute(f"select family, id, digest from found where {these}", list(families))
-        for family, id, digest in rows:
+        rows = self._db.execute(f"select family, id, hash from found where {these}", list(families))
+        for family, id, hash in rows:
             if id in found[family]:
                 yield EXTRA, id, family  # read twice: an engine that shows it twice, or loses its place
-            found[family][id] = digest
+            found[family][id] = hash
         rows = self._db.execute(f"{_EXCUSED} and d.{these}", [self._build_id, *families])
         refused = {id for (id,) in rows}
-        for wanted in self._records.project(families):
+        for wanted in self._records.families(families):
             yield from _drift(wanted, found[wanted.family], refused)
 
     def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
@@ -227,25 +222,29 @@ class Scan:
 
 
 def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
-    left = dict(held)
+    """Takes what it compares out of `held`; the last part of a family finds there what is too many."""
     for document in wanted.documents:
-        digest = left.pop(document.id, None)
-        if digest is None:
+        hash = held.pop(document.id, None)
+        if hash is None:
             if document.id not in refused:
                 yield MISSING, document.id, wanted.family
-        elif digest != document_digest(document, document.text_hash):
+        elif hash != document.document_hash:
             yield CHANGED, document.id, wanted.family
-    for id in left:
-        yield EXTRA, id, wanted.family
+    if wanted.last:
+        yield from ((EXTRA, id, wanted.family) for id in held)
 
 
 def _label(found: Stored) -> str:
     return "" if found.document is None else label_of(found.document)
 
 
-def _digest(found: Stored) -> str:
-    """ "" for what no sink has written, and what is not found, which no family can hold."""
-    return "" if found.document is None or found.damage else document_digest(found.document, found.text_hash)
+def _hash(found: Stored) -> str:
+    """ "" for what no sink has written, for what says another hash than it has, and for what is not found."""
+    document = found.document
+    if document is None or found.damage:
+        return ""
+    is_as_stored = (document.document_hash, document.text_hash) == (found.document_hash, found.text_hash)
+    return found.document_hash if is_as_stored else ""
 
 
 def wrong_vectors(build: Build, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:

@@ -77,7 +77,7 @@ create table standing (
 -- The standing that counts, of each family that is not retired; hashes where it was projected.
 create table current (
     family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
-    chunks integer, family_hash text, digest text, texts text, content blob) without rowid;
+    chunks integer, family_hash text, texts text, content blob) without rowid;
 create index current_place on current (partition, first_offset);
 create index current_unhashed on current (partition, first_offset) where family_hash is null;
 -- Families that nobody touches for now, and why.

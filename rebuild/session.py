@@ -15,9 +15,10 @@ from chunksink.rebuild.embedder import Embedders
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
-from chunksink.sinks.contract import Marker, Sink
+from chunksink.sinks.contract import Build, Marker, Sink
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -93,6 +94,12 @@ class Session:
 
     def marker(self, build_id: str, stamp: str = "") -> Marker:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
+
+    def stamp(self, build: Build, receipts: Receipts) -> None:
+        """Give the build a new stamp. Call it when the engine has confirmed a batch, before its receipts are written.
+
+        A copy that bears a known stamp then differs from its receipts only in families with open intents."""
+        receipts.renew_stamp(lambda stamp: build.sign(self.marker(receipts.build_id, stamp)))
 
     def owns(self, marker: Marker | None) -> bool:
         """Whether a build with this marker was made by this home; what has none is nobody's."""

@@ -47,7 +47,7 @@ class RefusedDocument:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """One document as a scan found it. The hashes are "" where the build holds none.
+    """One document as the engine holds it. The hashes are "" where the build holds none.
 
     With `content=True` the scan reads `document` too and computes `text_hash` and `document_hash` from it, as far
     as the sink stores what they are made of; with `vectors=True` it reads `vector`.
@@ -55,7 +55,6 @@ class Stored:
 
     id: str
     parent_id: str
-    family_hash: str
     document_hash: str
     text_hash: str
     document: Document | None = None
@@ -64,8 +63,8 @@ class Stored:
     """With `content=True`: why it may not be found by a search although it stands there, in words; "" where it is.
     Such a document counts as changed, and to replace its family puts that right."""
 
-    def hashes(self) -> tuple[str, str, str, str, str]:
-        return self.id, self.parent_id, self.family_hash, self.document_hash, self.text_hash
+    def hashes(self) -> tuple[str, str, str, str]:
+        return self.id, self.parent_id, self.document_hash, self.text_hash
 
 
 class Build(Protocol):
@@ -83,11 +82,11 @@ class Build(Protocol):
     def replace(self, families: Sequence[Family]) -> None:
         """Put families in the place of what the build holds of them. May return before anything is done.
 
-        First all new documents of the batch are written. When the engine has confirmed them, all else that it holds
-        of these families is removed, selected by what is there (`parent_id` in the batch, `family_hash` not in it),
-        never by ids that somebody remembers. A document that moved here from another family is safe from that
-        family's removal. A document that the engine refuses is left out, without hindering the others.
-        Of two replacements of one family the later one counts.
+        A sink may list what it holds of these families and leave out documents that it holds with the same id and
+        `document_hash`; not those of a family with `rewrite`. When the engine has confirmed the documents that were
+        sent, everything else that it then lists of these families is removed. A document that moved to another family
+        carries that family by then and is safe. A document that the engine refuses is left out, without hindering the
+        others. Of two replacements of one family the later one counts.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -97,6 +96,12 @@ class Build(Protocol):
         """Return when everything asked for since the last flush is done and survives a kill; raise if it is not.
 
         Returns the documents that were refused since the last flush that returned; each is reported once.
+        """
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        """What the engine really holds of these families, read as `scan` does. Absent ones are no error.
+
+        Must see all that the last flush confirmed. Nothing is written while it is being read.
         """
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:

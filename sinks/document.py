@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from chunksink.chunkbus.canonical import json_hash
+from chunksink.chunkbus.canonical import json_hash, text_hash
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,12 +26,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     chunk_id: str
     parent_id: str
-    family_hash: str = ""
     document_hash: str = ""
     text_hash: str
     document_id: str
     chunk_index: int | None = None
-    chunk_count: int | None = None
     previous_id: str | None = None
     next_id: str | None = None
     tenant_id: str | None = None
@@ -97,48 +95,48 @@ FIELDS = Document.__struct_fields__
 NAMES = frozenset(FIELDS)
 LISTS = ("headings", "tags", "authors")
 
-# Ids say where a document stands and hashes follow from the rest: `family_hash` answers for both.
-_IDS = ("id", "chunk_id", "parent_id", "document_id", "previous_id", "next_id", "tenant_id", "tenant_key")
-_HASHES = ("family_hash", "document_hash", "text_hash")
-_UNHASHED = frozenset(_IDS + _HASHES)
-
 
 def document_hash(fields: Mapping[str, Any]) -> str:
-    """Hash of what a document says, of `Document.fields()`: without ids, hashes, and whatever is absent."""
-    return json_hash({name: value for name, value in fields.items() if name not in _UNHASHED})
+    """Hash of everything that is stored of a document, of `Document.fields()`. `text_hash` stands for the text, so that
+    a sink that keeps no texts can compute it too."""
+    return json_hash({name: value for name, value in fields.items() if name not in ("text", "document_hash")})
 
 
-def family_hash(parent_id: str, documents: Iterable[tuple[str, str, str]]) -> str:
-    """Hash of all that must be rewritten when it changes, from the (id, document_id, document_hash) of a family.
+def hashes_of_content(document: Document) -> tuple[str, str]:
+    """Document hash and text hash of what is stored, whatever hashes are stored with it."""
+    hashed = text_hash(document.text)
+    return document_hash(document.fields() | {"text_hash": hashed}), hashed
 
-    The ids are in it, for an edit that leaves every text alone can still give all chunks new ids, and an index
-    that kept the old ones would not be the one a rebuild makes. The `parent_id` is in it so that no two families
-    ever share a hash: surplus is removed by `family_hash NOT IN [all hashes of the batch]`, and two files that
-    swapped their contents would otherwise protect each other's old chunks.
-    """
-    return json_hash([parent_id, sorted(documents)])
+
+def family_hash(document_hashes: Iterable[str]) -> str:
+    """Hash of a family, from the hashes of its documents in any order; "" where there are none. It changes exactly when
+    something of the family must be written."""
+    hashes = sorted(document_hashes)
+    return json_hash(hashes) if hashes else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """All documents of one family, and for sinks that want them one vector a document, in the same order.
+    """Documents of one family, and for sinks that want them one vector a document, in the same order.
 
     A row that is not finite says that this document has no vector: a sink that wants vectors refuses it.
     """
 
     documents: Sequence[Document]
     vectors: Vectors | None = None
+    rewrite: bool = False
+    """Write every document, also where the build seems to hold it: a check found that something differs."""
+    first: bool = True
+    """False for a further part of a large family: the parts before it stay."""
+    last: bool = True
+    """False while parts are still to come: nothing of the old family is removed before the last one."""
 
     def __post_init__(self) -> None:
-        if len({(document.parent_id, document.family_hash) for document in self.documents}) != 1:
-            raise ValueError("a family is one or more documents of one parent_id and one family_hash")
+        if len({document.parent_id for document in self.documents}) != 1:
+            raise ValueError("a family is one or more documents of one parent_id")
         if self.vectors is not None and len(self.vectors) != len(self.documents):
             raise ValueError(f"{len(self.vectors)} vectors for {len(self.documents)} documents")
 
     @property
     def parent_id(self) -> str:
         return self.documents[0].parent_id
-
-    @property
-    def family_hash(self) -> str:
-        return self.documents[0].family_hash

@@ -105,13 +105,6 @@ PROJECTION: tuple[FieldRule, ...] = (
         values.count,
         filter="range",
     ),
-    FieldRule(
-        "chunk_count",
-        "chunks of the document; where no path says it, chunks of the family",
-        _paths("chunk_count", "metadata", "span"),
-        values.count,
-        filter="range",
-    ),
     # --- what it says -----------------------------------------------------------------------------------------
     FieldRule("text", "the text as it is", ("text",), values.verbatim, derive=lambda *_: ""),
     FieldRule("text_hash", "`sha256:` and the hash of that text", derive=lambda _, above: text_hash(above["text"])),
@@ -357,12 +350,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- added by project_family ------------------------------------------------------------------------------
     FieldRule("previous_id", "`id` of the chunk before, in the order of `chunk_index`"),
     FieldRule("next_id", "`id` of the chunk after, in the order of `chunk_index`"),
-    FieldRule("document_hash", "hash of what the document says: without ids, hashes and whatever is absent"),
-    FieldRule(
-        "family_hash",
-        "hash of `parent_id` and the sorted ids, document ids and document hashes of the family",
-        filter="equal",
-    ),
+    FieldRule("document_hash", "hash of everything above; `text_hash` stands for the text"),
 )
 
 GROUPS = frozenset(

@@ -9,11 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
-from chunksink.sinks.document import Document, Family, Vectors, document_hash
+from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.payload import sound_rows, unit
+from chunksink.sinks.payload import Kept, sound_rows, unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
 
 
@@ -81,7 +80,7 @@ class MemoryBuild:
         self.content = content
         self._wants_vectors = wants_vectors
         self._queue: list[Callable[[], None]] = []
-        self._keep: dict[str, str] = {}
+        self._kept = Kept()
         self._refused: list[RefusedDocument] = []
 
     def marker(self) -> Marker | None:
@@ -105,8 +104,12 @@ class MemoryBuild:
             work()
         self._prune()
         refused, self._refused = self._refused, []
-        self._queue, self._keep = [], {}
+        self._queue = []
         return refused
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        wanted = set(parent_ids)
+        return (found for found in self.scan(content=content) if found.parent_id in wanted)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         with self.content.lock:
@@ -115,9 +118,8 @@ class MemoryBuild:
             yield Stored(
                 id=document.id,
                 parent_id=document.parent_id or NO_PARENT,
-                family_hash=document.family_hash,
-                document_hash=document_hash(document.fields()) if content else document.document_hash,
-                text_hash=text_hash(document.text) if content else document.text_hash,
+                document_hash=hashes_of_content(document)[0] if content else document.document_hash,
+                text_hash=hashes_of_content(document)[1] if content else document.text_hash,
                 document=document if content else None,
                 vector=rows.get(document.id) if vectors else None,
             )
@@ -126,6 +128,7 @@ class MemoryBuild:
         self._queue = []
 
     def _add(self, family: Family) -> None:
+        self._kept.begin([family])
         rows = list(range(len(family.documents)))
         if self._wants_vectors:
             rows, refused = sound_rows(family, self.content.dimensions)
@@ -136,15 +139,16 @@ class MemoryBuild:
                 self.content.documents[document.id] = document
                 if self._wants_vectors and family.vectors is not None:
                     self.content.vectors[document.id] = unit(family.vectors[row])
-        self._keep[family.parent_id] = family.family_hash
+        self._kept.add([family])
 
     def _remove(self, parents: set[str]) -> None:
         self._take([d.id for d in self.content.documents.values() if d.parent_id in parents])
 
     def _prune(self) -> None:
-        keep = self._keep
-        documents = self.content.documents.values()
-        self._take([d.id for d in documents if keep.get(d.parent_id, d.family_hash) != d.family_hash])
+        self._kept.refuse(self._refused)
+        complete = self._kept.complete()
+        self._take(self._kept.surplus(self.held(complete)))
+        self._kept.forget(complete)
 
     def _take(self, ids: list[str]) -> None:
         with self.content.lock:

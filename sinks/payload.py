@@ -1,11 +1,11 @@
-"""What is sent to an engine: vectors that it can store, in requests of a size that it takes."""
+"""What is sent to an engine: vectors that it can store, in requests of a size that it takes, and what it keeps then."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from chunksink.sinks.contract import RefusedDocument
-from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.contract import RefusedDocument, Stored
+from chunksink.sinks.document import Document, Family, Vectors
 
 _NO_DIRECTION = (
     "its vector has no direction: it is zero, or holds NaN or infinity, or is so long that its length overflows float32"
@@ -52,3 +52,49 @@ def portions(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice
         total += size
     if start < len(sizes):
         yield slice(start, len(sizes))
+
+
+class Kept:
+    """Which documents families keep, of all that were replaced since the last flush."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, dict[str, str]] = {}
+        self._incomplete: set[str] = set()
+
+    def begin(self, families: Iterable[Family]) -> list[Family]:
+        """Before the first write; until `add`, nothing of these families is surplus. Returns those to write: of two
+        versions of a family the later one."""
+        last = {family.parent_id: family for family in families}
+        for parent_id, family in last.items():
+            self._incomplete.add(parent_id)
+            if family.first:
+                self._hashes[parent_id] = {}
+        return list(last.values())
+
+    def add(self, families: Iterable[Family]) -> None:
+        for family in families:
+            hashes = self._hashes.setdefault(family.parent_id, {})
+            hashes.update((document.id, document.document_hash) for document in family.documents)
+            if family.last:
+                self._incomplete.discard(family.parent_id)
+
+    def refuse(self, refused: Iterable[RefusedDocument]) -> None:
+        """The engine did not take these: what it holds under their ids is an old version."""
+        for one in refused:
+            self._hashes.get(one.parent_id, {}).pop(one.id, None)
+
+    def forget(self, parent_ids: Iterable[str]) -> None:
+        for parent_id in parent_ids:
+            self._hashes.pop(parent_id, None)
+            self._incomplete.discard(parent_id)
+
+    def has(self, document: Document) -> bool:
+        return self._hashes.get(document.parent_id, {}).get(document.id) == document.document_hash
+
+    def complete(self) -> list[str]:
+        """Families of which the last part was written."""
+        return [parent_id for parent_id in self._hashes if parent_id not in self._incomplete]
+
+    def surplus(self, held: Iterable[Stored]) -> list[str]:
+        """Ids of what a build holds of complete families, and what is none of their documents."""
+        return [found.id for found in held if self._hashes[found.parent_id].get(found.id) != found.document_hash]

@@ -8,31 +8,43 @@ from collections.abc import Iterable
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.sinks.document import Document, document_hash, family_hash
+from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, Values, placed
 
-PROJECTION_VERSION = 4
+PROJECTION_VERSION = 5
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
 
 
-def project_family(records: Iterable[Record]) -> list[Document]:
-    """The documents of one family, in order, with their neighbours and hashes. The order of the records is nothing."""
+_ORDER = [rule for rule in PROJECTION if rule.name in ("chunk_id", "id", "chunk_index", "page_start", "char_start")]
+
+
+def project_family(
+    records: Iterable[Record], *, position: int = 0, before: str | None = None, after: str | None = None
+) -> list[Document]:
+    """The documents of one family, in order, with their neighbours and hashes, whatever the order of the records.
+
+    Of a part of a family: its `position` in the order of the family, and the ids of the documents on either side.
+    """
     members = sorted((_project(record) for record in records), key=_place)
-    for position, fields in enumerate(members):
+    ids = [before, *(fields["id"] for fields in members), after]
+    for number, fields in enumerate(members):
         if fields["chunk_index"] is None:
-            fields["chunk_index"] = position
-        if fields["chunk_count"] is None:
-            fields["chunk_count"] = len(members)
-        fields["previous_id"] = members[position - 1]["id"] if position else None
-        fields["next_id"] = members[position + 1]["id"] if position + 1 < len(members) else None
+            fields["chunk_index"] = position + number
+        fields["previous_id"], fields["next_id"] = ids[number], ids[number + 2]
         fields["document_hash"] = document_hash(_said(fields))
-    if not members:
-        return []
     parents = sorted({fields["parent_id"] for fields in members})
-    if len(parents) != 1:
+    if len(parents) > 1:
         raise ValueError(f"chunks of {len(parents)} families where one was expected: {', '.join(parents[:3])}")
-    family = family_hash(parents[0], [(f["id"], f["document_id"], f["document_hash"]) for f in members])
-    return [Document(**_said(fields), family_hash=family) for fields in members]
+    return [Document(**_said(fields)) for fields in members]
+
+
+def order_in_family(record: Record) -> tuple[Any, ...]:
+    """What the documents of a family are sorted by."""
+    fields: Values = {}
+    found = placed(record)
+    for rule in _ORDER:
+        fields[rule.name] = rule.value(record, found, fields)
+    return _place(fields)
 
 
 def _project(record: Record) -> Values:
@@ -40,7 +52,6 @@ def _project(record: Record) -> Values:
     found = placed(record)
     for rule in PROJECTION:
         fields[rule.name] = rule.value(record, found, fields)
-    del fields["family_hash"]
     return fields
 
 

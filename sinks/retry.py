@@ -196,22 +196,28 @@ class RetryingBuild:
     def scrub(self) -> None:
         self._call("scrub", required(self._build, SupportsScrub).scrub)
 
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        return self._read("held", lambda: self._build.held(parent_ids, content=content))
+
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        """Tried again until its first document is there. A `Transient` in the middle is told and raised: to go on,
-        we would have to remember every id that was given. Whoever reads then begins anew."""
+        return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))
+
+    def _read(self, call: str, look: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
+        """Tried again until the first document is there. A `Transient` in the middle is reported and raised: to
+        continue, every id so far would have to be remembered. The caller reads again from the beginning."""
 
         def begin() -> tuple[Stored | None, Iterator[Stored]]:
-            found = self._build.scan(content=content, vectors=vectors)
+            found = look()
             return next(found, None), found
 
-        first, rest = self._call("scan", begin)
+        first, rest = self._call(call, begin)
         if first is None:
             return
         yield first
         try:
             yield from rest
         except Transient as error:
-            self._call.report("scan", error, 1)
+            self._call.report(call, error, 1)
             raise
 
     def close(self) -> None:

@@ -232,8 +232,7 @@ def _sum(answer: Answer, hit: SearchHit) -> str:
 def _place(document: Document) -> str:
     if document.chunk_index is None:
         return f"of {document.document_id}"
-    total = f" of {document.chunk_count}" if document.chunk_count else ""
-    return f"number {document.chunk_index + 1}{total} of {document.document_id}"
+    return f"number {document.chunk_index + 1} of {document.document_id}"
 
 
 def _spans(document: Document) -> str:

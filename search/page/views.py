@@ -162,8 +162,7 @@ def _facts(document: Document) -> Iterator[tuple[str, str]]:
     """What the drawer says besides the arithmetic."""
     yield "chunk", document.chunk_id
     if document.chunk_index is not None:
-        of = f" of {document.chunk_count}" if document.chunk_count else ""
-        yield "number", f"{document.chunk_index + 1}{of}"
+        yield "number", str(document.chunk_index + 1)
     if document.char_start is not None:
         yield "characters", f"{document.char_start} to {document.char_end}"
     if document.start_offset is not None:

@@ -11,11 +11,10 @@ from chunksink.sinks.chroma.handle import Handle, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.payload import sound_rows
+from chunksink.sinks.payload import Kept, sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
-_KEYS = 500  # families in one condition
 _LOOKS = 20
 """For vectors, spread over a build."""
 
@@ -26,7 +25,7 @@ class ChromaBuild:
         self._store_text = store_text
         self._is_served = isinstance(handle.where, Address)
         self._dimensions: int | None = None
-        self._keep: dict[str, str] = {}  # families replaced since the last flush, and the hash they keep
+        self._kept = Kept()
         self._refused: dict[str, RefusedDocument] = {}
 
     def marker(self) -> Marker | None:
@@ -49,46 +48,55 @@ class ChromaBuild:
         return self._handle.count()
 
     def replace(self, families: Sequence[Family]) -> None:
-        last = {family.parent_id: family for family in families}
-        taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
+        last = self._kept.begin(families)
+        taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that stands twice goes to the later family
         width = self._width()
-        for family in last.values():
+        for family in last:
+            for document in family.documents:
+                self._refused.pop(document.id, None)
             width = width or _length(family)
             good, refused = sound_rows(family, width or 1)  # without any length it is none that can be stored
             self._refuse(refused)
             if family.vectors is not None:
-                taken.update((family.documents[row].id, (family.documents[row], family.vectors[row])) for row in good)
-        documents = [document for document, _ in taken.values()]
-        vectors = [vector for _, vector in taken.values()]
-        for parent_id in last:
-            self._keep.pop(parent_id, None)  # should this fail, flush must not remove what it wrote over
+                for row in good:
+                    taken[family.documents[row].id] = family.documents[row], family.vectors[row], family.rewrite
+        documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
         for part in rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES):
-            self._upsert(documents[part], np.stack(vectors[part]))
+            self._write(documents[part], vectors[part], rewritten[part])
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.
-        self._keep.update((parent_id, family.family_hash) for parent_id, family in last.items())
+        self._kept.add(last)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        for start in range(0, len(parent_ids), _KEYS):
-            self._delete(where={"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}})
+        for where in rows.of_families(parent_ids):
+            self._delete(where=where)
+        self._kept.forget(parent_ids)
         if NO_PARENT in parent_ids:
             self._delete_strangers()
 
     def flush(self) -> list[RefusedDocument]:
-        keep = list(self._keep.items())
-        for start in range(0, len(keep), _KEYS):
-            parents = [parent for parent, _ in keep[start : start + _KEYS]]
-            hashes = [hash for _, hash in keep[start : start + _KEYS]]
-            self._delete(where={"$and": [{"parent_id": {"$in": parents}}, {"family_hash": {"$nin": hashes}}]})
-        refused, self._refused, self._keep = list(self._refused.values()), {}, {}
+        self._kept.refuse(self._refused.values())
+        complete = self._kept.complete()
+        surplus = self._kept.surplus(self.held(complete))
+        for start in range(0, len(surplus), PAGE):
+            self._delete(ids=surplus[start : start + PAGE])
+        self._kept.forget(complete)
+        refused, self._refused = list(self._refused.values()), {}
         return refused
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        for where in rows.of_families(parent_ids):
+            yield from self._paged(content, False, where)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         if content and self._is_served:
             self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
+        yield from self._paged(content, vectors)
+
+    def _paged(self, content: bool, vectors: bool, where: rows.Where = None) -> Iterator[Stored]:
         offset = 0
         while True:
-            page = self.page(offset, PAGE, content, vectors)
+            page = self.page(offset, PAGE, content, vectors, where)
             yield from rows.documents_in(page, content)
             if len(page["ids"]) < PAGE:
                 return
@@ -100,7 +108,7 @@ class ChromaBuild:
         for offset in range(0, documents, documents // _LOOKS + 1):
             self.page(offset, 1, content=False, vectors=True)
 
-    def page(self, offset: int, limit: int, content: bool, vectors: bool) -> rows.Page:
+    def page(self, offset: int, limit: int, content: bool, vectors: bool, where: rows.Where = None) -> rows.Page:
         """Some of what a scan reads, as Chroma gives it."""
         include = ["metadatas"]
         if content and self._store_text:
@@ -109,7 +117,7 @@ class ChromaBuild:
             include.append("embeddings")
         try:
             with self._handle.asking() as collection:
-                found: Any = collection.get(limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
+                found: Any = collection.get(where=where, limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
         except StaleIndex as error:
             if not self._is_served:
                 raise
@@ -122,26 +130,39 @@ class ChromaBuild:
     def close(self) -> None:
         self._handle.close()
 
-    def _upsert(self, documents: list[Document], vectors: Vectors) -> None:
-        """Send it; what Chroma refuses is halved until the document is found that it does not take."""
-        ids = [document.id for document in documents]
+    def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> None:
+        """Send what the build does not hold as it is; where only metadata differ, those alone, which leaves the graph
+        of vectors as it is. What Chroma refuses is halved until the document is found that it does not take."""
         try:
             with self._handle.asking() as collection:
-                found: Any = collection.get(ids=ids, include=["metadatas"])
-                old = dict(zip(found["ids"], found["metadatas"], strict=True))
-                collection.upsert(
-                    ids=ids,
-                    embeddings=vectors,
-                    metadatas=[rows.metadata(document, old.get(document.id) or ()) for document in documents],
-                    documents=[document.text for document in documents] if self._store_text else None,
-                )
+                found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
+                old = {id: held or {} for id, held in zip(found["ids"], found["metadatas"], strict=True)}
+                whole, about = [], []
+                for row, document in enumerate(documents):
+                    held = {} if rewritten[row] else old.get(document.id, {})
+                    if held.get("parent_id") != document.parent_id or held.get("text_hash") != document.text_hash:
+                        whole.append(row)
+                    elif held.get("document_hash") != document.document_hash:
+                        about.append(row)
+                if about:
+                    collection.update(
+                        ids=[documents[row].id for row in about],
+                        metadatas=[rows.metadata(documents[row], old[documents[row].id]) for row in about],
+                    )
+                if whole:
+                    collection.upsert(
+                        ids=[documents[row].id for row in whole],
+                        embeddings=np.stack([vectors[row] for row in whole]),
+                        metadatas=[rows.metadata(documents[row], old.get(documents[row].id, ())) for row in whole],
+                        documents=[documents[row].text for row in whole] if self._store_text else None,
+                    )
         except RefusedData as error:
             if len(documents) == 1:
                 self._refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
                 return
             middle = len(documents) // 2
-            self._upsert(documents[:middle], vectors[:middle])
-            self._upsert(documents[middle:], vectors[middle:])
+            for half in (slice(middle), slice(middle, None)):
+                self._write(documents[half], vectors[half], rewritten[half])
 
     def _width(self) -> int | None:
         """The length of its vectors; None where none was given and there are none."""

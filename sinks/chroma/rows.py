@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import NO_PARENT, Stored
-from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash
+from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
 from chunksink.sinks.payload import portions
 from chunksink.sinks.reader import Filter
 
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
+Where = dict[str, Any] | None
+"""A condition of Chroma's."""
 Page = Mapping[str, Any]
 """What `Collection.get` has found."""
 
 _FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
+_KEYS = 500  # families in one condition
 _ROW_BYTES = 1500  # names and hashes of a row
 
 
@@ -42,9 +44,10 @@ def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Ve
     """What somebody else has put a field into was not written by us: to replace its family takes the field away."""
     held = held or {}
     found = document(id, held, text) if content and NAMES.issuperset(held) else None
-    hashes = {name: _string(held.get(name)) for name in ("parent_id", "family_hash", "document_hash", "text_hash")}
-    if found is not None and text is not None:  # without the text neither can be computed again
-        hashes["text_hash"] = text_hash(text)
+    hashes = {name: _string(held.get(name)) for name in ("parent_id", "document_hash", "text_hash")}
+    if found is not None and text is not None:
+        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(found)
+    elif found is not None:  # without the text its hash is taken as it is
         hashes["document_hash"] = document_hash(found.fields())
     return Stored(id=id, **hashes, document=found, vector=vector)
 
@@ -68,7 +71,12 @@ def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes
     return portions(sizes, most, most_bytes)
 
 
-def where(filters: Sequence[Filter]) -> dict[str, Any] | None:
+def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
+    for start in range(0, len(parent_ids), _KEYS):
+        yield {"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}}
+
+
+def where(filters: Sequence[Filter]) -> Where:
     """The filters as Chroma's `where`; None for none. Bounded fields hold whole numbers, which Chroma sets apart."""
     conditions: list[dict[str, Any]] = []
     for condition in filters:

@@ -122,10 +122,17 @@ class WorkerBuild:
         refused: list[RefusedDocument] = self._worker.call("flush")
         return refused
 
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        for where in rows.of_families(parent_ids):
+            yield from self._paged(content, False, where)
+
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        return self._paged(content, vectors)
+
+    def _paged(self, content: bool, vectors: bool, where: rows.Where = None) -> Iterator[Stored]:
         offset = 0
         while True:
-            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors)
+            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors, where)
             yield from rows.documents_in(page, content)
             if len(page["ids"]) < _READ_AT_ONCE:
                 return

@@ -5,11 +5,12 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.sinks.contract import Build, Marker
-from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import PROJECTION_VERSION, project_family
 
@@ -58,6 +59,12 @@ def with_vectors(documents: Sequence[Document]) -> Family:
     return Family(documents, np.stack([vector(document.text) for document in documents]))
 
 
+def renamed(document: Document, id: str) -> Document:
+    """The same under another id, with the hash that it then has."""
+    other = msgspec.structs.replace(document, id=id, chunk_id=id)
+    return msgspec.structs.replace(other, document_hash=document_hash(other.fields()))
+
+
 def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
     """The hashes of all that a build holds, sorted."""
     return sorted(stored.hashes() for stored in build.scan(content=content))
@@ -65,9 +72,7 @@ def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
 
 def wanted(families: Iterable[Family]) -> list[tuple[str, ...]]:
     """The hashes that a build of exactly these families has."""
-    return sorted(
-        (d.id, d.parent_id, d.family_hash, d.document_hash, d.text_hash) for one in families for d in one.documents
-    )
+    return sorted((d.id, d.parent_id, d.document_hash, d.text_hash) for one in families for d in one.documents)
 
 
 AWKWARD = {

@@ -1,9 +1,11 @@
 """The write side: replace, delete, flush, scan, marker, builds."""
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -20,6 +22,7 @@ from chunksink.sinks.conformance.samples import (
     held,
     marker,
     records,
+    renamed,
     vector,
     wanted,
     with_vectors,
@@ -210,9 +213,9 @@ class SinkConformance:
 
     def test_orphans_that_nobody_remembers_go_too(self, connect: Connect, build: Build, signed: Marker) -> None:
         """Left by a run that was killed, or by somebody else: they are found by what the build holds."""
-        orphans = family("a", [f"orphan {number}" for number in range(30)], version="0")
-        with_another_hash = [msgspec.structs.replace(d, family_hash="f" * 64) for d in orphans.documents[:10]]
-        fill(build, [orphans, with_vectors(with_another_hash)])
+        for version in "0", "1":
+            orphans = family("a", [f"orphan {number}" for number in range(30)], version=version)
+            fill(build, [replace(orphans, last=False)])
         build.close()
         other = connect()
         again = other.open(signed.build_id)
@@ -233,6 +236,74 @@ class SinkConformance:
         fill(build, [second])
         assert held(build) == wanted([second, kept])
 
+    def test_what_differs_is_replaced_whatever_its_stored_hash_says(self, build: Build) -> None:
+        """A plain replacement may trust the stored hashes; one with `rewrite` does not."""
+        right = family("a", ALPHA)
+        wrong = [msgspec.structs.replace(document, title="somebody else's") for document in right.documents]
+        fill(build, [with_vectors(wrong)])
+        fill(build, [right])
+        assert held(build) == wanted([right])
+        fill(build, [replace(right, rewrite=True)])
+        assert held(build, content=True) == wanted([right])
+
+    def test_only_what_is_said_about_it_changes(self, build: Build) -> None:
+        """Also in other documents of the family than the one whose text changes."""
+        fill(build, [family("a", ALPHA, metadata={"title": "old", "tags": ["x"]}), family("b", BETA)])
+        edited = family("a", ["edited", *ALPHA[1:]], metadata={"title": "new"})
+        fill(build, [edited])
+        assert held(build, content=True) == wanted([edited, family("b", BETA)])
+
+    def test_any_history_ends_as_its_last_versions(self, build: Build) -> None:
+        """Families that grow, shrink, are reordered, swap contents and hand ids to one another."""
+        chance, now = random.Random(1), dict[str, Family]()
+        sources, ids = [*"abcd", None], [f"id-{number}" for number in range(12)]
+        for _ in range(25):
+            members: dict[str | None, list[str]] = {source: [] for source in sources}
+            for id in chance.sample(ids, len(ids)):
+                members[chance.choice(sources)].append(id)
+            families = {}
+            for source in filter(None, members):
+                texts = [chance.choice(["one", "two", id]) for id in members[source]]
+                documents = project_family(records(source, texts))
+                if documents:
+                    pairs = zip(documents, members[source], strict=True)
+                    families[source] = with_vectors([renamed(document, id) for document, id in pairs])
+            build.delete([now[source].parent_id for source in now.keys() - families.keys()])
+            fill(build, list(families.values()))
+            now = families
+            assert held(build, content=True) == wanted(now.values())
+
+    def test_a_family_in_parts(self, connect: Connect, build: Build, signed: Marker) -> None:
+        """Nothing of the old one goes before the last part is there; what vanished goes then."""
+        old, other = family("a", [*ALPHA, *BETA]), family("b", BETA)
+        fill(build, [old, other])
+        new = family("a", [f"new {number}" for number in range(5)], version="2")
+        ids = {document.id for document in old.documents}
+        parts = [
+            replace(with_vectors(new.documents[start : start + 2]), first=start == 0, last=start == 4)
+            for start in (0, 2, 4)
+        ]
+        for part in parts:
+            assert ids <= {stored.id for stored in build.scan()}
+            fill(build, [part])
+        assert held(build, content=True) == wanted([new, other])
+        fill(build, [replace(with_vectors(old.documents[:2]), last=False)])
+        build.close()  # as a run does that is broken off between two parts
+        sink = connect()
+        again = sink.open(signed.build_id)
+        fill(again, [old])
+        assert held(again, content=True) == wanted([old, other])
+        again.close()
+        sink.close()
+
+    def test_what_is_held_of_some_families(self, build: Build) -> None:
+        families = [family(name, ALPHA) for name in "abcd"]
+        fill(build, families)
+        asked = [families[0].parent_id, families[2].parent_id, "0" * 64]
+        for content in False, True:
+            found = build.held(asked, content=content)
+            assert sorted(stored.hashes() for stored in found) == wanted([families[0], families[2]])
+
     def test_files_that_swap_their_contents(self, build: Build) -> None:
         fill(build, [family("a", ALPHA, version="1"), family("b", BETA, version="2")])
         swapped = [family("a", BETA, version="2"), family("b", ALPHA, version="1")]
@@ -244,9 +315,9 @@ class SinkConformance:
         fill(build, [old, family("b", BETA)])
         moved = project_family(records("new name", ALPHA))
         ids = [document.id for document in old.documents]
-        renamed = [msgspec.structs.replace(d, id=id, chunk_id=id) for d, id in zip(moved, ids, strict=True)]
-        fill(build, [with_vectors(renamed), family("old name", ["left behind"])])
-        assert held(build) == wanted([with_vectors(renamed), family("old name", ["left behind"]), family("b", BETA)])
+        new = with_vectors([renamed(document, id) for document, id in zip(moved, ids, strict=True)])
+        fill(build, [new, family("old name", ["left behind"])])
+        assert held(build) == wanted([new, family("old name", ["left behind"]), family("b", BETA)])
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")

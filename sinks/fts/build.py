@@ -7,25 +7,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
-from chunksink.sinks.document import FIELDS, LISTS, Document, Family, document_hash
+from chunksink.sinks.document import FIELDS, LISTS, Document, Family, hashes_of_content
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts import index_check, schema
 from chunksink.sinks.fts.errors import translated
 from chunksink.sinks.fts.query import is_spaceless
 from chunksink.sinks.fts.reader import read_marker
+from chunksink.sinks.payload import Kept
 
 _PAGE = 2000
 _KEYS = 400  # families in one statement, each with its own mark: a stranger's may hold a NUL (see schema.LISTED)
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
-_UPSERT = (
+_REWRITE = (
     f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "
     f"ON CONFLICT(id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c != 'id')}"
 )
-_HASHES = "id, parent_id, family_hash, document_hash, text_hash"
+_UPSERT = (
+    f"{_REWRITE} WHERE {' OR '.join(f'documents.{c} IS NOT excluded.{c}' for c in ('document_hash', 'parent_id'))}"
+)
+_HASHES = "id, parent_id, document_hash, text_hash"
 # What a single document can do to a statement; anything else is a bug.
 _UNUSABLE = (UnicodeEncodeError, OverflowError, sqlite3.DataError)
 
@@ -45,6 +48,7 @@ class FtsBuild:
         except BaseException:
             self._connection.close()
             raise
+        self._kept = Kept()
         self._refused: list[RefusedDocument] = []
 
     def __enter__(self) -> "FtsBuild":
@@ -59,7 +63,6 @@ class FtsBuild:
 
     def sign(self, marker: Marker) -> None:
         with self._transaction() as connection:
-            schema.index_tenants(connection)
             connection.execute("DELETE FROM marker")
             if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
                 connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # a file from before there were stamps
@@ -73,25 +76,21 @@ class FtsBuild:
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def replace(self, families: Sequence[Family]) -> None:
-        last = {family.parent_id: family for family in families}
-        refused: list[RefusedDocument] = []
-        with self._transaction() as connection:
-            index_check.rebuild_if_noted(connection)
-            documents = [document for family in last.values() for document in family.documents]
-            connection.execute("SAVEPOINT batch")
-            try:
-                connection.executemany(_UPSERT, map(_row, documents))
-            except _UNUSABLE:
-                connection.execute("ROLLBACK TO batch")
-                refused = self._one_by_one(documents)
-            for some in _slices(list(last.values()), _KEYS):
-                keys = [family.parent_id for family in some]
-                hashes = [family.family_hash for family in some]
-                marks = ", ".join("?" * len(some))
-                connection.execute(
-                    f"DELETE FROM documents WHERE parent_id IN ({marks}) AND family_hash NOT IN ({marks})",
-                    keys + hashes,
-                )
+        last = self._kept.begin(families)
+        try:
+            with self._transaction() as connection:
+                index_check.rebuild_if_noted(connection)
+                refused = self._write(_UPSERT, [family for family in last if not family.rewrite])
+                refused += self._write(_REWRITE, [family for family in last if family.rewrite])
+                self._kept.add(last)
+                self._kept.refuse(refused)
+                complete = self._kept.complete()
+                surplus = self._kept.surplus(self.held(complete))
+                connection.executemany("DELETE FROM documents WHERE id = ?", [(id,) for id in surplus])
+        except BaseException:
+            self._kept.begin(last)
+            raise
+        self._kept.forget(complete)
         self._refused += refused
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -99,10 +98,19 @@ class FtsBuild:
             index_check.rebuild_if_noted(connection)
             for some in _slices(parent_ids, _KEYS):
                 connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
+        self._kept.forget(parent_ids)
 
     def flush(self) -> list[RefusedDocument]:
         refused, self._refused = self._refused, []
         return refused
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        columns = ", ".join(FIELDS) if content else _HASHES
+        for some in _slices(parent_ids, _KEYS):
+            select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"
+            with translated(self._path):
+                rows = self._connection.execute(select, some).fetchall()
+            yield from (_stored(row, content, "") for row in rows)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         damage = self._damage() if content else ""
@@ -139,11 +147,20 @@ class FtsBuild:
             index_check.note(connection)
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
-    def _one_by_one(self, documents: Sequence[Document]) -> list[RefusedDocument]:
+    def _write(self, statement: str, families: Sequence[Family]) -> list[RefusedDocument]:
+        """All documents at once, or where SQLite cannot store one of them, one by one without those."""
+        documents = [document for family in families for document in family.documents]
+        self._connection.execute("SAVEPOINT batch")
+        try:
+            self._connection.executemany(statement, map(_row, documents))
+        except _UNUSABLE:
+            self._connection.execute("ROLLBACK TO batch")
+        else:
+            return []
         refused = []
         for document in documents:
             try:
-                self._connection.execute(_UPSERT, _row(document))
+                self._connection.execute(statement, _row(document))
             except _UNUSABLE as error:
                 refused.append(RefusedDocument(document.id, document.parent_id, f"SQLite cannot store it: {error}"))
         return refused
@@ -173,12 +190,12 @@ def _row(document: Document) -> list[Any]:
 
 
 def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
-    names = (row["id"], row["parent_id"], row["family_hash"])
+    names = (row["id"], row["parent_id"])
     if not content:
         return Stored(*names, row["document_hash"] or "", row["text_hash"] or "")
     try:
         document = Document.from_fields(schema.fields_of(row))
-        return Stored(*names, document_hash(document.fields()), text_hash(document.text), document, damage=damage)
+        return Stored(*names, *hashes_of_content(document), document, damage=damage)
     except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
         return Stored(*names, "", "", damage=damage)
 

@@ -22,7 +22,7 @@ from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, WrongShape
 from chunksink.sinks.fts.errors import translated
 
-LAYOUT = 2  # PRAGMA user_version
+LAYOUT = 3  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -73,10 +73,10 @@ def lay_out(path: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")  # readers go on while it is written
         database = sqlite_utils.Database(connection)
         documents = database.table("documents")
-        documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id", "family_hash"})
+        documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id"})
         documents.create_index(["id"], unique=True)
-        documents.create_index(["parent_id", "family_hash"])
-        index_tenants(connection)
+        documents.create_index(["parent_id", "document_hash"])
+        connection.execute("CREATE INDEX documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL")
         documents.enable_fts(SEARCHED, tokenize=TOKENIZER)
         weights = ", ".join(map(str, WEIGHTS.values()))
         connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
@@ -94,13 +94,6 @@ def lay_out(path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {LAYOUT}")
     finally:
         connection.close()
-
-
-def index_tenants(connection: sqlite3.Connection) -> None:
-    """So that the rows of a tenant need not be searched for. Builds from before it get it from their next writer."""
-    connection.execute(
-        "CREATE INDEX IF NOT EXISTS documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL"
-    )
 
 
 def _triggers() -> Iterator[str]:

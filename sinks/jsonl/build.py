@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import orjson
 
-from chunksink.chunkbus.canonical import canonical_json, text_hash
+from chunksink.chunkbus.canonical import canonical_json
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks import build_folders
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
-from chunksink.sinks.document import Document, Family, document_hash
+from chunksink.sinks.document import Document, Family, hashes_of_content
 from chunksink.sinks.errors import MEND, BuildBroken
 from chunksink.sinks.jsonl.errors import translated
 
@@ -36,6 +36,7 @@ class JsonlBuild:
         self._families = folder / FAMILIES
         self._cleaned = False
         self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove it: the last word
+        self._growing: dict[str, Path] = {}  # files of families of which parts are still to come
         self._refused: dict[str, list[RefusedDocument]] = {}
         self._unsynced: set[Path] = set()
 
@@ -66,11 +67,28 @@ class JsonlBuild:
         with translated(self._folder):
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines, refused = _lines(family)
-                self._ask(parent_id, self._write(lines) if lines else None, refused)
+                part = None if family.first else self._growing.get(parent_id)
+                path = self._write(lines, part) if lines else part
+                if family.first:
+                    self._withdraw(parent_id)
+                self._refused.setdefault(parent_id, []).extend(refused)
+                if family.last:
+                    self._growing.pop(parent_id, None)
+                    self._waiting[parent_id] = path
+                elif path is not None:
+                    self._growing[parent_id] = path
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for parent_id in parent_ids:
-            self._ask(parent_id, None, [])
+            self._withdraw(parent_id)
+            self._waiting[parent_id] = None
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        places = [(f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in parent_ids]
+        with translated(self._folder):
+            there = [place for place in places if _FILE.fullmatch(place[0]) and (self._families / place[0]).is_file()]
+            for place, parent_id, line in self._lines_of(there):
+                yield _stored(place, parent_id, line, content)
 
     def flush(self) -> list[RefusedDocument]:
         with translated(self._folder):
@@ -85,7 +103,7 @@ class JsonlBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         with translated(self._folder):
-            for place, parent_id, line in self._held():
+            for place, parent_id, line in self._lines_of(self._files()):
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
@@ -98,28 +116,34 @@ class JsonlBuild:
         self.delete(list(self._waiting))
         self._waiting, self._refused = {}, {}
 
-    def _ask(self, parent_id: str, path: Path | None, refused: list[RefusedDocument]) -> None:
-        if (former := self._waiting.get(parent_id)) is not None:
-            with suppress(OSError):  # left to the next writer
-                former.unlink()
-        self._waiting[parent_id], self._refused[parent_id] = path, refused
+    def _withdraw(self, parent_id: str) -> None:
+        """Forget what was asked of the family since the last flush."""
+        for former in (self._waiting.pop(parent_id, None), self._growing.pop(parent_id, None)):
+            if former is not None:
+                with suppress(OSError):  # left to the next writer
+                    former.unlink()
+        self._refused.pop(parent_id, None)
 
-    def _write(self, lines: Sequence[bytes]) -> Path:
-        """A new file of these lines, on the disk. Synced here and not by `flush`: what a sync failed to save must be
-        written again, as whoever repeats this call does; another sync could say that all is well."""
+    def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
+        """These lines on the disk, in a new file or `after` those of another one. Synced here and not by `flush`: what
+        could not be saved must be written again, which repeating this call does."""
         folder = self._folder / PENDING
         if not self._cleaned:  # by the first write, not by opening: who only scans leaves a writer's files alone
             shutil.rmtree(folder, ignore_errors=True)
             self._cleaned = True
         folder.mkdir(exist_ok=True)
-        path = folder / uuid.uuid4().hex
+        path = after or folder / uuid.uuid4().hex
+        size = path.stat().st_size if after else 0
         try:
-            with path.open("xb") as file:
+            with path.open("ab") as file:
                 file.writelines(line + b"\n" for line in lines)
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
-            path.unlink(missing_ok=True)
+            if after:
+                os.truncate(path, size)
+            else:
+                path.unlink(missing_ok=True)
             raise
         return path
 
@@ -141,9 +165,9 @@ class JsonlBuild:
         with open(f"{self._families}/{place}", "rb", buffering=0) as file:  # noqa: PTH123
             return sum(map(bool, map(bytes.strip, file.read().split(b"\n"))))
 
-    def _held(self) -> Iterator[tuple[str, str, bytes]]:
-        """Every document: its place, its family, its line. A stranger's file is one, without a line."""
-        for place, parent_id in self._files():
+    def _lines_of(self, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
+        """Every document in these: its place, its family, its line. A stranger's file is one, without a line."""
+        for place, parent_id in files:
             name = os.fsencode(f"{FAMILIES}/{place}").decode(errors="backslashreplace")
             if parent_id == NO_PARENT:
                 yield name, NO_PARENT, b""
@@ -182,13 +206,13 @@ def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
     with suppress(orjson.JSONDecodeError):
         fields = orjson.loads(line)
     if not isinstance(fields, dict):
-        return Stored(place, parent_id, "", "", "")
+        return Stored(place, parent_id, "", "")
     says = {name: value for name, value in fields.items() if isinstance(value, str)}
-    id, family = says.get("id") or place, says.get("family_hash", "")
+    id = says.get("id") or place
     if not content:
-        return Stored(id, parent_id, family, says.get("document_hash", ""), says.get("text_hash", ""))
+        return Stored(id, parent_id, says.get("document_hash", ""), says.get("text_hash", ""))
     try:
         document = Document.from_fields(fields)
-        return Stored(id, parent_id, family, document_hash(document.fields()), text_hash(document.text), document)
+        return Stored(id, parent_id, *hashes_of_content(document), document)
     except (ValueError, NotCanonical):  # no sink has written this
-        return Stored(id, parent_id, family, "", "")
+        return Stored(id, parent_id, "", "")

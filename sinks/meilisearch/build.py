@@ -72,10 +72,13 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> None:
-        self._pending.kept.update((family.parent_id, family.family_hash) for family in families)
+        unchanged = self._unchanged(families)
+        families = self._pending.replace(families)
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family):
+                if (document.parent_id, document.document_hash) in unchanged and not family.rewrite:
+                    continue
                 try:
                     line = rows.line(document, vector, self._embedder)
                 except TypeError as error:  # half a surrogate pair, which no JSON can hold
@@ -96,7 +99,7 @@ class MeilisearchBuild:
             self._send(payload)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._pending.kept.update(dict.fromkeys(parent_ids))
+        self._pending.delete(parent_ids)
         parents = [parent for parent in parent_ids if parent != NO_PARENT]
         for start in range(0, len(parents), _KEYS):
             self._delete(Deletion(parents[start : start + _KEYS]))
@@ -106,17 +109,27 @@ class MeilisearchBuild:
 
     def flush(self) -> list[RefusedDocument]:
         self._settle()
-        kept = {parent: hash for parent, hash in self._pending.kept.items() if hash is not None}
-        parents = list(kept)
-        pruning: list[int] = []
-        for start in range(0, len(parents), _KEYS):
-            surplus = rows.surplus({parent: kept[parent] for parent in parents[start : start + _KEYS]})
-            if self._holds(surplus):
-                pruning.append(self._order("delete", {"filter": surplus}))
+        kept = self._pending.kept
+        kept.refuse(self._pending.refused.values())
+        complete = kept.complete()
+        surplus = kept.surplus(self.held(complete))
+        pruning = [self._order("delete-batch", surplus[at : at + _PAGE]) for at in range(0, len(surplus), _PAGE)]
         for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
             raise error
-        refused, self._pending = list(self._pending.refused.values()), PendingWork()
+        kept.forget(complete)
+        refused, self._pending = list(self._pending.refused.values()), PendingWork(kept)
         return refused
+
+    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        for start in range(0, len(parent_ids), _KEYS):
+            condition = f"parent_id IN {rows.listed(parent_ids[start : start + _KEYS])}"
+            try:
+                for found in self._held(content=content, vectors=False, condition=condition):
+                    yield rows.stored(found, None, content)
+            except RefusedData as error:
+                if self.marker() is not None:
+                    raise
+                raise self._removed() from error
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         embedder = self._embedder if vectors else None
@@ -135,12 +148,14 @@ class MeilisearchBuild:
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 
-    def _held(self, *, content: bool, vectors: bool) -> Iterator[dict[str, Any]]:
+    def _held(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
         """Documents as they lie there, page by page."""
         limit = _CONTENT_PAGE if content or vectors else _PAGE
         asked: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
         if not content:
             asked["fields"] = list(rows.HASHES) + ([rows.VECTORS] if vectors else [])
+        if condition is not None:
+            asked["filter"] = condition
         offset = 0
         while True:
             page = self._connection.send(f"{self._path}/documents/fetch", {**asked, "offset": offset})["results"]
@@ -242,15 +257,19 @@ class MeilisearchBuild:
             except RefusedData as error:
                 self._isolate(half, str(error))
 
-    def _holds(self, condition: str) -> bool:
-        """Whether there is anything to delete; a deletion that finds nothing costs the server a batch all the same."""
-        asked = {"filter": condition, "limit": 1, "fields": ["id"]}
-        try:
-            return bool(self._connection.send(f"{self._path}/documents/fetch", asked)["results"])
-        except RefusedData as error:
-            if self.marker() is not None:
-                raise
-            raise self._removed() from error
+    def _unchanged(self, families: Sequence[Family]) -> set[tuple[str, str]]:
+        """Family and hash of documents that the index holds already. While anything is under way, none is known to."""
+        if self._pending.payloads or self._pending.deletions:
+            return set()
+        found: set[tuple[str, str]] = set()
+        ids = rows.possible([document.id for family in families for document in family.documents])
+        for start in range(0, len(ids), _PAGE):
+            some = ids[start : start + _PAGE]
+            asked = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
+            page = self._connection.send(f"{self._path}/documents/fetch", asked)["results"]
+            known = (rows.stored(held, None, False) for held in page)
+            found.update((one.parent_id, one.document_hash) for one in known)
+        return found
 
     def _removed(self) -> BuildMissing:
         """For documents, and for a marker, Meilisearch makes the index that is not there: without a primary key."""
@@ -265,7 +284,7 @@ class MeilisearchBuild:
 
     def _send_deletion(self, deletion: Deletion) -> None:
         """Only what is still to go: a family that came again since is rid of its old documents by `flush`."""
-        gone = [parent for parent in deletion.parents if self._pending.kept.get(parent) is None]
+        gone = [parent for parent in deletion.parents if parent in self._pending.gone]
         numbers: list[int] = []
         if gone == [NO_PARENT]:  # their `parent_id` may be anything that no filter knows
             strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]

@@ -26,7 +26,7 @@ _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
 """Pages instead of a limit: only then are families counted, and not their documents."""
 _OF_SOURCES = frozenset(
     (
-        *("parent_id", "family_hash", "tenant_key", "chunk_count", "source_type", "file_type", "mime_type"),
+        *("parent_id", "tenant_key", "source_type", "file_type", "mime_type"),
         *("extension", "source_folder", "size_bytes", "modified_at_epoch"),
     )
 )

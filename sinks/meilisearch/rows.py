@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import orjson
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import NO_PARENT, Stored
-from chunksink.sinks.document import NAMES, Document, Vectors, document_hash
+from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.reader import Filter, Value
 from chunksink.sinks.values import HALF
 
 VECTORS = "_vectors"
-HASHES = ("id", "parent_id", "family_hash", "document_hash", "text_hash")
+HASHES = ("id", "parent_id", "document_hash", "text_hash")
 _KEYS = NAMES | {VECTORS}
 _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
@@ -82,8 +81,7 @@ def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stor
     document = Document.if_ours(held) if content and held.keys() <= _KEYS else None
     hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
     if document is not None:
-        hashes["text_hash"] = text_hash(document.text)
-        hashes["document_hash"] = document_hash(document.fields())
+        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(document)
     return Stored(id=str(held.get("id", "")), **hashes, document=document, vector=_vector(held, embedder))
 
 
@@ -107,11 +105,6 @@ def quoted(value: str) -> str:
 
 def listed(values: Iterable[str]) -> str:
     return f"[{', '.join(map(quoted, values))}]"
-
-
-def surplus(kept: Mapping[str, str]) -> str:
-    """What the index holds of these families beside their kept hashes."""
-    return f"parent_id IN {listed(kept)} AND family_hash NOT IN {listed(kept.values())}"
 
 
 def conditions(filters: Sequence[Filter]) -> list[str]:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from chunksink.sinks.contract import RefusedDocument
-from chunksink.sinks.document import Document
+from chunksink.sinks.document import Document, Family
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import of_task
+from chunksink.sinks.payload import Kept
 
 Task = dict[str, Any]
 
@@ -44,13 +45,15 @@ class Deletion:
 class PendingWork:
     """What was asked for since the last flush. A call puts it here before it sends anything."""
 
+    kept: Kept = field(default_factory=Kept)
+    """What the families that were replaced keep."""
     payloads: list[Payload] = field(default_factory=list)
     """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
     bytes: int = 0
     """Of all payloads."""
     deletions: list[Deletion] = field(default_factory=list)
-    kept: dict[str, str | None] = field(default_factory=dict)
-    """The last word on each family: the hash it keeps, None where it was deleted."""
+    gone: set[str] = field(default_factory=set)
+    """Families that were deleted and have not come again since."""
     refused: dict[str, RefusedDocument] = field(default_factory=dict)
     blamed: int = 0
     """Documents that the server refused."""
@@ -60,6 +63,20 @@ class PendingWork:
     def add(self, payload: Payload, size: int) -> None:
         self.payloads.append(payload)
         self.bytes += size
+
+    def replace(self, families: Sequence[Family]) -> list[Family]:
+        """What is asked now counts, whatever was asked of these families and their documents before."""
+        last = self.kept.begin(families)
+        self.kept.add(last)
+        self.gone.difference_update(family.parent_id for family in last)
+        for family in last:
+            for document in family.documents:
+                self.refused.pop(document.id, None)
+        return last
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self.kept.forget(parent_ids)
+        self.gone.update(parent_ids)
 
     def settled(self) -> None:
         """All of it is confirmed."""
@@ -75,7 +92,7 @@ class PendingWork:
         return [[row for row in one.rows if self._is_current(row) and last[row[0].id] is one] for one in some]
 
     def _is_current(self, row: Row) -> bool:
-        return self.kept.get(row[0].parent_id) == row[0].family_hash
+        return self.kept.has(row[0])
 
 
 def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dict[int, Task]:

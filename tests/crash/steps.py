@@ -47,6 +47,7 @@ OURS = (
     Step("chunksink.rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
     Step("chunksink.rebuild.scan", "Scan", "make_receipts", "repair"),
     Step("chunksink.rebuild.receipts", "Receipts", "renew_stamp", "sync"),
+    Step("chunksink.rebuild.receipts", "Receipts", "expect_new_stamp", "repair"),
     Step("chunksink.sinks.fts.sink", "FtsBuild", "sign", "sync"),
     Step("chunksink.rebuild.state", "State", "add_generation", "rebuild"),
     Step("chunksink.rebuild.state", "State", "begin_flip", "rebuild"),
@@ -108,4 +109,5 @@ NO_STEPS = {
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",
+    "receipts.py:_expect": "within renew_stamp and expect_new_stamp",
 }

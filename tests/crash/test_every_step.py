@@ -58,7 +58,7 @@ COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
 TAKES_AWAY = ("forget", "lost", "recalled")
 """Scenarios in which somebody means a source or a build to go."""
-READING = {"marker", "count", "scan", "close", "open", "builds"}
+READING = {"marker", "count", "held", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
 

@@ -53,7 +53,7 @@ def test_the_server_is_the_version_that_the_project_names(meilisearch_server: Me
     assert version["pkgVersion"] == MEILISEARCH_VERSION
 
 
-@pytest.mark.parametrize("name", ["parent_id", "family_hash", "tenant_key"])
+@pytest.mark.parametrize("name", ["parent_id", "tenant_key"])
 def test_identities_filter_but_are_no_facets(name: str) -> None:
     """Facet search on a key with millions of values costs memory and time and serves nobody."""
     rules = [rule for rule in SETTINGS["filterableAttributes"] if name in rule["attributePatterns"]]
@@ -102,7 +102,6 @@ def document(parent: str, version: str, number: int) -> dict[str, Any]:
     return {
         "id": f"{parent[-8:]}-{version[:4]}-{number}",
         "parent_id": parent,
-        "family_hash": version,
         "document_id": f"doc-{int(parent, 16)}",
         "chunk_index": number,
         "title": "Report",

@@ -18,6 +18,7 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Document
+from chunksink.sinks.document import family_hash as hash_of_family
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.sink import Limits
@@ -207,9 +208,9 @@ def assert_receipts_hold(receipts: dict[str, tuple[str, int]], found: list[Docum
     """A receipt says what the engine holds, and of what is not confirmed there is none."""
     there: dict[str, list[str]] = {}
     for document in found:
-        there.setdefault(document.parent_id, []).append(document.family_hash)
+        there.setdefault(document.parent_id, []).append(document.document_hash)
     for family, (family_hash, documents) in receipts.items():
-        assert there[family] == [family_hash] * documents
+        assert (hash_of_family(there[family]), len(there[family])) == (family_hash, documents)
 
 
 def occurrence(wanted: int, mark: str = "") -> When:

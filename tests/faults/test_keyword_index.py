@@ -102,7 +102,7 @@ def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Sh
 def test_a_sync_that_scans_puts_it_right(indexed: Shell) -> None:
     """It scans, since the build does not hold as much as it confirmed."""
     harm(indexed, DAMAGES["emptied"])
-    harm(indexed, "INSERT INTO documents (id, parent_id, family_hash) VALUES ('stranger', '', '')")
+    harm(indexed, "INSERT INTO documents (id, parent_id) VALUES ('stranger', '')")
     assert indexed("sync").code == Exit.OK
     assert indexed("verify").code == Exit.OK
     assert [len(hits) for hits in found(indexed)] == [12, 12, 12]

@@ -19,7 +19,8 @@ from chunksink.rebuild.forecast import plan_sync
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
+from chunksink.sinks.meilisearch.tasks import Payload
 from chunksink.sinks.retry import RetryingSink
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
@@ -82,16 +83,22 @@ def built(place: Place) -> Place:
 
 
 @pytest.mark.parametrize("mend", [Home.sync, Home.rebuild])
-def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(built: Place, mend: Callable[[Home], Any]) -> None:
+def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(
+    built: Place, mend: Callable[[Home], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For the documents that come then Meilisearch makes an index, and refuses them."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
+    send = MeilisearchBuild._send
 
-    def wipe() -> None:
+    def wipe_and_send(build: MeilisearchBuild, payload: Payload) -> None:
         for name in built.names():
             built.do("DELETE", f"/indexes/{name}")
+        send(build, payload)
 
-    outcome = home.sync(wrap=watching("meilisearch", Moment("replace", 1, wipe)))
+    with monkeypatch.context() as patched:
+        patched.setattr(MeilisearchBuild, "_send", wipe_and_send)
+        outcome = home.sync()
     assert isinstance(outcome.failed["meilisearch"], BuildMissing)
     assert not any(home.refused().values()), "no document is to blame"
     assert built.do("GET", f"/indexes/{built.index}")["primaryKey"] is None, "so is what it made"

@@ -217,7 +217,7 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
         "edition": "family, partition, document_id, source_checksum, version",
         "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
         "current": "family, partition, source_checksum, first_offset, chunks, "
-        f"{free} family_hash end, {free} digest end, {free} texts end",
+        f"{free} family_hash end, {free} texts end",
         "held": "family, reason, detail",
     }
     return {

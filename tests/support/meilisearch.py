@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import msgspec
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, marker, with_vectors
+from chunksink.sinks.conformance.samples import DIMENSIONS, marker, renamed, with_vectors
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.sink import Limits
@@ -75,7 +74,7 @@ def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
 
 def with_id(one: Family, number: int, id: str) -> Family:
     documents = list(one.documents)
-    documents[number] = msgspec.structs.replace(documents[number], id=id)
+    documents[number] = renamed(documents[number], id)
     return with_vectors(documents)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -41,18 +42,17 @@ def lose(home: Home, name: str, documents: Sequence[Document]) -> None:
 
 
 def put(home: Home, name: str, documents: Sequence[Document]) -> None:
-    """The engine has these as well; where their family hash is that of the siblings, the siblings stay."""
+    """The engine has these as well; their siblings stay."""
     with live_build(home, name) as build:
         _put(home, build, documents)
 
 
 def _put(home: Home, build: Build, documents: Sequence[Document]) -> None:
-    def belongs(document: Document) -> tuple[str, str]:
-        return document.parent_id, document.family_hash
-
-    for _, members in groupby(sorted(documents, key=belongs), key=belongs):
+    by_family = attrgetter("parent_id")
+    for _, members in groupby(sorted(documents, key=by_family), key=by_family):
         family = list(members)
-        build.replace([Family(family, np.stack([home.encoder.vector(document.text) for document in family]))])
+        vectors = np.stack([home.encoder.vector(document.text) for document in family])
+        build.replace([Family(family, vectors, rewrite=True, last=False)])
     assert build.flush() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from chromadb.config import Settings
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
 from chunksink.sinks.chroma.reader import ChromaReader
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Marker
-from chunksink.sinks.document import Family
+from chunksink.sinks.document import Family, document_hash
 from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
@@ -64,7 +65,7 @@ def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: 
     found = {stored.id: stored for stored in build.scan(content=True)}
     assert found[one.documents[0].id].document is None
     assert set(held(build, content=True)) & set(wanted([one, two, three])) == set(wanted([one, two]))
-    build.replace([one, two, three])
+    build.replace([replace(each, rewrite=True) for each in (one, two, three)])
     assert build.flush() == []
     assert held(build, content=True) == wanted([one, two, three])
     assert all(stored.document is not None for stored in build.scan(content=True))
@@ -79,7 +80,7 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
         ["s1", "s2"], vectors[:2], metadatas=[{"x": 1}, {"parent_id": parent}], documents=["a", "b"]
     )
     build._handle.opened().collection.add(["s3"], vectors[2:], documents=["c"])
-    found = {stored.id: (stored.parent_id, stored.family_hash) for stored in build.scan(content=True)}
+    found = {stored.id: (stored.parent_id, stored.document_hash) for stored in build.scan(content=True)}
     assert [found[id] for id in ("s1", "s2", "s3")] == [(NO_PARENT, ""), (parent, ""), (NO_PARENT, "")]
     build.replace([mine])
     build.flush()
@@ -232,3 +233,31 @@ def test_the_scores_are_those_of_the_engine(reader: ChromaReader) -> None:
         if hit.id in compared:
             assert compared[hit.id] == pytest.approx(hit.score, abs=1e-4)
     assert np.isfinite(list(compared.values())).all()
+
+
+def test_only_what_differs_is_written(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vector is sent where the text is another one; where only metadata differ, Chroma's graph is left alone."""
+    sent: dict[str, list[list[str]]] = {"upsert": [], "update": [], "delete": []}
+    for call, ids in sent.items():
+        method = getattr(chromadb.Collection, call)
+
+        def noted(self: Any, *, ids: Any = None, method: Any = method, note: Any = ids, **more: Any) -> Any:
+            note.append(sorted(ids or ()))
+            return method(self, ids=ids, **more)
+
+        monkeypatch.setattr(chromadb.Collection, call, noted)
+    old = family("a", ["one", "two", "three"], metadata={"year": 2001})
+    build.replace([old])
+    build.flush()
+    build.replace([old])
+    build.flush()
+    assert (len(sent["upsert"]), sent["update"], sent["delete"]) == (1, [], [])
+    one, two, three = old.documents
+    changed = [msgspec.structs.replace(two, year=2002), msgspec.structs.replace(three, text="3", text_hash="3")]
+    documents = [one, *(msgspec.structs.replace(d, document_hash=document_hash(d.fields())) for d in changed)]
+    build.replace([with_vectors(documents)])
+    build.flush()
+    assert (sent["upsert"][1:], sent["update"], sent["delete"]) == ([[three.id]], [[two.id]], [])
+    found = {stored.id: (stored.document, stored.vector) for stored in build.scan(content=True, vectors=True)}
+    assert {document for document, _ in found.values()} == set(documents)
+    np.testing.assert_allclose(found[two.id][1], vector("two"), atol=1e-6)

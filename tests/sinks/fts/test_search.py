@@ -339,7 +339,7 @@ def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsRe
     most = sqlite3.connect(":memory:").getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
     build._connection.execute(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) "
-        "INSERT INTO documents (id, parent_id, family_hash, text) SELECT 'n' || i, 'p', 'h', 'many' FROM n",
+        "INSERT INTO documents (id, parent_id, text) SELECT 'n' || i, 'p', 'many' FROM n",
         [min(most, 40_000) + 1],
     )
     assert len(reader.search("many", 2**64)) == min(most, 40_000) + 1

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -92,19 +90,3 @@ def test_near_words_of_others_leave_room_for_ones_own(build: FtsBuild, reader: F
     near = " ".join(f"calibrat{one}{other}" for one in "abcdefg" for other in "abcdefg")
     build.replace([own, family("near.md", [near], tenant_id="globex")])
     assert reader.corrections("calibraton ", of(own)) == {"calibraton": "calibration"}
-
-
-def test_a_build_without_the_index_of_tenants_gets_it_when_it_is_signed(
-    build: FtsBuild, reader: FtsReader, path: Path
-) -> None:
-    own = drawn("acme", 40)
-    build.replace(own)
-    expected = reader.search("boat", 100, of(own[0]))
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP INDEX documents_tenant_key")
-    assert reader.search("boat", 100, of(own[0])) == expected
-    signed = build.marker()
-    assert signed is not None
-    build.sign(signed)
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'documents_tenant_key'").fetchone()

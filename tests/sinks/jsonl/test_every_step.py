@@ -69,7 +69,7 @@ def steps(at: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
 
     def opened(self: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
         file = real_open(self, mode, *args, **options)
-        return Writer(file) if "x" in mode or "w" in mode else file
+        return Writer(file) if mode[0] in "xwa" else file
 
     with pytest.MonkeyPatch.context() as patch:
         for name in names:

@@ -79,10 +79,10 @@ def test_settings_without_our_filters_are_told_with_the_remedy(
     build_id = build_id_of(build)
     server.do("PATCH", f"/indexes/{build._name}/settings", json={"filterableAttributes": left})
     remedy = "chunksink settings apply`, or `chunksink sync`"
-    build.replace([family("a", BETA, version="2")])
-    with pytest.raises(Refused, match=remedy):
-        build.flush()
-    if left != [{"attributePatterns": ["parent_id"]}]:
+    if left != [{"attributePatterns": ["parent_id"]}]:  # more is not needed for writing
+        build.replace([family("a", BETA, version="2")])
+        with pytest.raises(Refused, match=remedy):
+            build.flush()
         build.delete([family("b", BETA).parent_id])
         with pytest.raises(Refused, match=remedy):
             build.flush()

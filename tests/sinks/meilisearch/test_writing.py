@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, renamed, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient
@@ -64,6 +64,27 @@ def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server
     assert hasty.flush() == []
     assert held(hasty) == wanted(families)
     sink.close()
+
+
+def test_only_what_differs_is_written(server: Server, sink: MeilisearchSink) -> None:
+    old = family("a", ALPHA)
+    build = build_of(sink, [old, family("b", BETA)])
+
+    def sent() -> list[int]:
+        asked = "/tasks?types=documentAdditionOrUpdate,documentDeletion&limit=1000"
+        tasks = server.do("GET", f"{asked}&indexUids={build._name}")["results"]
+        return [task["details"].get("receivedDocuments", 0) for task in tasks]
+
+    assert sent() == [5]
+    build.replace([old, family("b", BETA)])
+    assert build.flush() == []
+    assert sent() == [5]
+    first = renamed(family("a", ["edited", *ALPHA[1:]]).documents[0], old.documents[0].id)
+    edited = with_vectors([first, *old.documents[1:]])
+    build.replace([edited])
+    assert build.flush() == []
+    assert sent() == [1, 5]
+    assert held(build, content=True) == wanted([edited, family("b", BETA)])
 
 
 def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:

@@ -1,0 +1,92 @@
+"""A family that is too large for memory goes through in parts: projected, embedded and written one after the other."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import executor, families
+from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.home import Home, PoisonedEncoder, sinks_with
+from tests.support.local_engines import chroma, fts, jsonl, memory
+from tests.support.tampering import altered, lose, put
+from tests.support.watched_sinks import Moment, raising, watching
+
+pytestmark = [pytest.mark.promise(3), pytest.mark.promise(4)]
+
+TEXTS = [f"text {number}" for number in range(11)]
+EDITED = [*TEXTS[:2], "edited", *TEXTS[4:], "new one", "new two"]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((families, "PART"), (executor, "WRITTEN_AT_ONCE"), (executor, "EMBEDDED_AT_ONCE")):
+        monkeypatch.setattr(module, name, 3)
+
+
+@pytest.fixture(params=["memory", "chroma"])
+def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
+    made = Home(tmp_path / "home", root, fts, jsonl, memory() if request.param == "memory" else chroma)
+    commit(root, "p1", [*source("large", *TEXTS), *source("small", "small")])
+    made.rebuild()
+    return made
+
+
+def holds(home: Home, *texts: str, version: str = "1") -> None:
+    wanted = projected(source("large", *texts, version=version), source("small", "small"))
+    assert all(content == wanted for content in home.contents().values())
+    assert home.verify().ok
+
+
+def test_it_ends_as_if_it_were_whole(home: Home) -> None:
+    """Also where its lines do not lie in its order."""
+    holds(home, *TEXTS)
+    for number, texts in enumerate((EDITED, EDITED[:3], EDITED[:4], [*TEXTS, *EDITED])):
+        lines = [*source("large", *texts, version="2"), *source("small", "small")]
+        random.Random(number).shuffle(lines)
+        commit(home.root, "p1", lines, at=FEBRUARY)
+        home.sync()
+        holds(home, *texts, version="2")
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("call", ["replace", "flush"])
+def test_killed_between_its_parts(home: Home, call: str, number: int, after: bool) -> None:
+    """The old one is whole until the last part; the next run ends what was begun."""
+    before = {document.id for document in projected(source("large", *TEXTS))}
+    commit(home.root, "p1", [*source("large", *EDITED, version="2"), *source("small", "small")], at=FEBRUARY)
+    engine = home.makers[-1](home.folder).name
+    with pytest.raises(KeyboardInterrupt):
+        home.sync(wrap=watching(engine, Moment(call, number, raising(KeyboardInterrupt()), after=after)))
+    is_done = (call, number, after) == ("flush", 4, True)
+    for content in home.contents().values():
+        ids = {document.id for document in content}
+        assert before <= ids or is_done or ids >= {d.id for d in projected(source("large", *EDITED, version="2"))}
+    home.sync()
+    holds(home, *EDITED, version="2")
+
+
+def test_what_is_refused_in_an_early_part_is_on_record(home: Home) -> None:
+    home.encoder = PoisonedEncoder(dimension=8)
+    texts = ["pure poison", *TEXTS[1:]]
+    commit(home.root, "p1", [*source("large", *texts, version="2"), *source("small", "small")], at=FEBRUARY)
+    home.sync()
+    assert [len(ids) for ids in home.refused().values()] == [0, 0, 1]
+    assert home.verify().ok
+    assert sinks_with(home.sync(), "scanned") == []
+
+
+@pytest.mark.promise(2)
+def test_a_repair_finds_what_differs_in_any_part(home: Home) -> None:
+    engine = home.makers[-1](home.folder).name
+    documents = projected(source("large", *TEXTS))
+    lose(home, engine, documents[:1])
+    put(home, engine, [altered(documents[5], title="tampered"), altered(documents[6], id="too-many")])
+    found = home.verify().sinks[engine]
+    assert (found.missing, found.changed, found.extra) == ((documents[0].id,), (documents[5].id,), ("too-many",))
+    home.sync(scan=True)
+    holds(home, *TEXTS)
