@@ -9,10 +9,9 @@ import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
-from chunksink.sinks.chroma import rows
+from chunksink.sinks.chroma import comparison, rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
-from chunksink.sinks.chroma.tenant import own_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.payload import unit
@@ -116,8 +115,8 @@ class ChromaReader:
             if not without_text or len(hits) >= limit or len(found) < asked:
                 break
             asked = limit + 2 * without_text
-        if len(found) < asked and (compared := self._compared(vector, filters, len(found))) is not None:
-            return compared[:limit], 0
+        if len(found) < asked and (compared := self._compared(vector, limit, filters, families, len(found))):
+            return compared
         return hits[:limit], len(found) - len(parents)
 
     def _of_tenant(
@@ -130,7 +129,7 @@ class ChromaReader:
         with self._in_use() as handle:
             with handle.asking() as collection:
                 handle.load()
-                own = own_of(collection, tenant, handle.tenants)
+                own = comparison.of_tenant(collection, tenant, handle.tenants)
                 if own is None:
                     return None
                 nearest = own.nearest(vector)
@@ -139,37 +138,22 @@ class ChromaReader:
                     passing = frozenset(collection.get(where=where, include=[])["ids"])
                     nearest = (one for one in nearest if one[0] in passing)
                 moved = handle.may_have_moved()
-            hits: list[Hit] = []
-            while len(hits) < limit and (some := dict(islice(nearest, limit))):
-                parents = _parents_of(handle, list(some), families, moved=moved)
-                hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
-                if gone := len(some) - len(parents):
-                    return hits[:limit], gone
-        return hits[:limit], 0
+            return _first(handle, nearest, limit, families, moved=moved)
 
-    def _compared(self, vector: Vectors, filters: Sequence[Filter], found: int) -> list[Hit] | None:
-        """All that the filters let through, each compared with the vector; None where that is too much.
-
-        The graph of neighbours is a guess: where few documents pass, or many are alike, it may lead past the best.
-        """
+    def _compared(
+        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf, found: int
+    ) -> tuple[list[Hit], int] | None:
+        """All that the filters let through; None where that is too much, or no more than was `found`."""
         with self._in_use() as handle:
             if not filters and handle.count() > _FEW:
                 return None
             with handle.asking() as collection:
                 handle.load()
-                page: Any = collection.get(
-                    where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
-                )
-        if not found < len(page["ids"]) <= _FEW:
-            return None
-        stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
-        similar = stored @ unit(np.asarray(vector, dtype=np.float32))
-        hits = [
-            Hit(id, str(held.get("parent_id", "")), float(score))
-            for id, held, score in zip(page["ids"], page["metadatas"], similar, strict=True)
-            if held and held.get("text_hash") != _NO_TEXT
-        ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+                all_of_them = comparison.read(collection, filters, _FEW)
+                moved = handle.may_have_moved()
+            if all_of_them is None or len(all_of_them.ids) <= found:
+                return None
+            return _first(handle, all_of_them.nearest(vector), limit, families, moved=moved)
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:
@@ -177,6 +161,19 @@ class ChromaReader:
             if handle is None:
                 raise RuntimeError("this reader was closed: open another one")
             yield handle
+
+
+def _first(
+    handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, moved: bool
+) -> tuple[list[Hit], int]:
+    """The first hits that have a text, and how many documents before their last one are no longer there."""
+    hits: list[Hit] = []
+    gone = 0
+    while len(hits) < limit and not gone and (some := dict(islice(nearest, limit))):
+        parents = _parents_of(handle, list(some), families, moved=moved)
+        hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
+        gone = len(some) - len(parents)
+    return hits[:limit], gone
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:

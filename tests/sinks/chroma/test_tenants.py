@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, tenant
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, comparison
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import family, marker
 from chunksink.sinks.document import Family, Vectors
@@ -89,7 +89,7 @@ def test_what_is_known_of_a_tenant_is_that_of_the_last_refresh(reader: ChromaRea
 def test_one_with_too_many_documents_is_searched_through_the_graph(
     reader: ChromaReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenant, "MOST", NUMBER - 1)
+    monkeypatch.setattr(comparison, "MOST_OF_TENANT", NUMBER - 1)
     own = drawn("acme", NUMBER)
     hits = found(reader, own)
     assert hits != exact(own)
@@ -98,7 +98,7 @@ def test_one_with_too_many_documents_is_searched_through_the_graph(
 
 
 def test_who_asked_first_is_forgotten_where_many_ask(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenant, "_MOST_BYTES", NUMBER * LENGTH * 4)
+    monkeypatch.setattr(comparison, "_MOST_BYTES", NUMBER * LENGTH * 4)
     for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
         assert found(reader, drawn(name, number)) == exact(drawn(name, number))
         with reader._in_use() as handle:
