@@ -51,11 +51,15 @@ def read(collection: "Collection", filters: Sequence[Filter], most: int) -> Comp
 
 
 def of_tenant(
-    collection: "Collection", filters: Sequence[Filter], known: dict[str, Compared | None]
+    collection: "Collection",
+    filters: Sequence[Filter],
+    known: dict[str, Compared | None],
+    wanted: frozenset[str] = frozenset(),
 ) -> Compared | None:
-    """What is `known`, or else read."""
+    """What is `known`, or else read; read again where it lacks any of the `wanted`: these were written since."""
     key = repr(filters)
-    if key not in known:
+    if key not in known or ((held := known[key]) and not wanted.issubset(held.ids)):
+        known.pop(key, None)
         own = read(collection, filters, MOST_OF_TENANT)
         if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MOST_BYTES:
             known.clear()

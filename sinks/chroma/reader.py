@@ -129,14 +129,16 @@ class ChromaReader:
         with self._in_use() as handle:
             with handle.asking() as collection:
                 handle.load()
-                own = comparison.of_tenant(collection, tenant, handle.tenants)
-                if own is None:
-                    return None
-                nearest = own.nearest(vector)
-                if len(tenant) < len(filters):
+                if tenant == list(filters):
+                    own = comparison.of_tenant(collection, tenant, handle.tenants)
+                    nearest = own.nearest(vector) if own else None
+                else:
                     where: Any = rows.where(filters)
                     passing = frozenset(collection.get(where=where, include=[])["ids"])
-                    nearest = (one for one in nearest if one[0] in passing)
+                    own = comparison.of_tenant(collection, tenant, handle.tenants, passing)
+                    nearest = (one for one in own.nearest(vector) if one[0] in passing) if own else None
+                if nearest is None:
+                    return None
                 moved = handle.may_have_moved()
             return _first(handle, nearest, limit, families, moved=moved)
 

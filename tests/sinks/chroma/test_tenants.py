@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from chunksink.chunkbus.identity import tenant_key
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, comparison
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import family, marker
@@ -84,6 +85,18 @@ def test_what_is_known_of_a_tenant_is_that_of_the_last_refresh(reader: ChromaRea
     assert build.flush() == []
     reader.refresh()
     assert found(reader, changed) == exact(changed)
+
+
+def test_a_family_that_was_replaced_since_is_not_absent_under_a_filter(
+    reader: ChromaReader, build: ChromaBuild
+) -> None:
+    """Its old documents pass no filter any more, and its new ones are not among what is kept."""
+    asked = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
+    for version in ("1", "2"):
+        documents = family("umbrella", ["one", "two"], version=version, tenant_id="umbrella").documents
+        build.replace([Family(documents, drawn("umbrella", 2).vectors)])
+        assert build.flush() == []
+        assert {hit.id for hit in reader.query(ASKED[0], 5, asked)} == {one.id for one in documents}
 
 
 def test_one_with_too_many_documents_is_searched_through_the_graph(
