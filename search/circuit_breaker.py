@@ -68,9 +68,14 @@ class CircuitBreaker:
         return self._call(required(self._reader, KeywordReader).corrections, query, filters)
 
     def facets(
-        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
+        self,
+        query: str,
+        fields: Sequence[str],
+        filters: Sequence[Filter] = (),
+        limit: int = 100,
+        among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
-        return self._call(required(self._reader, KeywordReader).facets, query, fields, filters, limit)
+        return self._call(required(self._reader, KeywordReader).facets, query, fields, filters, limit, among)
 
     def families(self, ids: Sequence[str]) -> Mapping[str, str]:
         return self._call(required(self._reader, SupportsFamilies).families, ids)

@@ -29,8 +29,7 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, looked
             if question.mode in ("hybrid", "engine") and (
                 near := _only_near(reader, _words(question), filters, looked)
             ):
-                among = (*filters, Filter("parent_id", any_of=near))
-                added = reader.facets("", fields, among)
+                added = reader.facets("", fields, filters, among=near)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
     except InvalidFilter:
         raise
@@ -59,8 +58,8 @@ def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], look
     sources = dict.fromkeys(hit.parent_id for hits in looked.found.values() for hit in hits)
     near = [source for source in sources if source not in by_words]
     if near and not (KEYWORD in looked.found and looked.exhausts(KEYWORD)):  # words may find some of them further down
-        among = (*filters, Filter("parent_id", any_of=tuple(near)))
-        further = {one.value for one in reader.facets(text, ["parent_id"], among, limit=len(near))["parent_id"]}
+        found = reader.facets(text, ["parent_id"], filters, limit=len(near), among=near)
+        further = {one.value for one in found["parent_id"]}
         return tuple(one for one in near if one not in further)
     return tuple(near)
 

@@ -159,9 +159,15 @@ class KeywordReader(Reader, Protocol):
         that is written nearly so. Nothing from an engine that looks for those by itself."""
 
     def facets(
-        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
+        self,
+        query: str,
+        fields: Sequence[str],
+        filters: Sequence[Filter] = (),
+        limit: int = 100,
+        among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
-        """For each field its most frequent values among all that `search` would find without a limit."""
+        """For each field its most frequent values among all that `search` would find without a limit; with `among`
+        only what is of these families is counted."""
 
 
 FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]

@@ -63,9 +63,16 @@ class FtsReader:
             return suggestions.suggestions(connection, parse(query), filters)
 
     def facets(
-        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = 100
+        self,
+        query: str,
+        fields: Sequence[str],
+        filters: Sequence[Filter] = (),
+        limit: int = 100,
+        among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
+        if among is not None:
+            filters = [*filters, Filter("parent_id", any_of=tuple(among))]
         with self._snapshot() as connection:
             search = Search(connection, filters)
             found = search.found(parse(query)) if query.strip() else ("1", [])

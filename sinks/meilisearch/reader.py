@@ -61,9 +61,9 @@ class MeilisearchReader:
         if limit < 1 or _holds_nothing(query):
             return []
         by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
-        step = next(iter(self._steps(query, filters)), Step(query))
-        step = Step(step.query, strategy="last" if filters else "frequency")
-        return self._hits([step], limit, filters, every, **by_meaning)
+        step, *_ = self._steps(query, filters) or [Step(query)]
+        strategy = "frequency" if step.strategy == "frequency" else "last"
+        return self._hits([Step(step.query, strategy=strategy)], limit, filters, every, **by_meaning)
 
     def _hits(
         self, steps: Sequence[Step], limit: int, filters: Sequence[Filter], every: bool, **more: Any
@@ -97,15 +97,21 @@ class MeilisearchReader:
             every, asked = True, min(asked * _DEEPER, _MOST_HITS)
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
+        """How the query is asked for, so that a filter does not hide what passes it; nothing where nothing has it."""
         query = rows.sendable(query)
-        if not filters or not query.strip():
-            return [Step(query, strategy="frequency")]
+        tenant = [one for one in filters if one.field == "tenant_key"]
+        steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]
+        if len(tenant) == len(filters) or not query.strip() or not steps or self._totals(steps[-1:], filters) != [0]:
+            return steps
+        return self._counted(query, filters)
 
-        def count(queries: Sequence[str]) -> list[int]:
-            asked = [_question(Step(one), filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for one in queries]
-            return [answer["totalHits"] for answer in self._ask(asked)]
+    def _counted(self, query: str, filters: Sequence[Filter]) -> list[Step]:
+        return words.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
 
-        return words.steps(query, count)
+    def _totals(self, steps: Sequence[Step], filters: Sequence[Filter]) -> list[int]:
+        """How many documents pass the filters and have all words of each step."""
+        asked = [_question(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
+        return [answer["totalHits"] for answer in self._ask(asked)]
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         del filters  # these documents alone are looked at
@@ -142,7 +148,12 @@ class MeilisearchReader:
         return {}
 
     def facets(
-        self, query: str, fields: Sequence[str], filters: Sequence[Filter] = (), limit: int = _MOST_FACETS
+        self,
+        query: str,
+        fields: Sequence[str],
+        filters: Sequence[Filter] = (),
+        limit: int = _MOST_FACETS,
+        among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
         if _holds_nothing(query):
@@ -150,7 +161,8 @@ class MeilisearchReader:
         limit = max(0, limit)
         if not (steps := self._steps(query, filters)):
             return {name: [] for name in fields}
-        widest = _question(steps[-1], filters)
+        of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
+        widest = _question(steps[-1], [*filters, *of_families])
         alike = [name for name in fields if name in _OF_SOURCES]
         other = [name for name in fields if name not in _OF_SOURCES]
         found: dict[str, list[FacetValue]] = {}

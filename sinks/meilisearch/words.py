@@ -1,9 +1,9 @@
-"""Which words of a query must be found where filters narrow the search.
+"""Which words of a query must be found, where the counts of the whole index say nothing.
 
 Where not all words are found, Meilisearch leaves out the most frequent ones first (`frequency`), by counts over the
-whole index. Under a filter these say nothing: what is rare in the index may be nowhere among what passes, and then
-nothing is found; and what one tenant writes would decide what another one finds. So the words are counted among what
-passes the filter, and asked for in steps: all that occur, then without the most frequent one, down to the rarest alone.
+whole index. So what one tenant writes would decide what another one finds; and what is rare in the index may be nowhere
+among what passes a filter, and then nothing is found. In both cases the words are counted among what passes, and asked
+for in steps: all that occur, then without the most frequent one, down to the rarest alone.
 """
 
 import re

@@ -23,6 +23,7 @@ from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
 from tests.support.meilisearch import SETTINGS
@@ -73,14 +74,23 @@ def together(own: list[Family], others: list[Family]) -> list[Family]:
 
 
 def question(drawn: random.Random, mode: Mode) -> Question:
-    filters = drawn.choice([[], [], ["source_type=md"], [f"tags={drawn.choice(WORDS[:8])}"], ["size_bytes>=1"]])
+    filters = drawn.choice(
+        [
+            [],
+            [],
+            ["schema_version=chunks.v1"],
+            ["source_type=md"],
+            [f"tags={drawn.choice(WORDS[:8])}"],
+            ["size_bytes>=1"],
+        ]
+    )
     return Question(
         " ".join(drawn.choices(TYPED, k=drawn.randint(1, 5))) + drawn.choice(("", " ")),
         mode=mode,
         limit=drawn.choice((3, 10, 60)),
         offset=drawn.choice((0, 0, 5, 60)),
         filters=parse_filters(filters),
-        facets=("tags", "source_type", "parent_id"),
+        facets=("tags", "schema_version", "parent_id"),
         collapse=drawn.random() < 0.5,
         context=drawn.choice((0, 1)),
         fusion=drawn.choice(("scores", "ranks")),
@@ -164,3 +174,15 @@ def test_a_filter_does_not_hide_what_passes_it(served: tuple[Legs, Legs]) -> Non
     asked = Question("lighthouse mosquito", mode="keyword", limit=100, filters=parse_filters(["tags=cat"]))
     hits = search(served[1], asked).hits
     assert len(hits) == len(search(served[1], replace(asked, text="lighthouse")).hits) > 10
+
+
+@pytest.mark.parametrize("text", ["lighthouse keeper tax", "cat harbour", "calibration the boat"])
+@pytest.mark.parametrize("access", [Access(), Access(OWN)])
+def test_a_chosen_value_shows_as_many_as_were_counted(served: tuple[Legs, Legs], text: str, access: Access) -> None:
+    """The same words are left out with a filter and without it, where anything passes."""
+    asked = Question(text, mode="keyword", limit=200, facets=("tags", "schema_version"))
+    answer = search(served[1], asked, access)
+    assert sum(one.families for one in answer.facets["schema_version"]) == len(answer.hits) > 0
+    for one in answer.facets["tags"]:
+        chosen = replace(asked, filters=(Filter("tags", any_of=(one.value,)),), facets=())
+        assert len(search(served[1], chosen, access).hits) == one.families
