@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
-from chunksink.rebuild.receipts import INCOMPLETE, OLDER, Receipts
+from chunksink.rebuild.receipts import OLDER, Receipts
 from chunksink.rebuild.schema import marks, number
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ WITHHELD = "removal withheld while a partition is missing or invalid"
 _SHRUNK = 4
 """A source counts as shrunk when it was more than this many times as large."""
 
-_CONFIRMED = f"family_hash not in ('', '{INCOMPLETE}', '{OLDER}')"
+_CONFIRMED = f"family_hash not in ('', '{OLDER}')"
 """Receipts of what we wrote. A scan also makes receipts of what somebody else added: that may go without a flag."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"

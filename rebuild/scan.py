@@ -20,7 +20,7 @@ from chunksink.rebuild.families import (
     label_of,
 )
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.receipts import INCOMPLETE, OLDER, Receipts
+from chunksink.rebuild.receipts import OLDER, Receipts
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.sinks.contract import Build, Stored
@@ -76,6 +76,7 @@ where r.build = :build and r.family_hash is c.family_hash
 """
 _HELD_AND_LOST = "family in (select family from held) and family not in (select family from found_family)"
 _FORGET = (
+    "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
     # What is held and not there any more: nobody writes it, but that it is missing stays known.
@@ -91,8 +92,7 @@ _FORGET = (
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
-    when f.family in (select family from drift where kind = 'changed') then ''
-    when f.family in (select family from drift) then :incomplete
+    when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then :older
     else coalesce(c.family_hash, '') end, case when f.hash is c.family_hash then c.texts end, f.documents, f.label
 from found_family f left join current c using (family)
@@ -172,7 +172,10 @@ class Scan:
         with write_transaction(self._db):
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
-            self._db.execute(_MAKE_RECEIPTS, {"build": build, "incomplete": INCOMPLETE, "older": OLDER})
+            self._db.execute(
+                "insert or ignore into changed select ?, family, id from drift where kind = 'changed'", [build]
+            )
+            self._db.execute(_MAKE_RECEIPTS, {"build": build, "older": OLDER})
 
     def _count_unjudged(self, vectors: int) -> None:
         self.unjudged += vectors

@@ -59,7 +59,8 @@ class ChromaBuild:
             self._refuse(refused)
             if family.vectors is not None:
                 for row in good:
-                    taken[family.documents[row].id] = family.documents[row], family.vectors[row], family.rewrite
+                    document = family.documents[row]
+                    taken[document.id] = document, family.vectors[row], document.id in family.rewrite
         documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
         for part in rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES):
             self._write(documents[part], vectors[part], rewritten[part])

@@ -120,7 +120,7 @@ def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
         closing(open_sink("chroma", synced.home, {})) as sink,
         closing(sink.open(synced.live().builds["chroma"])) as build,
     ):
-        build.replace([Family([document], np.stack([encoder.vector("something else")]), rewrite=True)])
+        build.replace([Family([document], np.stack([encoder.vector("something else")]), rewrite=[document.id])])
         build.flush()
     models.loaded.clear()
     assert synced("verify").code == Exit.OK
