@@ -49,6 +49,9 @@ class ChromaBuild:
     def count(self) -> int:
         return self._handle.count()
 
+    def is_at_rest(self) -> bool:
+        return self._handle.is_sealed()
+
     def replace(self, families: Sequence[Family]) -> None:
         last = {family.parent_id: family for family in families}
         taken: dict[str, tuple[Document, Vectors]] = {}  # an id that stands twice goes to the later family
