@@ -121,13 +121,19 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.made_again:
         yield Note(f"{name}: its build was gone or broken; it was made again")
     if sink.drifted:
-        yield Note(f"{name} had drifted from its records; rescanned and repaired")
+        yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
     if sink.held_and_lost:
         yield Note(f"{name} lost {counted(sink.held_and_lost, 'held source')}, which cannot be written while held")
     refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
     yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
     if sink.error is not None:
         yield Note(f"{name} is not up to date: {sink.error}")
+
+
+def _drift(sink: "SinkReport") -> str:
+    lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
+    altered = f"held {counted(sink.altered, 'source')} otherwise than confirmed" if sink.altered else ""
+    return " and ".join(filter(None, [lost, altered])) or "had drifted from its records"
 
 
 def _input(report: "RunReport") -> Iterator[str]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.removals import GONE, LEAST_CHUNKS, LEAST_REMOVALS
+from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Plan:
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
         """Whether so much goes that the brake has to look at it."""
-        return self.removed() >= LEAST_REMOVALS or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
+        return self.removed() >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and

@@ -79,6 +79,13 @@ class SupportsScrub(Protocol):
         """After a flush: erase from its files all that was ever deleted."""
 
 
+class SupportsRest(Protocol):
+    """A build that can tell whether it was written to, without being asked what it holds."""
+
+    def is_at_rest(self) -> bool:
+        """Whether nobody has written to it since our last writer closed it. False where that is not known."""
+
+
 class SupportsFamilies(Protocol):
     """A keyword reader that knows quickly which family a document is of."""
 

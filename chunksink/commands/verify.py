@@ -71,10 +71,10 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
 
 def _remedy(found: "VerifyReport") -> str:
     """A source that goes has at least one document that is extra."""
-    from chunksink.rebuild.removals import LEAST_REMOVALS
+    from chunksink.chunkbus.brake import LEAST_SOURCES
 
     remedy = "`chunksink verify --repair` puts it right"
-    if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
+    if all(len(sink.extra) < LEAST_SOURCES for sink in found.sinks.values()):
         return remedy
     return (
         f"{remedy}; where a large share of the sources would be removed it stops before it writes, and says the "

@@ -47,6 +47,9 @@ class ChromaBuild:
     def count(self) -> int:
         return self._handle.count()
 
+    def is_at_rest(self) -> bool:
+        return self._handle.is_sealed()
+
     def replace(self, families: Sequence[Family]) -> None:
         last = self._kept.begin(families)
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that stands twice goes to the later family

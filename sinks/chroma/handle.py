@@ -122,6 +122,10 @@ class Handle:
             return seen.documents
         return self._counted()[1]
 
+    def is_sealed(self) -> bool:
+        """Whether it is not opened, since all that was asked is known from its last writer."""
+        return self._unopened() is not None
+
     def snapshot(self) -> Snapshot | None:
         """What it holds now; None where that is not sure."""
         with suppress(SinkError):

@@ -85,6 +85,16 @@ def test_what_was_found_and_not_put_right_is_no_good_status(synced: Shell, model
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
+def test_a_sync_finds_it_too_and_names_the_loss(synced: Shell) -> None:
+    """The engine holds as many documents as were confirmed."""
+    tamper(synced)
+    ended = synced("sync")
+    assert ended.code == Exit.OK
+    loss = "fts had lost 1 source and held 1 source otherwise than confirmed; rescanned and repaired"
+    assert loss in ended.err
+    assert synced("verify").code == Exit.OK
+
+
 @pytest.mark.usefixtures("public_index")
 def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
