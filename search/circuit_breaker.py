@@ -58,11 +58,11 @@ class CircuitBreaker:
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         return self._call(required(self._reader, KeywordReader).search, query, limit, filters, every=every)
 
-    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
-        return self._call(required(self._reader, KeywordReader).snippets, query, ids)
+    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
+        return self._call(required(self._reader, KeywordReader).snippets, query, ids, filters)
 
-    def most_score(self, query: str) -> float | None:
-        return self._call(required(self._reader, KeywordReader).most_score, query)
+    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+        return self._call(required(self._reader, KeywordReader).most_score, query, filters)
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         return self._call(required(self._reader, KeywordReader).corrections, query, filters)

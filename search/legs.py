@@ -49,7 +49,7 @@ class KeywordLeg:
         def ask(depth: int) -> list[Hit]:
             return self.reader.search(words, depth, filters, every=every)
 
-        return Ask(ask, most_score=partial(self.reader.most_score, words))
+        return Ask(ask, most_score=partial(self.reader.most_score, words, filters))
 
 
 @dataclass(frozen=True)

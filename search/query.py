@@ -1,6 +1,6 @@
 """A search over one generation: ask the legs, fuse their rankings, show each source by its best chunk."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -16,7 +16,7 @@ from chunksink.search.phrases import for_words
 from chunksink.search.question import KEYWORD, Question
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.reader import Hit
+from chunksink.sinks.reader import Filter, Hit
 
 _FEW_WORDS = 80
 """Characters."""
@@ -38,7 +38,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     if gone:  # replaced since the legs named it: what is there now has not been asked yet
         order = Order(asking, question)
         hits, more, _ = _page(legs, access, order, question)
-    hits = _with_snippets(legs, question, asking, hits)
+    hits = _with_snippets(legs, question, filters, asking, hits)
     hits = _with_context(legs, access, question, hits)
     facets = count(legs, question, access, asking, order.looked)
     meant = meant_by(legs, question, access)
@@ -103,12 +103,14 @@ def _text_of(document: Document) -> Hashable:
     return document.tenant_key, document.text_hash, document.title if len(said) < _FEW_WORDS else None
 
 
-def _with_snippets(legs: Legs, question: Question, asking: Asking, hits: list[SearchHit]) -> list[SearchHit]:
+def _with_snippets(
+    legs: Legs, question: Question, filters: Sequence[Filter], asking: Asking, hits: list[SearchHit]
+) -> list[SearchHit]:
     """What each hit holds of the words, however it was found; not where only its meaning was asked for."""
     if legs.keyword is None or KEYWORD in asking.failed or question.mode == "semantic":
         return hits
     try:
-        shown = legs.keyword.reader.snippets(for_words(question.text), [hit.document.id for hit in hits])
+        shown = legs.keyword.reader.snippets(for_words(question.text), [hit.document.id for hit in hits], filters)
     except SinkError as error:
         asking.failed[KEYWORD] = str(error)
         return hits

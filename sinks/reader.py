@@ -133,7 +133,11 @@ class Reader(Protocol):
 
 
 class KeywordReader(Reader, Protocol):
-    """An engine that finds words. Where it soon says whose a document is, it has `families` too, a `FamiliesOf`."""
+    """An engine that finds words. Where it soon says whose a document is, it has `families` too, a `FamiliesOf`.
+
+    Under a filter by `tenant_key` all answers depend on that tenant's documents alone, scores among them; what an
+    engine cannot keep of this is in docs/tenants.md.
+    """
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         """The best documents for words as a person types them, best first; `"words in quotes"` must stand so in each.
@@ -143,10 +147,11 @@ class KeywordReader(Reader, Protocol):
         No input is an error. A blank query takes everything that the filters let through, in a stable order.
         """
 
-    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
-        """Of each of these documents a part of its text with what was searched for; of some there may be none."""
+    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
+        """Of each of these documents a part of its text with what was searched for; of some there may be none. The
+        filters, those of the search, say whose documents count where something is counted."""
 
-    def most_score(self, query: str) -> float | None:
+    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         """About what a document would score that has all that is looked for; None where that is not known."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:

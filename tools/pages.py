@@ -71,7 +71,7 @@ PROMISES = {
     8: "The cache never lies: a vector is served only for its text and model, after its checksum matched.",
     9: "One writer, many readers: a second writer waits or leaves; nobody's lock is left behind.",
     10: "Time is not evidence: no clock of a run decides to delete or to skip.",
-    11: "Tenants are apart: a search without the tenant it needs gets nothing.",
+    11: "Tenants are apart: a search without the tenant it needs gets nothing, and others change no answer.",
     12: "Secrets stay secret: in no log, error, page or list of processes.",
 }
 _PROMISE = re.compile(r"mark\.promise\((\d+)\)")

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
-from chunksink.sinks.chroma import rows
+from chunksink.sinks.chroma import comparison, rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
@@ -93,6 +94,8 @@ class ChromaReader:
     ) -> tuple[list[Hit], int]:
         """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
         vector says: as many more are asked for."""
+        if (of_tenant := self._of_tenant(vector, limit, filters, families)) is not None:
+            return of_tenant
         asked = limit
         while True:
             with self._in_use() as handle:
@@ -112,33 +115,47 @@ class ChromaReader:
             if not without_text or len(hits) >= limit or len(found) < asked:
                 break
             asked = limit + 2 * without_text
-        if len(found) < asked and (compared := self._compared(vector, filters, len(found))) is not None:
-            return compared[:limit], 0
+        if len(found) < asked and (compared := self._compared(vector, limit, filters, families, len(found))):
+            return compared
         return hits[:limit], len(found) - len(parents)
 
-    def _compared(self, vector: Vectors, filters: Sequence[Filter], found: int) -> list[Hit] | None:
-        """All that the filters let through, each compared with the vector; None where that is too much.
+    def _of_tenant(
+        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
+    ) -> tuple[list[Hit], int] | None:
+        """The same for a tenant, whose documents are all compared; None for anybody, and where those are too many."""
+        tenant = [one for one in filters if one.field == "tenant_key"]
+        if not tenant:
+            return None
+        with self._in_use() as handle:
+            with handle.asking() as collection:
+                handle.load()
+                if tenant == list(filters):
+                    own = comparison.of_tenant(collection, tenant, handle.tenants)
+                    nearest = own.nearest(vector) if own else None
+                else:
+                    where: Any = rows.where(filters)
+                    passing = frozenset(collection.get(where=where, include=[])["ids"])
+                    own = comparison.of_tenant(collection, tenant, handle.tenants, passing)
+                    nearest = (one for one in own.nearest(vector) if one[0] in passing) if own else None
+                if nearest is None:
+                    return None
+                moved = handle.may_have_moved()
+            return _first(handle, nearest, limit, families, moved=moved)
 
-        The graph of neighbours is a guess: where few documents pass, or many are alike, it may lead past the best.
-        """
+    def _compared(
+        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf, found: int
+    ) -> tuple[list[Hit], int] | None:
+        """All that the filters let through; None where that is too much, or no more than was `found`."""
         with self._in_use() as handle:
             if not filters and handle.count() > _FEW:
                 return None
             with handle.asking() as collection:
                 handle.load()
-                page: Any = collection.get(
-                    where=rows.where(filters), limit=_FEW + 1, include=["metadatas", "embeddings"]
-                )
-        if not found < len(page["ids"]) <= _FEW:
-            return None
-        stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
-        similar = stored @ unit(np.asarray(vector, dtype=np.float32))
-        hits = [
-            Hit(id, str(held.get("parent_id", "")), float(score))
-            for id, held, score in zip(page["ids"], page["metadatas"], similar, strict=True)
-            if held and held.get("text_hash") != _NO_TEXT
-        ]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+                all_of_them = comparison.read(collection, filters, _FEW)
+                moved = handle.may_have_moved()
+            if all_of_them is None or len(all_of_them.ids) <= found:
+                return None
+            return _first(handle, all_of_them.nearest(vector), limit, families, moved=moved)
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:
@@ -146,6 +163,19 @@ class ChromaReader:
             if handle is None:
                 raise RuntimeError("this reader was closed: open another one")
             yield handle
+
+
+def _first(
+    handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, moved: bool
+) -> tuple[list[Hit], int]:
+    """The first hits that have a text, and how many documents before their last one are no longer there."""
+    hits: list[Hit] = []
+    gone = 0
+    while len(hits) < limit and not gone and (some := dict(islice(nearest, limit))):
+        parents = _parents_of(handle, list(some), families, moved=moved)
+        hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
+        gone = len(some) - len(parents)
+    return hits[:limit], gone
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:

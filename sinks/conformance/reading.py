@@ -21,6 +21,11 @@ FAMILIES = [
     family("docs/d.pdf", ["blue car"], metadata={"year": 2003}, content_truncated=True),
 ]
 T1 = FAMILIES[0].documents[0].tenant_key
+OTHERS = [
+    *(family(f"docs/{n}.md", ["red apple car", "machine learning"], tenant_id="t2") for n in range(9)),
+    family("docs/rare.md", ["blue zebra", "grean grean greeen"], tenant_id="t2", metadata={"title": "zebra"}),
+]
+"""Of another tenant: words that are rare in all become frequent, and words come in that the first one does not have."""
 FAMILY_OF = {document.id: one.parent_id for one in FAMILIES for document in one.documents}
 ALL = [document.id for one in FAMILIES for document in one.documents]
 
@@ -150,6 +155,15 @@ class VectorConformance(ReaderConformance):
             assert len(nearest) == 2
             assert {hit.id for hit in nearest} <= everything
 
+    def test_a_tenants_answers_depend_on_its_documents_alone(self, connect: Any) -> None:
+        of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
+        found = [
+            [reader.query(vector(text), limit, of_tenant) for text in ("red apple", "zebra") for limit in (1, 10)]
+            for families in (FAMILIES[:2], [*FAMILIES[:2], *OTHERS])
+            for reader in open_reader(connect, families)
+        ]
+        assert found[0] == found[1]
+
     def test_similarities_are_those_of_query(self, reader: VectorReader) -> None:
         asked = vector("red apple") * 3
         near = {hit.id: hit.score for hit in reader.query(asked, 3)}
@@ -194,6 +208,28 @@ class KeywordConformance(ReaderConformance):
         for word, near in reader.corrections("machien lerning ").items():
             assert near != word
             assert reader.search(f"{near} ", 1), near
+
+    def test_a_tenants_answers_depend_on_its_documents_alone(self, connect: Any) -> None:
+        def answers(reader: KeywordReader, query: str) -> list[Any]:
+            of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
+            hits = reader.search(query, 10, of_tenant, every=True)
+            return [
+                hits,
+                reader.search(query, 2, of_tenant),
+                reader.snippets(query, [hit.id for hit in hits], of_tenant),
+                reader.most_score(query, of_tenant),
+                reader.corrections(query, of_tenant),
+                reader.facets(query, ["tags", "year", "parent_id"], of_tenant),
+            ]
+
+        queries = ("apple", "red apple ", "red zebra", "zebra car apple", "gren ", "machin", "blue")
+        found = [
+            [answers(reader, query) for query in queries]
+            for families in (FAMILIES[:2], [*FAMILIES[:2], *OTHERS])
+            for reader in open_reader(connect, families)
+        ]
+        assert found[0] == found[1]
+        assert all(hits for hits, *_ in found[0][:4])
 
     def test_nothing_typed_is_syntax(self, reader: KeywordReader) -> None:
         for typed in (

@@ -30,7 +30,7 @@ class FtsReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = _number_of(path)
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[schema.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
         with self._snapshot():
@@ -50,13 +50,13 @@ class FtsReader:
                 return search.everything(min(limit, _MOST_HITS))
             return search.best(parse(query), min(limit, _MOST_HITS))
 
-    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         with self._snapshot() as connection:
-            return Search(connection, ()).snippets(parse(query), ids)
+            return Search(connection, filters).snippets(parse(query), ids)
 
-    def most_score(self, query: str) -> float | None:
+    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         with self._snapshot() as connection:
-            return Search(connection, ()).most(parse(query))
+            return Search(connection, filters).most(parse(query))
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._snapshot() as connection:
@@ -99,7 +99,7 @@ class FtsReader:
             connection.close()
 
     @contextmanager
-    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+    def _snapshot(self) -> Iterator[schema.Connection]:
         connection, file = self._taken()
         try:
             with translated(self._path):
@@ -111,7 +111,7 @@ class FtsReader:
         finally:
             self._give_back(connection, file)
 
-    def _taken(self) -> tuple[sqlite3.Connection, int | None]:
+    def _taken(self) -> tuple[schema.Connection, int | None]:
         """And the number of the file when it was taken."""
         with self._lock:
             file = self._file
@@ -124,7 +124,7 @@ class FtsReader:
             statements.prepare(connection)
         return connection, file
 
-    def _give_back(self, connection: sqlite3.Connection, file: int | None) -> None:
+    def _give_back(self, connection: schema.Connection, file: int | None) -> None:
         with self._lock:
             if file == self._file and not self._closed and not connection.in_transaction:
                 self._idle.append(connection)

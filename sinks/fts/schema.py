@@ -76,6 +76,7 @@ def lay_out(path: Path) -> None:
         documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id"})
         documents.create_index(["id"], unique=True)
         documents.create_index(["parent_id", "document_hash"])
+        connection.execute("CREATE INDEX documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL")
         documents.enable_fts(SEARCHED, tokenize=TOKENIZER)
         weights = ", ".join(map(str, WEIGHTS.values()))
         connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
@@ -124,7 +125,14 @@ def _without_nul(column: str) -> str:
     return f"CASE WHEN instr({column}, char(0)) THEN {spaced} ELSE {column} END"
 
 
-def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.lengths: dict[tuple[object, ...], Any] = {}
+        """For `tenant.Tenant.lengths`."""
+
+
+def connect(path: Path, mode: str = "rw") -> Connection:
     """Open the file; `rw` never makes one. Transactions are begun and ended by hand."""
     if mode == "rw" and not path.is_file():
         raise BuildMissing(f"there is no keyword index at {path}: {MAKE_ANEW}")
@@ -135,6 +143,7 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
             isolation_level=None,
             check_same_thread=False,
             timeout=30,
+            factory=Connection,
         )
         try:
             connection.row_factory = sqlite3.Row

@@ -9,18 +9,18 @@ from dataclasses import replace
 
 from chunksink.sinks.document import LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
+from chunksink.sinks.fts.filters import Value, as_sql
 from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
 from chunksink.sinks.fts.statements import (
     BEGUN_WEIGHT,
     JOINED_WEIGHT,
-    K1,
     Sources,
-    as_sql,
     beside,
     idf,
     match,
     sources_of,
 )
+from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
 
@@ -33,9 +33,10 @@ _HALF_OF_IT = 0.5  # words and runs have BM25 of different indexes, so that one 
 class Search:
     """One question to one state of the index."""
 
-    def __init__(self, connection: sqlite3.Connection, filters: Sequence[Filter]) -> None:
+    def __init__(self, connection: schema.Connection, filters: Sequence[Filter]) -> None:
         self._connection = connection
         self._filtered = bool(filters)
+        self._tenant = tenant_of(connection, filters)
         self._where, self._values = as_sql(filters)
 
     def everything(self, limit: int) -> list[Hit]:
@@ -51,7 +52,7 @@ class Search:
         query = self._rarest(query)
         begun_weight = self._begun_weight(query)
         claims = tuple(text_patterns.claims(query, begun_weight))
-        sources = sources_of(query, begun_weight)
+        sources = sources_of(query, begun_weight, self._tenant)
         ranked = self._ranked(sources, query.phrases, max(limit, _LOOKED_AT) if claims else limit)
         return self._hits(self._proved(ranked, claims)[:limit])
 
@@ -72,13 +73,20 @@ class Search:
         return (K1 + 1) * (words + JOINED_WEIGHT * joined)
 
     def _holds_all(self, query: Query) -> bool:
-        held = "SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ?)"
-        if self._connection.execute(held, [expressions.every_word(query)]).fetchone()[0]:
+        owned, own = self._owned("documents_fts.rowid")
+        held = f"SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? {owned})"
+        if self._connection.execute(held, [expressions.every_word(query), *own]).fetchone()[0]:
             return True
         if len(query.words) > FEW:
             return False
         rows, values = statements.holding(query.words, query.prefix)  # beside scripts without spaces
-        return bool(self._connection.execute(f"SELECT EXISTS({rows})", values).fetchone()[0])
+        owned, own = self._owned("found.row")
+        held = f"SELECT EXISTS(SELECT 1 FROM ({rows}) found WHERE 1 {owned})"
+        return bool(self._connection.execute(held, [*values, *own]).fetchone()[0])
+
+    def _owned(self, row: str) -> tuple[str, list[Value]]:
+        """What is added to the conditions on a row where only a tenant's own ones count, and its values."""
+        return (f"AND {self._tenant.owns(row)}", self._tenant.values) if self._tenant else ("", [])
 
     def _rarest(self, query: Query) -> Query:
         """Of many words those that say most; what is nowhere says nothing."""
@@ -103,21 +111,25 @@ class Search:
         return self._count(expressions.word(word, begun=word == query.prefix))
 
     def _count(self, expression: str) -> int:
-        count = "SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ?"
-        return int(self._connection.execute(count, [expression]).fetchone()[0])
+        owned, own = self._owned("documents_fts.rowid")
+        count = f"SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ? {owned}"
+        return int(self._connection.execute(count, [expression, *own]).fetchone()[0])
 
     def _about_rows(self) -> int:
         """Rows are numbered upwards: about how many there are, without counting them."""
+        if self._tenant:
+            return self._tenant.lengths("documents_fts").rows
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
-    def found(self, query: Query) -> tuple[str, list[str]]:
+    def found(self, query: Query) -> tuple[str, list[Value]]:
         """A condition on `documents` as d for all that `best` can come to, and its values."""
         query = self._rarest(query)
-        parts, values = [], []
+        parts: list[str] = []
+        values: list[Value] = []
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(expressions.any_word(query))
-        if attached := beside(query):
+        if attached := beside(query, self._tenant):
             parts.append(f"SELECT row FROM ({attached[0]})")
             values += attached[1]
         if runs := statements.short_runs(query):
@@ -129,7 +141,7 @@ class Search:
             condition, values = f"{condition} AND d.row IN ({rows})", [*values, *held]
         return condition, values
 
-    def facets(self, fields: Sequence[str], found: tuple[str, list[str]], limit: int) -> dict[str, list[FacetValue]]:
+    def facets(self, fields: Sequence[str], found: tuple[str, list[Value]], limit: int) -> dict[str, list[FacetValue]]:
         """All fields of a row are counted when it is read: where it stands costs more than what it holds."""
         condition, values = found
         counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
@@ -170,9 +182,11 @@ class Search:
         rows = json.dumps([row for row, _ in ranked])
         best = {row for row, _ in ranked[:_LOOKED_AT]}
         for claim in claims:
-            statement, values = match("documents_fts", claim.expression, claim.weight)
-            among = f"AND +rowid IN {schema.LISTED}"  # else each of them is looked for by itself
-            given = dict(self._connection.execute(f"{statement} {among}", [*values, rows]).fetchall())
+            statement, values = match("documents_fts", claim.expression, self._tenant, claim.weight)
+            among = f"+row IN {schema.LISTED}"  # else each of them is looked for by itself
+            given = dict(
+                self._connection.execute(f"SELECT row, score FROM ({statement}) WHERE {among}", [*values, rows])
+            )
             standing = self._standing(best, claim.pattern)
             for row in given.keys() - standing if standing else ():
                 scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * given[row])

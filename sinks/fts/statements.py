@@ -13,14 +13,13 @@ import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 
-from chunksink.sinks.document import LISTS
 from chunksink.sinks.fts import expressions, text_patterns
+from chunksink.sinks.fts.filters import Value
 from chunksink.sinks.fts.query import FEW, MOST_PAIRS, MOST_TERMS, RUN, TOKEN, Query, is_spaceless
-from chunksink.sinks.fts.schema import BOOLEANS, COLUMN_TYPES, SEARCHED, WEIGHTS
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
+from chunksink.sinks.fts.tenant import K1, WITHOUT_END, Tenant, bm25_part
 
-_IDF, _STANDS = "chunksink_idf", "chunksink_stands"
-K1 = 1.2  # that of FTS5's bm25(); the lengths of the columns are not to be had here, so they do not count
+_IDF, _STANDS, _PART = "chunksink_idf", "chunksink_stands", "chunksink_bm25_part"
 
 _WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in WEIGHTS.items())
 _PLACES = (
@@ -54,13 +53,7 @@ _OF_SHORTS = (
     f"CROSS JOIN documents held ON held.row = place.doc WHERE {_STANDING}"
 )
 
-_SCORES = (
-    "WITH held AS (SELECT part.key AS part, place.doc AS row, "
-    f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} GROUP BY 1, 2), "
-    f"spread AS (SELECT part, {_IDF}((SELECT count(*) FROM documents_trigrams_docsize), count(*)) AS idf "
-    "FROM held GROUP BY 1) "
-    f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1}))"
-)
+_PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
 BEGUN_WEIGHT = 0.5
 """A word that the last one is only the beginning of is a guess."""
@@ -72,33 +65,10 @@ is that of every passage of its source."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _HELD = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
-Source = tuple[str, list[str]]
+Source = tuple[str, list[Value]]
 """A statement that gives rows and their scores, and its values."""
 Sources = dict[str, list[Source]]
 """By what is looked for: words, or runs of scripts without spaces."""
-
-
-def as_sql(filters: Sequence[Filter]) -> tuple[str, list[str | int | float]]:
-    """Conditions on `documents` as d, all of which must hold, and their values."""
-    conditions: list[str] = ["1"]
-    values: list[str | int | float] = []
-    for condition in filters:
-        column = f"d.{condition.field}"  # Filter takes projected fields only
-        if condition.any_of is not None:
-            type_ = bool if condition.field in BOOLEANS else COLUMN_TYPES[condition.field]
-            fitting = [value for value in condition.any_of if type(value) is type_]  # SQLite would take 1 for "1"
-            marks = ", ".join("?" * len(fitting))  # JSON would make numbers of booleans, and lose what follows a NUL
-            if condition.field in LISTS:
-                conditions.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value IN ({marks}))")
-            else:
-                conditions.append(f"{column} IN ({marks})")
-            values += fitting
-            continue
-        for bound, operator in ((condition.at_least, ">="), (condition.at_most, "<=")):
-            if bound is not None:
-                conditions.append(f"{column} {operator} ?")
-                values.append(bound)
-    return " AND ".join(conditions), values
 
 
 def short_runs(query: Query) -> list[str]:
@@ -111,12 +81,20 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
-def scores(*, wanted: int = 1, lacking: float = 1.0) -> str:
-    """Rows and scores as BM25 has them, of those that hold any of the runs, which come as a JSON list; where fewer
-    than `wanted` are held, only so much of it."""
-    return (
-        f"{_SCORES} * iif(count(*) >= {wanted}, 1, {lacking}) AS score FROM held JOIN spread USING (part) GROUP BY row"
+def scores(runs: Sequence[str], tenant: Tenant | None, *, wanted: int = 1, lacking: float = 1.0) -> Source:
+    """Rows and scores as BM25 has them, of those that hold any of the runs; where fewer than `wanted` are held, only so
+    much of it. The lengths of the columns are not to be had here, so they do not count."""
+    table = "documents_trigrams"
+    rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
+    owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
+    statement = (
+        "WITH held AS (SELECT part.key AS part, place.doc AS row, "
+        f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} {owned} GROUP BY 1, 2), "
+        f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM held GROUP BY 1) "
+        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {wanted}, 1, {lacking}) "
+        "AS score FROM held JOIN spread USING (part) GROUP BY row"
     )
+    return statement, [json.dumps(list(runs)), *(tenant.values if tenant else ())]
 
 
 def stands(row: str) -> str:
@@ -160,6 +138,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     """Teaches the connection what statements from here need: not every SQLite has a logarithm."""
     connection.create_function(_IDF, 2, idf, deterministic=True)
     connection.create_function(_STANDS, 1 + len(SEARCHED), _stands, deterministic=True)
+    connection.create_function(_PART, 5, bm25_part, deterministic=True)
 
 
 def _stands(patterns: str, *columns: str | None) -> bool:
@@ -177,58 +156,73 @@ def idf(rows: int, holding: int) -> float:
     return max(1e-6, math.log((max(rows, holding) - holding + 0.5) / (holding + 0.5)))
 
 
-def sources_of(query: Query, begun_weight: float) -> Sources:
+def sources_of(query: Query, begun_weight: float, tenant: Tenant | None) -> Sources:
     """All of them; `begun_weight` is that of words that the last one is only the beginning of."""
     sources: Sources = {}
     if query.words:
-        sources["words"] = [_words(query)]
+        sources["words"] = [_words(query, tenant)]
         if query.prefix:
-            sources["words"].append(_said(query, expressions.longer(query), begun_weight))
+            sources["words"].append(_said(query, expressions.longer(query), tenant, begun_weight))
         if query.joined:
-            sources["words"].append(match("documents_fts", expressions.side_by_side(query), JOINED_WEIGHT))
-        if attached := beside(query):
+            side_by_side = expressions.side_by_side(query)
+            sources["words"].append(match("documents_fts", side_by_side, tenant, JOINED_WEIGHT))
+        if attached := beside(query, tenant):
             sources["words"].append(attached)
     if query.runs:
         short = short_runs(query)
         wanted = len(short) if len(short) <= FEW else 1
-        sources["runs"] = [(scores(wanted=wanted, lacking=_LACKING), [json.dumps(short)])]
+        sources["runs"] = [scores(short, tenant, wanted=wanted, lacking=_LACKING)]
         if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MOST_TERMS]):
-            sources["runs"].append(match("documents_trigrams", whole))
+            sources["runs"].append(match("documents_trigrams", whole, tenant))
     return sources
 
 
-def _words(query: Query) -> Source:
-    statement, values = _said(query, expressions.words(query))
+def _words(query: Query, tenant: Tenant | None) -> Source:
+    statement, values = _said(query, expressions.words(query), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
     counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
     return counted, [expressions.every_word(query), *values]
 
 
-def _said(query: Query, expression: str, weight: float = 1.0) -> Source:
+def _said(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
     """What matches; of a few words a little less where no text says it."""
-    statement, values = match("documents_fts", expression, weight)
+    statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
     counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
     return counted, [expressions.in_text(expression), *values]
 
 
-def beside(query: Query) -> Source | None:
+def beside(query: Query, tenant: Tenant | None) -> Source | None:
     """Words beside scripts without spaces, of rows in which none is a word of its own: it would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
         return None
-    statement, values = match("documents_trigrams", attached)
-    apart = "rowid NOT IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+    statement, values = match("documents_trigrams", attached, tenant)
     return (
-        f"SELECT held.row AS row, beside.score AS score FROM ({statement} AND {apart}) beside "
-        f"JOIN documents held ON held.row = beside.row WHERE {stands('held')}",
+        f"SELECT held.row AS row, beside.score AS score FROM ({statement}) beside "
+        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_HELD} AND {stands('held')}",
         [*values, expressions.any_word(query), json.dumps(text_patterns.of_attached(query))],
     )
 
 
-def match(table: str, expression: str, weight: float = 1.0) -> Source:
+def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
     """FTS5's bm25() is negative. The weights are given here, so that a build made with others ranks alike."""
-    score = f"-{weight} * bm25({table}, {_WEIGHTS})"
-    return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
+    if tenant is None:
+        score = f"-{weight} * bm25({table}, {_WEIGHTS})"
+        return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
+    own = tenant.lengths(table)
+    part = f"{_PART}(bm25({table}, {_WEIGHTS}), bm25({table}, {WITHOUT_END}), size.sz, {own.of_all!r}, {own.average!r})"
+    parts = (
+        f"SELECT phrase.key AS phrase, {table}.rowid AS row, "
+        f"CASE WHEN +{table}.rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH ?) THEN {part} END AS part "
+        f"FROM json_each(?) phrase CROSS JOIN {table} CROSS JOIN {table}_docsize size ON size.id = {table}.rowid "
+        f"WHERE {table} MATCH phrase.value AND {tenant.owns(f'{table}.rowid')}"
+    )
+    idf_of_phrase = f"{_IDF}({own.rows}, count(*) OVER (PARTITION BY phrase))"
+    statement = (
+        f"SELECT row, {weight} * sum(part) AS score FROM (SELECT row, part * {idf_of_phrase} AS part FROM ({parts})) "
+        "WHERE part IS NOT NULL GROUP BY row"
+    )
+    return statement, [expression, json.dumps(_PHRASES.findall(expression)), *tenant.values]

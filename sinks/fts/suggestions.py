@@ -3,10 +3,12 @@
 import sqlite3
 from collections.abc import Sequence
 from difflib import SequenceMatcher, get_close_matches
+from itertools import islice
 
-from chunksink.sinks.fts import expressions, snippets
+from chunksink.sinks.fts import expressions, schema, snippets
+from chunksink.sinks.fts.filters import as_sql
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.fts.statements import as_sql
+from chunksink.sinks.fts.tenant import Tenant, tenant_of
 from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
@@ -26,10 +28,11 @@ _VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < 
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("CREATE VIRTUAL TABLE temp.documents_vocabulary USING fts5vocab(main, documents_fts, row)")
+    for table, kind in (("documents_vocabulary", "row"), ("documents_terms", "instance")):
+        connection.execute(f"CREATE VIRTUAL TABLE temp.{table} USING fts5vocab(main, documents_fts, {kind})")
 
 
-def suggestions(connection: sqlite3.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
+def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By the words of the query that nothing holds which the filters let through; of some there may be none."""
     words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
     asked = {word: expressions.word(word, begun=word == query.prefix) for word in words}
@@ -38,12 +41,12 @@ def suggestions(connection: sqlite3.Connection, query: Query, filters: Sequence[
     return {word: near for word, near in found.items() if near}
 
 
-def _nearest(connection: sqlite3.Connection, word: str, filters: Sequence[Filter]) -> str:
+def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]) -> str:
     typed = word.lower()
     if (umlauted := _with_umlauts(typed)) != typed and _forms(connection, expressions.quoted(umlauted), filters):
         return umlauted
     forms: set[str] = set()
-    for one in words_of(_near_stems(connection, folded(typed))):
+    for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
         forms.update(form.lower() for form in _forms(connection, expressions.quoted(one), filters))
     return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
 
@@ -55,8 +58,9 @@ def _with_umlauts(typed: str) -> str:
     return typed
 
 
-def _near_stems(connection: sqlite3.Connection, typed: str) -> list[str]:
-    """Each is held against as much of the word: nobody knows which of its endings was written wrongly."""
+def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
+    """Each is held against as much of the word: nobody knows which of its endings was written wrongly. Of a tenant its
+    own alone: those of others would leave no room."""
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):
@@ -64,9 +68,15 @@ def _near_stems(connection: sqlite3.Connection, typed: str) -> list[str]:
     near = [
         (SequenceMatcher(None, typed[:length], term).ratio(), term)
         for length, terms in of_length.items()
-        for term in get_close_matches(typed[:length], terms, n=_TRIES, cutoff=_NEAR_STEM)
+        for term in get_close_matches(typed[:length], terms, n=len(terms) if tenant else _TRIES, cutoff=_NEAR_STEM)
     ]
-    return [term for _, term in sorted(near, reverse=True)[:_TRIES]]
+    ranked = (term for _, term in sorted(near, reverse=True))
+    return list(islice((term for term in ranked if tenant is None or _writes(connection, tenant, term)), _TRIES))
+
+
+def _writes(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool:
+    held = f"SELECT EXISTS(SELECT 1 FROM documents_terms held WHERE held.term = ? AND {tenant.owns('held.doc')})"
+    return bool(connection.execute(held, [term, *tenant.values]).fetchone()[0])
 
 
 def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:

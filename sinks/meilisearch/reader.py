@@ -9,15 +9,15 @@ import numpy as np
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import FILTERS
-from chunksink.sinks.meilisearch import rows
+from chunksink.sinks.meilisearch import rows, words
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
+from chunksink.sinks.meilisearch.words import Step
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
 
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
-_STRATEGY = "frequency"  # where not all words are found, the most frequent ones are left out first
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
@@ -51,63 +51,90 @@ class MeilisearchReader:
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        return self._hits(query, limit, filters, every, showRankingScoreDetails=True)
+        if limit < 1 or _holds_nothing(query):
+            return []
+        return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
-        return self._hits(query, limit, filters, every, **by_meaning)
-
-    def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
+        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
+        step = next(iter(self._steps(query, filters)), Step(query))
+        step = Step(step.query, strategy="last" if filters else "frequency")
+        return self._hits([step], limit, filters, every, **by_meaning)
+
+    def _hits(
+        self, steps: Sequence[Step], limit: int, filters: Sequence[Filter], every: bool, **more: Any
+    ) -> list[Hit]:
+        """What the first step finds, then what the next one finds besides, and so on."""
         limit = asked = min(limit, _MOST_HITS)
         while True:
-            answer = self._ask(
-                query,
-                filters,
-                limit=asked,
-                attributesToRetrieve=["id", "parent_id", *{one.field for one in filters}],
-                showRankingScore=True,
+            same = {
+                "limit": asked,
+                "attributesToRetrieve": ["id", "parent_id", *{one.field for one in filters}],
+                "showRankingScore": True,
                 # Null would leave the index's own attribute in force.
                 **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
-            )
-            # A document without such a `parent_id` is somebody else's; the next scan finds it.
-            ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
-            held = [hit for hit in ours if rows.meets(hit, filters)]
-            exact = len(held) == len(answer["hits"])
-            if exact or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
-                return [Hit(hit["id"], hit["parent_id"], _score(hit)) for hit in held[:limit]]
+            }
+            answers = self._ask([_question(step, filters) | same for step in steps])
+            found: dict[str, Hit] = {}
+            exact = True
+            for step, answer in zip(steps, answers, strict=True):
+                # A document without such a `parent_id` is somebody else's; the next scan finds it.
+                ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
+                held = [hit for hit in ours if rows.meets(hit, filters)]
+                exact = exact and len(held) == len(answer["hits"])
+                for hit in held:
+                    one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
+                    found.setdefault(one.id if every else one.parent_id, one)
+            ended = all(len(answer["hits"]) < asked for answer in answers)
+            if exact or (every and (len(found) >= limit or ended)):
+                return list(found.values())[:limit]
             # Of a family another document may meet the filters; and so many more are to be looked through.
             every, asked = True, min(asked * _DEEPER, _MOST_HITS)
 
-    def snippets(self, query: str, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+    def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
+        query = rows.sendable(query)
+        if not filters or not query.strip():
+            return [Step(query, strategy="frequency")]
+
+        def count(queries: Sequence[str]) -> list[int]:
+            asked = [_question(Step(one), filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for one in queries]
+            return [answer["totalHits"] for answer in self._ask(asked)]
+
+        return words.steps(query, count)
+
+    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
+        del filters  # these documents alone are looked at
         asked = rows.possible(ids)
         if not asked or _holds_nothing(query):
             return {}
-        answer = self._connection.send(
-            f"{self._path}/search",
-            {
-                "q": rows.sendable(query),
-                "filter": f"{PRIMARY_KEY} IN {rows.listed(asked)}",
-                "distinct": PRIMARY_KEY,
-                "limit": len(asked),
-                "matchingStrategy": _STRATEGY,
-                "attributesToRetrieve": [PRIMARY_KEY],
-                "attributesToCrop": ["text"],
-                "cropLength": _SNIPPET_WORDS,
-                "attributesToHighlight": ["text"],
-                "highlightPreTag": _OPEN,
-                "highlightPostTag": _CLOSE,
-            },
-        )
-        shown = {hit[PRIMARY_KEY]: tuple(_pieces(hit.get("_formatted", {}).get("text", ""))) for hit in answer["hits"]}
-        return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
+        same = {
+            "filter": f"{PRIMARY_KEY} IN {rows.listed(asked)}",
+            "distinct": PRIMARY_KEY,
+            "limit": len(asked),
+            "matchingStrategy": "last",
+            "attributesToRetrieve": [PRIMARY_KEY],
+            "attributesToCrop": ["text"],
+            "cropLength": _SNIPPET_WORDS,
+            "attributesToHighlight": ["text"],
+            "highlightPreTag": _OPEN,
+            "highlightPostTag": _CLOSE,
+        }
+        queries = words.beginning_with_each(rows.sendable(query))
+        shown: dict[str, tuple[Piece, ...]] = {}
+        for answer in self._ask([{"q": rows.sendable(one)} | same for one in queries]):
+            for hit in answer["hits"]:
+                pieces = tuple(_pieces(hit.get("_formatted", {}).get("text", "")))
+                if any(piece.match for piece in pieces):
+                    shown.setdefault(hit[PRIMARY_KEY], pieces)
+        return shown
 
-    def most_score(self, query: str) -> float | None:
-        del query
+    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+        del query, filters
         return 1.0
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
@@ -121,20 +148,24 @@ class MeilisearchReader:
         if _holds_nothing(query):
             return {name: [] for name in fields}
         limit = max(0, limit)
+        if not (steps := self._steps(query, filters)):
+            return {name: [] for name in fields}
+        widest = _question(steps[-1], filters)
         alike = [name for name in fields if name in _OF_SOURCES]
         other = [name for name in fields if name not in _OF_SOURCES]
         found: dict[str, list[FacetValue]] = {}
         if alike:
-            told = self._ask(query, filters, **_ONE_PAGE, facets=alike).get("facetDistribution", {})
+            [answer] = self._ask([widest | _ONE_PAGE | {"facets": alike}])
+            told = answer.get("facetDistribution", {})
             found |= {name: _sorted(name, told.get(name, {})) for name in alike}
         if other:
-            of_documents = self._ask(query, filters, **_ONE_PAGE, distinct=PRIMARY_KEY, facets=other)
-            told = of_documents.get("facetDistribution", {})
-            found |= {name: self._by_families(query, name, filters, told.get(name, {}), limit) for name in other}
+            [answer] = self._ask([widest | _ONE_PAGE | {"distinct": PRIMARY_KEY, "facets": other}])
+            told = answer.get("facetDistribution", {})
+            found |= {name: self._by_families(widest, name, told.get(name, {}), limit) for name in other}
         return {name: found[name][:limit] for name in fields}
 
     def _by_families(
-        self, query: str, field: str, filters: Sequence[Filter], documents: Mapping[str, int], limit: int
+        self, question: Mapping[str, Any], field: str, documents: Mapping[str, int], limit: int
     ) -> list[FacetValue]:
         """Meilisearch tells how many documents have a value, or how many families have it in the one document that
         stands for each. So each value is asked for alone, until none can have as many families as those that are found.
@@ -147,17 +178,15 @@ class MeilisearchReader:
                 break
             some = ranked[start : start + _AT_ONCE]
             found |= {told: 1 for told in some if documents[told] == 1}
-            found |= self._families_with(query, field, filters, [told for told in some if documents[told] > 1])
+            found |= self._families_with(question, field, [told for told in some if documents[told] > 1])
         return _sorted(field, found)
 
-    def _families_with(
-        self, query: str, field: str, filters: Sequence[Filter], values: Sequence[str]
-    ) -> dict[str, int]:
+    def _families_with(self, question: Mapping[str, Any], field: str, values: Sequence[str]) -> dict[str, int]:
         if not values:
             return {}
-        same = {"indexUid": self._name, **_ONE_PAGE, "facets": [field]}
-        asked = [same | _question(query, [*filters, _having(field, told)]) for told in values]
-        answers = self._connection.send("/multi-search", {"queries": asked})["results"]
+        same = {**question, **_ONE_PAGE, "facets": [field]}
+        having = (rows.conditions([_having(field, told)]) for told in values)
+        answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
         # At least one: a value that is too long for a filter is not found by it. Their total has a limit, a facet none.
         return {
             told: max(1, answer.get("facetDistribution", {}).get(field, {}).get(told, answer["totalHits"]))
@@ -170,12 +199,19 @@ class MeilisearchReader:
     def close(self) -> None:
         """The connection is the sink's."""
 
-    def _ask(self, query: str, filters: Sequence[Filter], **more: Any) -> Any:
-        return self._connection.send(f"{self._path}/search", {**_question(query, filters), **more})
+    def _ask(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
+        if not questions:
+            return []
+        if len(questions) == 1:
+            return [self._connection.send(f"{self._path}/search", dict(questions[0]))]
+        asked = [{"indexUid": self._name, **question} for question in questions]
+        answers: list[Any] = self._connection.send("/multi-search", {"queries": asked})["results"]
+        return answers
 
 
-def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
-    return {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": _STRATEGY}
+def _question(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
+    strategy = {"matchingStrategy": step.strategy}
+    return {"q": rows.sendable(step.query), "filter": rows.conditions(filters), **strategy}
 
 
 def _having(field: str, told: str) -> Filter:
@@ -183,8 +219,7 @@ def _having(field: str, told: str) -> Filter:
 
 
 def _score(hit: Mapping[str, Any]) -> float:
-    """Meilisearch's own, times the square of the share of words that it did not leave out: by its own score a document
-    with two words of ten is nearly as good as one with all of them, and would outdo what is near in meaning."""
+    """Meilisearch's own, times the square of the share of words that it did not leave out: see `Step.score`."""
     words = hit.get("_rankingScoreDetails", {}).get("words")
     share = words["matchingWords"] / words["maxMatchingWords"] if words else 1.0
     return float(hit["_rankingScore"] * share**2)

@@ -1,0 +1,67 @@
+"""All vectors that pass some filters, each compared with what is asked.
+
+The graph of neighbours is a guess: where few documents pass a filter, or many are alike, it may lead past the best. And
+it goes through everybody's vectors: which of its own documents a tenant gets would depend on what others have. To
+compare all is exact, and for a tenant quicker than the graph under a filter. To read the vectors is slow, so those of a
+tenant are kept as long as the collection is open.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chunksink.sinks.chroma import rows
+from chunksink.sinks.document import Vectors
+from chunksink.sinks.payload import unit
+from chunksink.sinks.reader import Filter
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
+
+MOST_OF_TENANT = 20_000
+"""Documents: to read them takes about a second. A tenant with more is searched through the graph."""
+_MOST_BYTES = 128 * 2**20  # kept, of all tenants together
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Documents by id, and their vectors."""
+
+    ids: Sequence[str]
+    vectors: Vectors
+
+    def nearest(self, vector: Vectors) -> Iterator[tuple[str, float]]:
+        """Best first, each with its similarity; those of equal vectors by id."""
+        if self.ids:
+            similar = self.vectors @ unit(np.asarray(vector, dtype=np.float32))
+            yield from ((self.ids[row], float(similar[row])) for row in np.argsort(-similar, kind="stable"))
+
+
+def read(collection: "Collection", filters: Sequence[Filter], most: int) -> Compared | None:
+    """None where that are too many documents."""
+    where: Any = rows.where(filters)
+    if len(collection.get(where=where, limit=most + 1, include=[])["ids"]) > most:
+        return None
+    page: Any = collection.get(where=where, include=["embeddings"])
+    order = sorted(range(len(page["ids"])), key=page["ids"].__getitem__)
+    vectors = np.asarray(page["embeddings"], dtype=np.float32)
+    return Compared([page["ids"][row] for row in order], unit(vectors[order]) if order else vectors)
+
+
+def of_tenant(
+    collection: "Collection",
+    filters: Sequence[Filter],
+    known: dict[str, Compared | None],
+    wanted: frozenset[str] = frozenset(),
+) -> Compared | None:
+    """What is `known`, or else read; read again where it lacks any of the `wanted`: these were written since."""
+    key = repr(filters)
+    if key not in known or ((held := known[key]) and not wanted.issubset(held.ids)):
+        known.pop(key, None)
+        own = read(collection, filters, MOST_OF_TENANT)
+        if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MOST_BYTES:
+            known.clear()
+        known[key] = own
+    return known.get(key)

@@ -1,0 +1,166 @@
+"""A tenant's answers are a function of its documents: the same, byte for byte, whether others are in the index or not.
+
+CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chunksink.search.access import Access
+from chunksink.search.filters import parse_filters
+from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Family
+from chunksink.sinks.meilisearch import MeilisearchSink
+from tests.engines.servers import MeilisearchServer
+from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
+from tests.support.meilisearch import SETTINGS
+
+QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "60"))
+WORDS = (
+    *("cat", "feline", "kitten", "boat", "ship", "vessel", "tax", "levy", "the", "of", "keeper", "lighthouse"),
+    *("calibration", "calibrate", "installation", "install", "dry-run", "C++", ".NET", "E-417", "component"),
+    *("東京都庁の展望台", "京都の寺", "手机iPhone", "straße", "harbour"),
+)
+TYPED = (*WORDS, "calibraton", "lighthuose", "harbuor", "instal", "mosquito", "zeppelin", "東京", "寺", '"the keeper"')
+OWN = "acme"
+
+
+def drawn_families(tenant: str, number: int, words: tuple[str, ...]) -> list[Family]:
+    drawn = random.Random(f"{tenant} {number}")
+    return [
+        family(
+            f"{place}.md",
+            *(" ".join(drawn.choices(words, k=drawn.randint(2, 40))) for _ in range(drawn.randint(1, 4))),
+            ids=f"{tenant}{place}",
+            tenant_id=tenant,
+            title=" ".join(drawn.choices(words, k=3)),
+            tags=[drawn.choice(words[:8])],
+        )
+        for place in range(number)
+    ]
+
+
+def crowd() -> list[Family]:
+    """The same words, each as often as makes it rare or frequent in the whole; words that nobody else has; and many
+    that are nearly what the tenant writes or types."""
+    drawn = random.Random(5)
+    near = [
+        stem + "".join(drawn.choices("abcdefgh", k=3)) for stem in ("calibra", "lighth", "harb") for _ in range(150)
+    ]
+    return [
+        *drawn_families("globex", 120, WORDS),
+        *drawn_families("initech", 60, WORDS[:3]),
+        *(family(f"rare{n}.md", "mosquito zeppelin", ids=f"r{n}", tenant_id="globex") for n in range(3)),
+        family("near.md", " ".join(near), ids="near", tenant_id="initech"),
+    ]
+
+
+def together(own: list[Family], others: list[Family]) -> list[Family]:
+    """As a sync writes them, in the order of their keys."""
+    return sorted([*own, *others], key=lambda one: one.parent_id)
+
+
+def question(drawn: random.Random, mode: Mode) -> Question:
+    filters = drawn.choice([[], [], ["source_type=md"], [f"tags={drawn.choice(WORDS[:8])}"], ["size_bytes>=1"]])
+    return Question(
+        " ".join(drawn.choices(TYPED, k=drawn.randint(1, 5))) + drawn.choice(("", " ")),
+        mode=mode,
+        limit=drawn.choice((3, 10, 60)),
+        offset=drawn.choice((0, 0, 5, 60)),
+        filters=parse_filters(filters),
+        facets=("tags", "source_type", "parent_id"),
+        collapse=drawn.random() < 0.5,
+        context=drawn.choice((0, 1)),
+        fusion=drawn.choice(("scores", "ranks")),
+    )
+
+
+def answer(legs: Legs, asked: Question) -> dict[str, Any]:
+    told = search(legs, asked, Access(OWN, required=True)).as_json(explain=True)
+    del told["took_ms"]
+    return told
+
+
+def assert_same(alone: Legs, crowded: Legs, mode: Mode, *, number: int = QUERIES) -> None:
+    drawn = random.Random(f"questions {mode}")
+    found = 0
+    for _ in range(number):
+        asked = question(drawn, mode)
+        expected = answer(alone, asked)
+        found += len(expected["hits"])
+        assert json.dumps(answer(crowded, asked)) == json.dumps(expected), asked
+    assert found > number
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Legs, Legs]]:
+    own = drawn_families(OWN, 40, WORDS)
+    with (
+        legs_over(tmp_path_factory.mktemp("alone"), together(own, [])) as alone,
+        legs_over(tmp_path_factory.mktemp("crowded"), together(own, crowd())) as crowded,
+    ):
+        yield alone, crowded
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", MODES)
+def test_fts_and_chroma_answer_a_tenant_as_if_it_was_alone(embedded: tuple[Legs, Legs], mode: Mode) -> None:
+    assert_same(*embedded, mode)
+
+
+@contextmanager
+def meilisearch_legs(server: MeilisearchServer, index: str, families: list[Family], others: Legs) -> Iterator[Legs]:
+    """With Meilisearch as the keyword sink, and as the engine that has both."""
+    with closing(MeilisearchSink(server.url, server.key, index=index, settings=SETTINGS, vectors=True)) as sink:
+        build = sink.create(Marker("home", index, 1), DIMENSIONS)
+        build.replace(families)
+        build.flush()
+        reader = sink.reader(index)
+        keyword = KeywordLeg(reader, "meilisearch", index)
+        yield replace(others, keyword=keyword, engine=EngineLeg(reader, meaning, "meilisearch", index))
+
+
+@pytest.fixture(scope="module")
+def served(embedded: tuple[Legs, Legs], meilisearch_server: MeilisearchServer) -> Iterator[tuple[Legs, Legs]]:
+    own = drawn_families(OWN, 40, WORDS)
+    with (
+        meilisearch_legs(meilisearch_server, "answers-alone", together(own, []), embedded[0]) as alone,
+        meilisearch_legs(meilisearch_server, "answers-crowded", together(own, crowd()), embedded[1]) as crowded,
+    ):
+        yield alone, crowded
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "engine"])
+def test_meilisearch_answers_a_tenant_as_if_it_was_alone(served: tuple[Legs, Legs], mode: Mode) -> None:
+    """As far as it can: docs/tenants.md says what it takes from the words of the whole index."""
+    assert_same(*served, mode, number=max(10, QUERIES // 6))
+
+
+@pytest.mark.promise(11)
+def test_words_of_others_are_no_words_of_a_tenant(served: tuple[Legs, Legs]) -> None:
+    """Meilisearch leaves out the most frequent words of the whole index first, and would find nothing here."""
+    asked = Question("lighthouse mosquito", mode="keyword", limit=100)
+    hits = search(served[1], asked, Access(OWN)).hits
+    assert len(hits) == len(search(served[0], replace(asked, text="lighthouse"), Access(OWN)).hits) > 10
+    assert all("lighthouse" in highlight for hit in hits for highlight in hit.highlights)
+    assert all(hit.highlights for hit in hits if "lighthouse" in hit.text)
+
+
+def test_a_filter_does_not_hide_what_passes_it(served: tuple[Legs, Legs]) -> None:
+    """The same without tenants."""
+    asked = Question("lighthouse mosquito", mode="keyword", limit=100, filters=parse_filters(["tags=cat"]))
+    hits = search(served[1], asked).hits
+    assert len(hits) == len(search(served[1], replace(asked, text="lighthouse")).hits) > 10

@@ -1,0 +1,118 @@
+"""A tenant's nearest are found by comparing all of its vectors, whatever others have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import msgspec
+import numpy as np
+import pytest
+
+from chunksink.chunkbus.identity import tenant_key
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, comparison
+from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.conformance.samples import family, marker
+from chunksink.sinks.document import Family, Vectors
+from chunksink.sinks.reader import Filter
+
+LENGTH = 48
+NUMBER = 2000
+ASKED = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
+
+
+def drawn(name: str, number: int, version: int = 1) -> Family:
+    """Near to nothing in particular, which a graph of neighbours finds hard."""
+    documents = family(name, [f"{name} {place}" for place in range(number)], tenant_id=name).documents
+    rows = np.random.default_rng([version, *name.encode()]).standard_normal((number, LENGTH)).astype(np.float32)
+    return Family(documents, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def of(one: Family) -> list[Filter]:
+    return [Filter("tenant_key", any_of=(str(one.documents[0].tenant_key),))]
+
+
+def nearest(one: Family, vector: Vectors, number: int) -> list[str]:
+    assert one.vectors is not None
+    similar = one.vectors @ vector
+    return [one.documents[row].id for row in np.argsort(-similar)[:number]]
+
+
+def found(reader: ChromaReader, one: Family, number: int = 50) -> list[list[str]]:
+    return [[hit.id for hit in reader.query(vector, number, of(one))] for vector in ASKED]
+
+
+def exact(one: Family, number: int = 50) -> list[list[str]]:
+    return [nearest(one, vector, number) for vector in ASKED]
+
+
+@pytest.fixture(scope="module")
+def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaSink]:
+    with closing(ChromaSink.embedded(tmp_path_factory.mktemp("chroma"))) as sink:
+        yield sink
+
+
+@pytest.fixture(scope="module")
+def build(sink: ChromaSink) -> Iterator[ChromaBuild]:
+    with closing(sink.create(marker(), LENGTH)) as build:
+        build.replace([drawn("acme", NUMBER), drawn("globex", 3000), drawn("initech", 300)])
+        assert build.flush() == []
+        yield build
+
+
+@pytest.fixture
+def reader(sink: ChromaSink, build: ChromaBuild) -> Iterator[ChromaReader]:
+    with closing(sink.reader(sink.builds()[0])) as reader:
+        yield reader
+
+
+@pytest.mark.promise(11)
+def test_none_of_the_nearest_is_missed(reader: ChromaReader) -> None:
+    own = drawn("acme", NUMBER)
+    assert found(reader, own) == exact(own)
+    assert [hit.id for hit in reader.query(ASKED[0], NUMBER + 1, of(own))] == nearest(own, ASKED[0], NUMBER)
+    early = [*of(own), Filter("chunk_index", at_most=99)]
+    among = [id for id in nearest(own, ASKED[0], NUMBER) if id in {one.id for one in own.documents[:100]}]
+    assert [hit.id for hit in reader.query(ASKED[0], 10, early)] == among[:10]
+
+
+def test_what_is_known_of_a_tenant_is_that_of_the_last_refresh(reader: ChromaReader, build: ChromaBuild) -> None:
+    before = drawn("initech", 300)
+    assert found(reader, before) == exact(before)
+    documents = [msgspec.structs.replace(one, text_hash=f"sha256:{'0' * 64}") for one in before.documents]
+    changed = Family(documents, drawn("initech", 300, version=2).vectors)
+    build.replace([changed])
+    assert build.flush() == []
+    reader.refresh()
+    assert found(reader, changed) == exact(changed)
+
+
+def test_a_family_that_was_replaced_since_is_not_absent_under_a_filter(
+    reader: ChromaReader, build: ChromaBuild
+) -> None:
+    """Its old documents pass no filter any more, and its new ones are not among what is kept."""
+    asked = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
+    for version in ("1", "2"):
+        documents = family("umbrella", ["one", "two"], version=version, tenant_id="umbrella").documents
+        build.replace([Family(documents, drawn("umbrella", 2).vectors)])
+        assert build.flush() == []
+        assert {hit.id for hit in reader.query(ASKED[0], 5, asked)} == {one.id for one in documents}
+
+
+def test_one_with_too_many_documents_is_searched_through_the_graph(
+    reader: ChromaReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "MOST_OF_TENANT", NUMBER - 1)
+    own = drawn("acme", NUMBER)
+    hits = found(reader, own)
+    assert hits != exact(own)
+    assert all(len(one) == 50 for one in hits)
+    assert {id for one in hits for id in one} <= {one.id for one in own.documents}
+
+
+def test_who_asked_first_is_forgotten_where_many_ask(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "_MOST_BYTES", NUMBER * LENGTH * 4)
+    for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
+        assert found(reader, drawn(name, number)) == exact(drawn(name, number))
+        with reader._in_use() as handle:
+            assert len(handle.tenants) == 1

@@ -1,0 +1,92 @@
+"""BM25 for a tenant: FTS5's own numbers where nobody else is in the index, and the same ones where others are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.document import Family
+from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.reader import Filter
+
+WORDS = (
+    "boat",
+    "ship",
+    "harbour",
+    "dry-run",
+    "E-417",
+    "C++",
+    "install",
+    "installation",
+    "東京都庁の展望台",
+    "京都の寺",
+)
+QUERIES = (
+    *WORDS,
+    "boat ship",
+    "instal",
+    "dry-run boat harbour ship",
+    "東京 boat",
+    "寺",
+    '"boat ship" install',
+    "C++ boat",
+)
+
+
+def drawn(tenant: str, number: int) -> list[Family]:
+    """Of lengths that differ, with words that stand in them often: no frequency is read back as another one."""
+    words = random.Random(f"{tenant} {number}")
+    return [
+        family(
+            f"{tenant}/{place}.md",
+            [" ".join(words.choices(WORDS, weights=range(1, 11), k=words.choice((3, 30, 300))))],
+            tenant_id=tenant,
+            metadata={"title": " ".join(words.choices(WORDS, k=2))},
+        )
+        for place in range(number)
+    ]
+
+
+def of(tenant: Family) -> list[Filter]:
+    return [Filter("tenant_key", any_of=(str(tenant.documents[0].tenant_key),))]
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("typed", QUERIES)
+def test_alone_a_tenant_has_the_scores_of_fts5(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+    own = drawn("acme", 40)
+    build.replace(own)
+    plain = {hit.id: hit.score for hit in reader.search(typed, 100)}
+    assert plain
+    assert {hit.id: hit.score for hit in reader.search(typed, 100, of(own[0]))} == pytest.approx(plain, rel=1e-9)
+
+
+@pytest.mark.promise(11)
+def test_alone_a_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader) -> None:
+    own = drawn("acme", 40)
+    build.replace(own)
+    for typed in ("boat mosquito ", "install zeppelin ship "):
+        assert reader.most_score(typed, of(own[0])) == pytest.approx(reader.most_score(typed) or 0)
+    assert reader.most_score("boat ", of(own[0])) is reader.most_score("boat ") is None
+
+
+@pytest.mark.promise(11)
+def test_others_change_nothing_whenever_they_come(build: FtsBuild, reader: FtsReader) -> None:
+    own = drawn("acme", 40)
+    build.replace(own)
+    expected = [reader.search(typed, 100, of(own[0])) for typed in QUERIES]
+    for number in (1, 200):
+        build.replace(drawn("globex", number))
+        assert [reader.search(typed, 100, of(own[0])) for typed in QUERIES] == expected
+    build.replace(drawn("acme", 80)[40:])
+    assert [reader.search(typed, 100, of(own[0])) for typed in QUERIES] != expected, "its own documents count at once"
+
+
+@pytest.mark.promise(11)
+def test_near_words_of_others_leave_room_for_ones_own(build: FtsBuild, reader: FtsReader) -> None:
+    own = family("own.md", ["the calibration of it"], tenant_id="acme")
+    near = " ".join(f"calibrat{one}{other}" for one in "abcdefg" for other in "abcdefg")
+    build.replace([own, family("near.md", [near], tenant_id="globex")])
+    assert reader.corrections("calibraton ", of(own)) == {"calibraton": "calibration"}
