@@ -9,6 +9,7 @@ from chunksink.output import Note, counted, counts, first, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
+    from chunksink.rebuild.recall import Recall
     from chunksink.rebuild.report import RunReport, SinkReport
 
 BUILT = "built"
@@ -149,3 +150,25 @@ def _input(report: "RunReport") -> Iterator[str]:
         yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
     if len(report.held) > _SHOWN:
         yield "... and for other reasons; see `chunksink status`"
+
+
+def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
+    """How well the search by vectors of a live build finds, where that was measured; a low recall with its remedy."""
+    if recall is not None:
+        line = f"  {recall_line(recall)}"
+        yield Note(f"{line}: {recall_remedy(sink)}") if recall.is_low else line
+
+
+def recall_line(recall: "Recall") -> str:
+    return (
+        f"finds {recall.mean:.1%} of the nearest documents ({recall.worst:.0%} for the worst of "
+        f"{counted(recall.questions, 'question')})"
+    )
+
+
+def recall_remedy(sink: str) -> str:
+    """Of a build whose recall is low: its settings are set by a sync, and a rebuild makes its graph anew."""
+    return (
+        f"`chunksink sync` sets how widely {sink} searches (a Chroma server takes that when it is restarted); if it "
+        f"still finds too few, deletions have worn its graph: `chunksink rebuild --sink {sink}` makes it again"
+    )

@@ -69,7 +69,7 @@ class Stored:
 
 
 class Build(Protocol):
-    """One build of one sink, opened for writing. Optional: `SupportsScrub`."""
+    """One build of one sink, opened for writing. Optional: `SupportsScrub`, `SupportsSearchSettings`."""
 
     def marker(self) -> Marker | None:
         """Whose build it is, asked of the engine; None where it does not say."""

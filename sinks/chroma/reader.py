@@ -52,6 +52,9 @@ class ChromaReader:
             self._handle.replace(self._open())
         return self._ask(vector, limit, filters, families)[0]
 
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        return [hit.id for hit in self.query(vector, limit)]
+
     def get(self, ids: Sequence[str]) -> list[Document]:
         found: dict[str, Document] = {}
         with self._in_use() as handle:

@@ -59,6 +59,10 @@ class MeilisearchReader:
         by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
         return self._hits(query, limit, filters, every, **by_meaning)
 
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 1.0}, "vector": np.asarray(vector).tolist()}
+        return [hit.id for hit in self._hits("", limit, (), True, **by_meaning)]
+
     def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
