@@ -153,22 +153,25 @@ def _input(report: "RunReport") -> Iterator[str]:
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
-    """How well the search by vectors of a live build finds, where that was measured; a low recall with its remedy."""
+    """How well the search by vectors of a live build finds, where that was measured, and what helps."""
     if recall is not None:
-        line = f"  {recall_line(recall)}"
-        yield Note(f"{line}: {recall_remedy(sink)}") if recall.is_low else line
+        line, remedy = f"{sink} {recall_line(recall)}", recall_remedy(sink, recall)
+        yield Note(f"{line}: {remedy}") if remedy else line
 
 
 def recall_line(recall: "Recall") -> str:
+    found = f"finds {recall.mean:.1%} of the nearest documents, {recall.worst:.0%} in the worst of {recall.questions}"
     return (
-        f"finds {recall.mean:.1%} of the nearest documents ({recall.worst:.0%} for the worst of "
-        f"{counted(recall.questions, 'question')})"
+        f"{found} searches; {recall.deleted:.0%} of its vectors are deleted ones"
+        if recall.deleted
+        else f"{found} searches"
     )
 
 
-def recall_remedy(sink: str) -> str:
-    """Of a build whose recall is low: its settings are set by a sync, and a rebuild makes its graph anew."""
-    return (
-        f"`chunksink sync` sets how widely {sink} searches (a Chroma server takes that when it is restarted); if it "
-        f"still finds too few, deletions have worn its graph: `chunksink rebuild --sink {sink}` makes it again"
-    )
+def recall_remedy(sink: str, recall: "Recall") -> str:
+    """Nothing where it needs none."""
+    rebuild = f"`chunksink rebuild --sink {sink}` makes its graph again"
+    if recall.is_low:
+        sync = f"`chunksink sync` sets how widely {sink} searches, and a Chroma server takes that when it restarts"
+        return f"{sync}; if it finds too few then, {rebuild}"
+    return f"each search goes through these as well; {rebuild}" if recall.is_worn else ""

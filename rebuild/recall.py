@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
+from chunksink.rebuild.receipts import Receipts
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, capability
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Vectors
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 GOAL = 0.995
+WORN = 0.75
+"""From here on a search takes twice as long as in a new graph, or longer."""
 NEAREST = 100
 _QUESTIONS = 100
 _PAGE = 2000
@@ -51,10 +54,16 @@ class Recall:
     questions: int
     documents: int
     """Among which they were searched."""
+    deleted: float
+    """The share of deleted vectors that each search still goes through; 0 where that is not known."""
 
     @property
     def is_low(self) -> bool:
         return self.mean < GOAL
+
+    @property
+    def is_worn(self) -> bool:
+        return self.deleted >= WORN
 
 
 def measure(db: Database, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
@@ -68,7 +77,9 @@ def measure(db: Database, sink: Sink, build_id: str, cached: Cached) -> Recall |
         if nearest is None or questions is None:
             return None
         answers = [nearest.nearest(question, NEAREST) for question in questions]
-    return _compared(questions, answers, _documents(db, build_id, cached))
+        size = nearest.index_size()
+    deleted = max(0.0, 1 - Receipts(db, build_id).documents() / size) if size else 0.0
+    return _compared(questions, answers, _documents(db, build_id, cached), round(deleted, 4))
 
 
 def _questions(db: Database, build_id: str, cached: Cached) -> Vectors | None:
@@ -96,7 +107,10 @@ def _documents(db: Database, build_id: str, cached: Cached) -> Iterator[tuple[li
 
 
 def _compared(
-    questions: Vectors, answers: Sequence[Sequence[str]], documents: Iterator[tuple[list[str], Vectors]]
+    questions: Vectors,
+    answers: Sequence[Sequence[str]],
+    documents: Iterator[tuple[list[str], Vectors]],
+    deleted: float,
 ) -> Recall | None:
     """What an engine names and the catalog does not know takes the place of another one, so that is not missed."""
     named = {id for answer in answers for id in answer}
@@ -118,7 +132,7 @@ def _compared(
             shares.append(min(1.0, sum(bool(one >= least) for one in known) / wanted))
     if not shares:
         return None
-    return Recall(round(sum(shares) / len(shares), 4), round(min(shares), 4), len(shares), count)
+    return Recall(round(sum(shares) / len(shares), 4), round(min(shares), 4), len(shares), count, deleted)
 
 
 def _nearest(similarities: Vectors) -> Vectors:

@@ -49,8 +49,13 @@ class SinkCheck:
     """Of its search by vectors, where that was measured."""
 
     @property
+    def holds_all(self) -> bool:
+        """Whether it holds what it should and nothing else."""
+        return not (self.missing or self.extra or self.changed)
+
+    @property
     def ok(self) -> bool:
-        return self.shown and not (self.missing or self.extra or self.changed or self.settings or self.unjudged)
+        return self.holds_all and self.shown and not (self.settings or self.unjudged)
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,7 @@ def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> V
                         "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
                         "again"
                     )
-                if embedder is not None and recall and target.holds_vectors and found[name].ok:
+                if embedder is not None and recall and target.holds_vectors and found[name].holds_all:
                     measured = measure(session.state.db, session.sinks[name], target.build_id, embedder.cached)
                     found[name] = replace(found[name], recall=measured)
             except (BuildMissing, BuildBroken) as error:

@@ -68,6 +68,9 @@ class SupportsNearest(Protocol):
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
         """The ids of the nearest documents, as a search without filters finds them."""
 
+    def index_size(self) -> int | None:
+        """How many vectors the index has, deleted ones that it still goes through among them; None if not known."""
+
 
 class SupportsAddress(Protocol):
     """A sink whose builds other programs can open themselves."""

@@ -53,8 +53,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
             differ = "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`"
             raise Refusal(differ, Exit.DRIFT)
         proof = _proof(index.config, found)
-    measured = {name: sink.recall for name, sink in found.sinks.items() if sink.recall is not None}
-    recalls = [line for name, recall in measured.items() for line in (f"{name}:", *recall_lines(name, recall))]
+    recalls = [line for name, sink in found.sinks.items() for line in recall_lines(name, sink.recall)]
     if known is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         file.write_bytes(orjson.dumps(proof, option=options))

@@ -43,11 +43,11 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         if answers.verdict != "ok":
             return
         (sink,) = opened
+        is_there = False
         if live is not None:
             there = check(f"live in {name}", partial(_live, name, sink, live))
+            is_there = name in live.builds and there.verdict == "ok"
             yield there
-            if there.verdict == "ok" and sink.wants_vectors and name in live.builds:
-                yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
         if (shown := capability(sink, SupportsPublicName)) is not None:
             public = check(f"public name in {name}", partial(_public_name, config, shown))
             if public.verdict != "ok":
@@ -55,7 +55,12 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
                 return
         # Settings of other engines are in no file that we know.
         if name == "meilisearch" and (settings := capability(sink, SupportsSettings)) is not None:
-            yield check(f"settings of {name}", partial(_settings, config, name, settings))
+            as_configured = check(f"settings of {name}", partial(_settings, config, name, settings))
+            yield as_configured
+            if as_configured.verdict != "ok":
+                return
+        if live is not None and is_there and sink.wants_vectors:
+            yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
 
 
 def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) -> str:
@@ -125,8 +130,8 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
         return "not measured: see `index` and `cache`"
     if found is None:
         return "not measured: the cache has none of its texts"
-    if found.is_low:
-        raise CheckProblem(recall_line(found), recall_remedy(sink.name), "warn")
+    if remedy := recall_remedy(sink.name, found):
+        raise CheckProblem(recall_line(found), remedy, "warn")
     return recall_line(found)
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 EF_SEARCH = "ef_search"
 """How many candidates a search keeps on its way through the graph of neighbours."""
-_WIDTHS = ((50_000, 800), (200_000, 1600), (math.inf, 3200))
+_WIDTHS = ((50_000, 800), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
+"""Up to so many documents."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -124,6 +125,11 @@ class Handle:
         if (seen := self._unopened()) is not None:
             return seen.documents
         return self._counted()[1]
+
+    def graph_size(self) -> int | None:
+        from chunksink.sinks.chroma.probe import graph_size  # which is run as a program, too
+
+        return None if self._database is None else graph_size(self._database.parent)
 
     def snapshot(self) -> Snapshot | None:
         """What it holds now; None where that is not sure."""

@@ -19,6 +19,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _STRATEGY = "frequency"  # where not all words are found, the most frequent ones are left out first
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
+_CANDIDATES = 1600
+"""Meilisearch looks at more vectors the more hits it is asked for; for a hundred it misses too many (ADR 0040)."""
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 _AT_ONCE = 25  # values counted in one request
@@ -56,17 +58,21 @@ class MeilisearchReader:
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
-        return self._hits(query, limit, filters, every, **by_meaning)
+        return self._hits(query, limit, filters, every, _CANDIDATES, **_by_meaning(vector, 0.5))
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
-        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 1.0}, "vector": np.asarray(vector).tolist()}
-        return [hit.id for hit in self._hits("", limit, (), True, **by_meaning)]
+        return [hit.id for hit in self._hits("", limit, (), True, _CANDIDATES, **_by_meaning(vector, 1.0))]
 
-    def _hits(self, query: str, limit: int, filters: Sequence[Filter], every: bool, **more: Any) -> list[Hit]:
+    def index_size(self) -> None:
+        """Meilisearch removes what is deleted."""
+
+    def _hits(
+        self, query: str, limit: int, filters: Sequence[Filter], every: bool, least: int = 0, **more: Any
+    ) -> list[Hit]:
+        """At least so many are asked for."""
         if limit < 1 or _holds_nothing(query):
             return []
-        limit = asked = min(limit, _MOST_HITS)
+        asked = min(max(limit, least), _MOST_HITS)
         while True:
             answer = self._ask(
                 query,
@@ -79,10 +85,9 @@ class MeilisearchReader:
                 **more,
             )
             # A document without such a `parent_id` is somebody else's; the next scan finds it.
-            ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
-            held = [hit for hit in ours if rows.meets(hit, filters)]
-            exact = len(held) == len(answer["hits"])
-            if exact or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
+            right = [isinstance(hit.get("parent_id"), str) and rows.meets(hit, filters) for hit in answer["hits"]]
+            held = [hit for hit, is_right in zip(answer["hits"], right, strict=True) if is_right]
+            if all(right[:limit]) or (every and (len(held) >= limit or len(answer["hits"]) < asked)):
                 return [Hit(hit["id"], hit["parent_id"], _score(hit)) for hit in held[:limit]]
             # Of a family another document may meet the filters; and so many more are to be looked through.
             every, asked = True, min(asked * _DEEPER, _MOST_HITS)
@@ -180,6 +185,10 @@ class MeilisearchReader:
 
 def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
     return {"q": rows.sendable(query), "filter": rows.conditions(filters), "matchingStrategy": _STRATEGY}
+
+
+def _by_meaning(vector: Vectors, share: float) -> dict[str, Any]:
+    return {"hybrid": {"embedder": EMBEDDER, "semanticRatio": share}, "vector": np.asarray(vector).tolist()}
 
 
 def _having(field: str, told: str) -> Filter:
