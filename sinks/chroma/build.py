@@ -43,9 +43,9 @@ class ChromaBuild:
     def update_search_settings(self) -> list[str]:
         due = self.search_settings_due()
         if due:
-            width = ef_search(self.count())
+            graph: Any = {"hnsw": {EF_SEARCH: ef_search(self.count())}}
             with self._handle.asking() as collection:
-                collection.modify(configuration={"hnsw": {EF_SEARCH: width}})
+                collection.modify(configuration=graph)
         return due
 
     def require(self, dimensions: int | None) -> None:

@@ -1,6 +1,7 @@
 """Asking a Meilisearch build for documents. Where not every document is asked for, each family answers
 once, by its best: `parent_id` is the index's distinct attribute."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _STRATEGY = "frequency"  # where not all words are found, the most frequent ones are left out first
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
-_CANDIDATES = 1600
-"""Meilisearch looks at more vectors the more hits it is asked for; for a hundred it misses too many (ADR 0040)."""
+_CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
+"""Up to so many documents. Meilisearch looks at more vectors the more hits it is asked for (ADR 0040)."""
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 _AT_ONCE = 25  # values counted in one request
@@ -40,6 +41,7 @@ class MeilisearchReader:
         self._connection = connection
         self._name = name
         self._path = f"/indexes/{name}"
+        self._documents: int | None = None  # known when it was first needed
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
@@ -58,13 +60,19 @@ class MeilisearchReader:
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        return self._hits(query, limit, filters, every, _CANDIDATES, **_by_meaning(vector, 0.5))
+        return self._hits(query, limit, filters, every, self._candidates(), **_by_meaning(vector, 0.5))
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
-        return [hit.id for hit in self._hits("", limit, (), True, _CANDIDATES, **_by_meaning(vector, 1.0))]
+        return [hit.id for hit in self._hits("", limit, (), True, self._candidates(), **_by_meaning(vector, 1.0))]
 
     def index_size(self) -> None:
         """Meilisearch removes what is deleted."""
+
+    def _candidates(self) -> int:
+        """How many hits to ask for, of which the best count."""
+        if self._documents is None:
+            self._documents = int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
+        return next(least for most, least in _CANDIDATES if self._documents <= most)
 
     def _hits(
         self, query: str, limit: int, filters: Sequence[Filter], every: bool, least: int = 0, **more: Any
@@ -175,6 +183,7 @@ class MeilisearchReader:
 
     def refresh(self) -> None:
         """A server always knows what it holds."""
+        self._documents = None
 
     def close(self) -> None:
         """The connection is the sink's."""

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
+import chunksink.sinks.meilisearch.reader as meilisearch_reader
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.resolve import resolve_model
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
+from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, required
+from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.chroma.client import open_folder
 from chunksink.sinks.chroma.folder import COLLECTION
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.memory import MemoryReader, MemorySink
 from tests.conftest import ROOT
+from tests.embeddings.helpers import HashEncoder
+from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, memory
+from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 
 PASSAGES = 2400
@@ -29,11 +39,41 @@ OLD = 100
 """Chroma's own default, with which builds were made before."""
 
 
-def passages() -> list[str]:
-    """Short ones, of this project's own pages."""
+class RealEncoder(HashEncoder):
+    """The vectors of the real model, computed once for all tests here."""
+
+    def __init__(self, vectors: dict[str, Vectors]) -> None:
+        super().__init__(dimension=len(next(iter(vectors.values()))))
+        self._vectors = vectors
+
+    def vector(self, text: str) -> Vectors:
+        return self._vectors[text]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Vectors]:
+    """Of short passages of this project's own pages."""
     pages = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
-    sentences = (" ".join(part.split())[:80] for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page))
-    return list(dict.fromkeys(text for text in sentences if len(text) > 25))[:PASSAGES]
+    parts = (
+        " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
+    )
+    texts = list(dict.fromkeys(text for text in parts if len(text) > 25))[:PASSAGES]
+    with closing(load_encoder(str(resolve_model(network=False).folder))) as encoder:
+        return dict(zip(texts, encoder.encode(texts), strict=True))
+
+
+@pytest.fixture
+def real(tmp_path: Path, vectors: dict[str, Vectors]) -> Callable[[Callable[[Path], Sink]], Home]:
+    """A home of those passages in one sink, built."""
+
+    def build(sink: Callable[[Path], Sink]) -> Home:
+        home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
+        home.encoder = RealEncoder(vectors)
+        commit(home.root, "p", [record for text in vectors for record in source(text, text)])
+        home.rebuild()
+        return home
+
+    return build
 
 
 def recall_of(home: Home, sink: str = "chroma") -> Recall:
@@ -54,39 +94,54 @@ def graph_of(home: Home, **settings: int) -> int:
         client.close()  # type: ignore[attr-defined]
 
 
-def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(tmp_path: Path) -> None:
-    """With the real model and real text. Readers that were opened before see it, too."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), chroma)
-    texts = passages()
-    commit(home.root, "p", [record for text in texts for record in source(text, text)])
-    with closing(load_encoder(str(resolve_model(network=False).folder), precision="auto")) as encoder:
-        home.encoder = encoder  # type: ignore[assignment]
-        home.rebuild()
-        assert graph_of(home) == ef_search(len(texts)) > OLD
+def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(
+    real: Callable[[Callable[[Path], Sink]], Home], vectors: dict[str, Vectors]
+) -> None:
+    """Also for readers that were open before."""
+    home = real(chroma)
+    assert graph_of(home) == ef_search(PASSAGES) > OLD
+    assert recall_of(home).mean >= GOAL
+    live = home.live()
+    graph_of(home, **{EF_SEARCH: OLD})
+    with (
+        closing(chroma(home.folder)) as sink,
+        closing(required(sink, SupportsReader).reader(live.builds["chroma"])) as held,
+    ):
+        reader = required(held, SupportsNearest)
+        narrow = [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)]
+        low = recall_of(home)
+        assert low.mean < GOAL
+        assert (low.is_low, low.questions, low.documents) == (True, 100, PASSAGES)
+        assert recall_of(home) == low, "the same build gives the same number"
+        assert home.verify().sinks["chroma"].settings == (EF_SEARCH,)
+        assert home.plan_sync().settings == {"chroma": [EF_SEARCH]}
+        done = home.sync()
+        assert (done.sinks["chroma"].settings, done.sinks["chroma"].written) == ((EF_SEARCH,), 0)
+        assert (home.live(), graph_of(home)) == (live, ef_search(PASSAGES))
         assert recall_of(home).mean >= GOAL
-        live = home.live()
-        graph_of(home, **{EF_SEARCH: OLD})
-        with closing(chroma(home.folder)) as sink, closing(sink.reader(live.builds["chroma"])) as reader:  # type: ignore[attr-defined]
-            vector = encoder.encode(["Which documents does a search find?"])[0]
-            narrow = reader.query(vector, NEAREST)
-            low = recall_of(home)
-            assert low.is_low
-            assert low.mean < GOAL
-            assert (low.questions, low.documents) == (100, len(texts))
-            assert recall_of(home) == low, "the same build gives the same number"
-            assert home.verify().sinks["chroma"].settings == (EF_SEARCH,)
-            assert home.plan_sync().settings == {"chroma": [EF_SEARCH]}
-            done = home.sync()
-            assert (done.sinks["chroma"].settings, done.sinks["chroma"].written) == ((EF_SEARCH,), 0)
-            assert (home.live(), graph_of(home)) == (live, ef_search(len(texts)))
-            assert not recall_of(home).is_low
-            reader.refresh()
-            wide = reader.query(vector, NEAREST)
-            assert sum(hit.score for hit in wide) >= sum(hit.score for hit in narrow)
+        held.refresh()
+        assert [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)] != narrow
     verified = home.verify()
     assert verified.ok
     assert verified.sinks["chroma"].recall is None, "only where it was asked for"
     assert home.sync().sinks["chroma"].settings == (), "nothing is due any more"
+
+
+def test_a_build_on_a_server_reaches_the_goal(
+    real: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
+) -> None:
+    assert recall_of(real(lambda _home: ChromaSink.server(chroma_server.url))).mean >= GOAL
+
+
+def test_meilisearch_reaches_the_goal_with_more_candidates(
+    real: Callable[[Callable[[Path], Sink]], Home],
+    meilisearch_server: MeilisearchServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = real(meilisearch_in(meilisearch_server, f"recall-{token_hex(4)}"))
+    assert recall_of(home, "meilisearch").mean >= GOAL
+    monkeypatch.setattr(meilisearch_reader, "_CANDIDATES", ((math.inf, 0),))
+    assert recall_of(home, "meilisearch").mean < GOAL
 
 
 class SomeReader(MemoryReader):
