@@ -189,7 +189,7 @@ def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> V
                         "again"
                     )
                 if embedder is not None and recall and target.holds_vectors and found[name].holds_all:
-                    measured = measure(session.state.db, session.sinks[name], target.build_id, embedder.cached)
+                    measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)
                     found[name] = replace(found[name], recall=measured)
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
