@@ -20,7 +20,7 @@ from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, dimensions
 from chunksink.settings.engine_settings import EMBEDDERS
-from chunksink.sinks.capabilities import SupportsSettings, capability
+from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
@@ -62,10 +62,11 @@ class Convergence:
         takes_vectors_again = False
         for target in self._going():
             settings = capability(self._session.sinks[target.sink], SupportsSettings)
-            if settings is None:
-                continue
             try:
-                if changed := settings.update_settings(target.build_id, **dimensions(generation, target)):
+                changed = self._fit_search(target)
+                if settings is not None:
+                    changed += settings.update_settings(target.build_id, **dimensions(generation, target))
+                if changed:
                     self._outcome.sink(target.sink).settings = tuple(changed)
                     # Some vectors may have come while the engine took none: they are compared one by one.
                     takes_vectors_again |= EMBEDDERS in changed and self._look_at(target, scan=True, deep=True)
@@ -100,6 +101,7 @@ class Convergence:
                 self._session.state.note_pace(executor.pace)
                 self._outcome.note(plan, noted)
             if not self.look():
+                self._fit_searches()
                 return
             plan = self.plan()
         raise NotVerified(
@@ -152,6 +154,24 @@ class Convergence:
 
     def _scan(self, target: Target) -> Scan:
         return Scan(self._session.state.db, target.build, target.build_id, self._session.records)
+
+    def _fit_searches(self) -> None:
+        """Builds have grown or shrunk."""
+        for target in self._going():
+            try:
+                self._fit_search(target)
+            except SinkError as error:
+                self._outcome.sink(target.sink).error = error
+
+    def _fit_search(self, target: Target) -> list[str]:
+        """Settings of its search follow from what a build holds; where they changed it is signed, and readers open it
+        again."""
+        settings = capability(target.build, SupportsSearchSettings)
+        changed = [] if settings is None else settings.update_search_settings()
+        if changed:
+            with self._lock():
+                self._session.stamp(target.build, Receipts(self._session.state.db, target.build_id))
+        return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""

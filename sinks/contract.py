@@ -68,7 +68,10 @@ class Stored:
 
 
 class Build(Protocol):
-    """One build of one sink, opened for writing. Optional: `SupportsScrub`, `SupportsRest`."""
+    """One build of one sink, opened for writing.
+
+    Optional: `SupportsScrub`, `SupportsRest`, `SupportsSearchSettings`.
+    """
 
     def marker(self) -> Marker | None:
         """Whose build it is, asked of the engine; None where it does not say."""

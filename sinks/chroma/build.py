@@ -7,7 +7,7 @@ import numpy as np
 
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
-from chunksink.sinks.chroma.handle import Handle, marker_in, metadata_of
+from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
@@ -35,6 +35,17 @@ class ChromaBuild:
         dimensions = self._declared()
         with self._handle.asking() as collection:
             collection.modify(metadata=metadata_of(marker, dimensions))
+
+    def search_settings_due(self) -> list[str]:
+        return [] if self._handle.metadata().get(EF_SEARCH) == ef_search(self.count()) else [EF_SEARCH]
+
+    def update_search_settings(self) -> list[str]:
+        due = self.search_settings_due()
+        if due:
+            graph: Any = {"hnsw": {EF_SEARCH: ef_search(self.count())}}
+            with self._handle.asking() as collection:
+                collection.modify(configuration=graph)
+        return due
 
     def require(self, dimensions: int | None) -> None:
         """Raise `WrongShape` where it is for vectors of another length."""

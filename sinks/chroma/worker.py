@@ -110,6 +110,14 @@ class WorkerBuild:
     def count(self) -> int:
         return int(self._worker.call("count"))
 
+    def search_settings_due(self) -> list[str]:
+        due: list[str] = self._worker.call("search_settings_due")
+        return due
+
+    def update_search_settings(self) -> list[str]:
+        changed: list[str] = self._worker.call("update_search_settings")
+        return changed
+
     def replace(self, families: Sequence[Family]) -> None:
         sizes = [len(family.documents) for family in families]
         for part in portions(sizes, len(sizes), _WRITTEN_AT_ONCE):  # as one message it would be held in memory twice
