@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """In one part, unless a single source has more."""
+LARGEST = 2000
+"""Documents of a source. To read a larger one takes longer than a sync that has nothing to do: `verify` does."""
 _AFTER_A_TOUCH = 2
 """Rounds: the one that has begun may have passed what was written over."""
 
@@ -76,7 +78,7 @@ class SpotCheck:
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted]).fetchall()
         for family, size, is_comparable in rows:
             self._position = family
-            if is_comparable:
+            if is_comparable and size <= LARGEST:
                 families.append(family)
                 documents += size
             if documents >= wanted:

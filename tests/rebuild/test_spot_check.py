@@ -148,3 +148,11 @@ def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(root: BusRoot, tmp
     for _ in range(3 * (ROUND + 1)):
         home.sync(wrap=asked)
     assert len(list(filter(None, asked))) == 2 * ROUND, "the round that had begun, and a whole one"
+
+
+def test_a_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spot_check, "LARGEST", 1)
+    home = indexed(tmp_path, root, "fts")
+    overwrite(home, "fts", "docs/0.md")
+    assert [sinks_with(home.sync(), "scanned") for _ in range(2 * ROUND)] == [[]] * 2 * ROUND
+    assert not home.verify().ok
