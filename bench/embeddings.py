@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from bench import corpora
+from bench.bare_loops import seconds as seconds_of
 from bench.harness import Case, Figure, Measurement, ratio
 
 OURS = "chunksink"
@@ -41,16 +41,10 @@ def measure(case: Measurement) -> None:
     for kind, texts in (("even", corpora.even(corpus, count)), ("mixed", corpora.mixed(corpus, 2 * count))):
         for encode in candidates.values():
             encode(texts[:16])
-        took = case.turns({name: partial(_seconds, partial(encode, texts)) for name, encode in candidates.items()})
+        took = case.turns({name: partial(seconds_of, partial(encode, texts)) for name, encode in candidates.items()})
         for name, seconds in took.items():
             case.keep(f"{name}, {kind} lengths, texts a second", [len(texts) / each for each in seconds])
         case.found(f"texts of {kind} lengths", ratio(took[LIBRARY], took[OURS]))
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 CASES = (

@@ -27,6 +27,7 @@ os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 warnings.simplefilter("ignore")
 
 DIMENSIONS = 384
+BATCH = 1000  # of LangChain's index(): better than its default of 100
 SLICE = 5000  # Chroma takes no more than 5,461 at once, and LlamaIndex sends what it is given
 
 
@@ -37,7 +38,6 @@ def main() -> None:
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
-    parser.add_argument("--batch", type=int, default=100, help="of LangChain's index(); 100 is its default")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
@@ -102,7 +102,7 @@ def langchain(asked: argparse.Namespace) -> Work:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
         manager.create_schema()
         named: dict[str, Any] = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
-        return index(given, manager, store, batch_size=asked.batch, **named)
+        return index(given, manager, store, batch_size=BATCH, **named)
 
     if asked.what == "unchanged":
         records, store = asked.folder / "records.db", InMemoryVectorStore(DeterministicFakeEmbedding(size=1))

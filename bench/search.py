@@ -1,4 +1,4 @@
-"""How long a search takes, from Python, one after the other."""
+"""How long a search takes, from Python, one after the other, and how much of what is near it finds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import orjson
 
 from bench import corpora
 from bench.harness import Case, Figure, Measurement
+from bench.processes import chunksink as run
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 WARM = 30  # questions before those that count
 COMPUTED, KNOWN = "hybrid, p50", "hybrid, vector known, p50"
+RECALL, LATENCY = "recall@100", "a search, vector known, p50"
 
 
 def measure(case: Measurement) -> None:
@@ -34,7 +36,6 @@ def measure(case: Measurement) -> None:
         took: dict[str, list[float]] = {
             COMPUTED: [first for first, _ in hybrid],
             KNOWN: [second for _, second in hybrid],
-            "semantic, vector known": [_milliseconds(index, one, "semantic") for one in asked],
             "keyword": [_milliseconds(index, one, "keyword") for one in asked],
         }
     for name, milliseconds in took.items():
@@ -42,6 +43,23 @@ def measure(case: Measurement) -> None:
         p50 = median(case.keep(f"{name}, ms", milliseconds[WARM:]))
         if name in (COMPUTED, KNOWN):
             case.found(name, p50)
+
+
+def measure_recall(case: Measurement) -> None:
+    """Of real text by the real model: drawn vectors are near to nothing."""
+    import chunksink
+
+    size, sink, bus, home = case.number("chunks"), case.text("sink"), case.scratch / "bus", case.scratch / "home"
+    corpora.write_bus(bus, size, texts=corpora.even(corpora.prose(case.data), size, 300))
+    run("rebuild", bus, home, sinks=sink)
+    with chunksink.open(chunks=str(bus), home=str(home), sinks=(sink,)) as index:
+        found = index.verify(recall=True).sinks[sink].recall
+        mode: Mode = "engine" if sink == "meilisearch" else "semantic"
+        took = [_milliseconds(index, one, mode) for one in questions(bus, 100) for _ in range(2)]
+    assert found is not None
+    case.found(RECALL, found.mean)
+    case.keep("recall@100 of the worst search", [found.worst])
+    case.found(LATENCY, median(case.keep(f"{LATENCY}, ms", took[1::2])))
 
 
 def _milliseconds(index: Index, text: str, mode: Mode) -> float:
@@ -70,5 +88,12 @@ CASES = (
         (Figure(COMPUTED, "ms", at_most=100), Figure(KNOWN, "ms", at_most=60)),
         measure,
         {"chunks": (20_000, 100_000), "queries": (100, 300)},
+    ),
+    Case(
+        "recall",
+        "real text: the share of the exact nearest hundred chunks that a search finds, and how long one takes",
+        (Figure(RECALL, "of them", at_least=0.995), Figure(LATENCY, "ms")),
+        measure_recall,
+        {"chunks": (2_000, 100_000), "sink": ("chroma", "chroma")},
     ),
 )

@@ -1,4 +1,4 @@
-"""How soon `chunksink serve` answers a fixed rate of requests, and in how much memory.
+"""How soon `chunksink serve` answers a fixed rate of requests.
 
 The vectors of the index are drawn; queries are encoded by the real model, which costs what it costs, and what they find
 by meaning is arbitrary. Requests come at a fixed rate whether or not those before are answered, and are timed from the
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import httpx
 
@@ -38,10 +37,7 @@ def measure(case: Measurement) -> None:
         assert server.stdout is not None
         address = server.stdout.readline().split(" at ")[1].split()[0]
         asyncio.run(_load(address, asked[: rate * WARM_SECONDS], rate))
-        memory = _resident_mb(server.pid)
         took, failed = asyncio.run(_load(address, asked[rate * WARM_SECONDS :], rate))
-        case.keep("memory before, MB", [memory])
-        case.keep("memory after, MB", [_resident_mb(server.pid)])
     finally:
         server.terminate()
         server.wait(30)
@@ -82,11 +78,6 @@ async def _load(address: str, asked: Sequence[str], rate: float) -> tuple[list[f
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 asking.create_task(ask(due, "/" if number % 4 == 3 else "/api/search", query))
     return took, failed
-
-
-def _resident_mb(process: int) -> float:
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 CASES = (

@@ -19,8 +19,6 @@ OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are written anew": None, "in the only partition": 1}
 """Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
 SINKS = ("fts,chroma", "fts,jsonl")
-BATCHES = (100, 1000)
-"""Of LangChain's `index()`: its default, and a better one."""
 _LEAST = 0.01  # seconds: a difference of two times is not known more exactly
 
 
@@ -48,12 +46,9 @@ def measure_unchanged(case: Measurement) -> None:
         return
     records = case.scratch / "langchain"
     peer("langchain", "unchanged", buses["sync"], records)
-    for batch in BATCHES:
-        index = [peer("langchain", "unchanged", buses["sync"], records, "--batch", str(batch)) for _ in range(2)]
-        seconds = case.keep(
-            f"LangChain index(), batches of {batch}, seconds", [ran.document["seconds"] for ran in index]
-        )
-    # Against its better batches; medians, since a difference of two short times is too uncertain for each round.
+    index = [peer("langchain", "unchanged", buses["sync"], records) for _ in range(2)]
+    seconds = case.keep("LangChain index(), seconds", [ran.document["seconds"] for ran in index])
+    # Medians, since a difference of two short times is too uncertain for each round.
     for sinks in SINKS:
         case.found(f"{sinks}, against LangChain's index()", median(seconds) / max(beyond[sinks], _LEAST))
 

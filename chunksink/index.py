@@ -202,12 +202,15 @@ class Index:
         with self._session("rebuild", only=only) as session:
             return rebuild(session, options)
 
-    def verify(self, *, deep: bool = False) -> "VerifyReport":
-        """What the live builds really hold, compared with what the chunks say now."""
+    def verify(self, *, deep: bool = False, recall: bool = False) -> "VerifyReport":
+        """What the live builds really hold, compared with what the chunks say now.
+
+        With `recall`, or `deep`, also how many of the nearest documents each search by vectors finds.
+        """
         from chunksink.rebuild.verify import verify
 
         with self._session("verify", tolerant=True, makes_home=False) as session:
-            found = verify(session, deep=deep)
+            found = verify(session, deep=deep, recall=recall or deep)
             session.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
             return found
 

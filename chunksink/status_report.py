@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
+from chunksink.rebuild.spot_check import Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Figure, Report, ReportRow, Section
@@ -32,6 +33,7 @@ def facts(found: "HomeStatus") -> Iterator[ReportRow]:
         waiting = _waiting(sink)
         held = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
         yield ReportRow(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
+    yield ReportRow("compared", _compared([sink.coverage for sink in found.sinks.values()]))
     rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
@@ -39,6 +41,17 @@ def facts(found: "HomeStatus") -> Iterator[ReportRow]:
     yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}")
     if last:
         yield ReportRow("last run", f"{last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
+
+
+def _compared(coverages: list[Coverage]) -> str:
+    """Of sources with what the engines hold; the worst of all sinks."""
+    since = [coverage.compared_since for coverage in coverages if coverage.compared_since]
+    syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
+    is_whole = len(since) == len(coverages) > 0
+    compared = (
+        f"every source with its engine since {min(since)}" if is_whole else "not yet every source with its engine"
+    )
+    return f"{compared}; a round takes {syncs}"
 
 
 def _waiting(sink: "BuildStatus") -> str:

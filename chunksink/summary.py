@@ -9,6 +9,7 @@ from chunksink.output import Note, counted, counts, first, printable, show
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
+    from chunksink.rebuild.recall import Recall
     from chunksink.rebuild.report import RunReport, SinkReport
 
 BUILT = "built"
@@ -121,13 +122,19 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.made_again:
         yield Note(f"{name}: its build was gone or broken; it was made again")
     if sink.drifted:
-        yield Note(f"{name} had drifted from its records; rescanned and repaired")
+        yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
     if sink.held_and_lost:
         yield Note(f"{name} lost {counted(sink.held_and_lost, 'held source')}, which cannot be written while held")
     refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
     yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
     if sink.error is not None:
         yield Note(f"{name} is not up to date: {sink.error}")
+
+
+def _drift(sink: "SinkReport") -> str:
+    lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
+    altered = f"held {counted(sink.altered, 'source')} otherwise than confirmed" if sink.altered else ""
+    return " and ".join(filter(None, [lost, altered])) or "had drifted from its records"
 
 
 def _input(report: "RunReport") -> Iterator[str]:
@@ -149,3 +156,28 @@ def _input(report: "RunReport") -> Iterator[str]:
         yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
     if len(report.held) > _SHOWN:
         yield "... and for other reasons; see `chunksink status`"
+
+
+def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
+    """How well the search by vectors of a live build finds, where that was measured, and what helps."""
+    if recall is not None:
+        line, remedy = f"{sink} {recall_line(recall)}", recall_remedy(sink, recall)
+        yield Note(f"{line}: {remedy}") if remedy else line
+
+
+def recall_line(recall: "Recall") -> str:
+    found = f"finds {recall.mean:.1%} of the nearest documents, {recall.worst:.0%} in the worst of {recall.questions}"
+    return (
+        f"{found} searches; {recall.deleted:.0%} of its vectors are deleted ones"
+        if recall.deleted
+        else f"{found} searches"
+    )
+
+
+def recall_remedy(sink: str, recall: "Recall") -> str:
+    """Nothing where it needs none."""
+    rebuild = f"`chunksink rebuild --sink {sink}` makes its graph again"
+    if recall.is_low:
+        sync = f"`chunksink sync` sets how widely {sink} searches, and a Chroma server takes that when it restarts"
+        return f"{sync}; if it finds too few then, {rebuild}"
+    return f"each search goes through these as well; {rebuild}" if recall.is_worn else ""

@@ -22,7 +22,8 @@ class Options:
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. `base` names
     sources by their path below it instead of by the folder's name. `exclude` and `include` are patterns as in a
     `.gitignore` file; what is included is read whatever its suffix. `fields` maps roles to the names that a row's
-    fields have. `prune` removes sources that vanished; up to `allow_deletions` of them may vanish with a whole folder.
+    fields have. `prune` removes sources that vanished. Up to `allow_deletions` sources may vanish with a whole
+    folder, or lose most of their chunks where these are a large share of all.
     `checksum` reads every file, whatever its size and times. `follow_links` reads linked files wherever they are.
     """
 

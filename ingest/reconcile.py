@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_much
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestRefused
@@ -19,6 +20,7 @@ from chunksink.ingest.roots import Roots, Scope
 _FIRST_MISSING = 5
 NOT_IN_FILE = "its file does not contain it any more"
 VANISHED = "its source vanished"
+EMPTIED = "its source has no text any more"
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ where stored.partition <> arrival.partition
 """
 
 # A document that has no text any more, and a record that says so.
-_EMPTIED = """
+_EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
-select stored.partition, stored.family, 'its source has no text any more' from empty join stored using (family)
+select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
@@ -133,6 +135,30 @@ def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     in_scope = " or ".join(test for test, _ in conditions) or "false"
     values = [value for _, values in conditions for value in values]
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
+
+
+# Sources that come back with little of what the partitions hold of them, or with nothing. What is pruned may go.
+_SHRUNK = f"""
+select stored.name, stored.chunks - now.chunks as lost from stored join (
+  select family, chunks from arrival join draft using (family, uri)
+  union all select family, 0 from departure where reason = '{EMPTIED}'
+) as now using (family)
+where now.chunks * {SHRUNK} < stored.chunks order by lost desc, stored.name
+"""
+
+
+def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
+    """Raises IngestRefused where sources would lose a large share of all chunks in reach, and more of them than
+    `allowed`."""
+    shrunk = db.execute(_SHRUNK).fetchall()
+    lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
+    if len(shrunk) <= allowed or not is_much(lost, total or 0, LEAST_CHUNKS):
+        return
+    names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
+    raise IngestRefused(
+        f"{len(shrunk):,} sources would lose most of their chunks, {lost:,} of {total:,} in all ({names}); nothing was "
+        f"written. Are these files whole? If that is intended: --allow-deletions {len(shrunk)}"
+    )
 
 
 def _missing(db: sqlite3.Connection, options: Options, found: Discovery) -> Vanished:

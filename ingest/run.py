@@ -22,7 +22,7 @@ from chunksink.ingest.outcomes import Outcomes
 from chunksink.ingest.partitions import load_partitions, next_created_at
 from chunksink.ingest.placement import PRODUCER_NAME, Placement
 from chunksink.ingest.read import Job, Stamp, read_all
-from chunksink.ingest.reconcile import count_overruled, read_again, reconcile
+from chunksink.ingest.reconcile import count_overruled, read_again, reconcile, stop_large_loss
 from chunksink.ingest.report import IngestReport, Progress
 from chunksink.ingest.roots import Roots, real_path
 from chunksink.ingest.store import IngestStore, pages, set_aside_old
@@ -76,6 +76,7 @@ def ingest(
             vanished = reconcile(db, options, placement.only, found, roots)
             if not read_again(db, options.tenant):
                 break
+        stop_large_loss(db, options.allow_deletions)
         count_overruled(db)
         outcomes.place_sources()
         db.commit()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.runlog import utc_now
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.executor import Executor, Lock
@@ -15,10 +16,11 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
+from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, dimensions
 from chunksink.settings.engine_settings import EMBEDDERS
-from chunksink.sinks.capabilities import SupportsSettings, capability
+from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
@@ -42,13 +44,14 @@ class Convergence:
         self._lock = lock
         self._wrong: dict[str, str] = {}
 
-    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True) -> bool:
-        """Compares marker and count of each build with its records; where they differ the engine is scanned, and what
-        has not our marker is signed, if `sign`. Returns whether any was scanned."""
+    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spots: bool = False) -> bool:
+        """Compares marker and count of each build with its records, and with `spots` some of its documents; where they
+        differ the engine is scanned, and what has not our marker is signed, if `sign`. Returns whether any was scanned.
+        """
         scanned = False
         for target in self._going():
             try:
-                scanned |= self._look_at(target, scan=scan, deep=deep, sign=sign)
+                scanned |= self._look_at(target, scan=scan, deep=deep, sign=sign, spots=spots)
             except SinkError as error:
                 self._outcome.sink(target.sink).error = error
         return scanned
@@ -59,10 +62,11 @@ class Convergence:
         takes_vectors_again = False
         for target in self._going():
             settings = capability(self._session.sinks[target.sink], SupportsSettings)
-            if settings is None:
-                continue
             try:
-                if changed := settings.update_settings(target.build_id, **dimensions(generation, target)):
+                changed = self._fit_search(target)
+                if settings is not None:
+                    changed += settings.update_settings(target.build_id, **dimensions(generation, target))
+                if changed:
                     self._outcome.sink(target.sink).settings = tuple(changed)
                     # Some vectors may have come while the engine took none: they are compared one by one.
                     takes_vectors_again |= EMBEDDERS in changed and self._look_at(target, scan=True, deep=True)
@@ -97,6 +101,7 @@ class Convergence:
                 self._session.state.note_pace(executor.pace)
                 self._outcome.note(plan, noted)
             if not self.look():
+                self._fit_searches()
                 return
             plan = self.plan()
         raise NotVerified(
@@ -106,16 +111,16 @@ class Convergence:
     def _going(self) -> list[Target]:
         return [target for target in self._targets if target.sink not in self._outcome.failed]
 
-    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool = True) -> bool:
+    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool = True, spots: bool = False) -> bool:
         """Whether it was scanned."""
         receipts = Receipts(self._session.state.db, target.build_id)
         signed = target.build.marker() in {self._session.marker(target.build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
-            if signed and self._is_as_confirmed(target, receipts):
+            if signed and self._is_as_confirmed(target, receipts) and not (spots and self._finds_drift(target)):
                 return False
             self._outcome.sink(target.sink).drifted = True
         self._outcome.sink(target.sink).scanned = True
-        found = Scan(self._session.state.db, target.build, target.build_id, self._session.records)
+        found, began = self._scan(target), utc_now()
         with self._session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             found.run(
                 bar.advance,
@@ -123,6 +128,8 @@ class Convergence:
                 cached=self._embedder.expected if deep and target.holds_vectors else None,
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
+        report = self._outcome.sink(target.sink)
+        report.lost, report.altered = found.losses()
         with self._lock():
             # What is known of it changes, and an older copy may bear this stamp. The new one is expected before the
             # marker bears it: a run that is killed in between scans again.
@@ -131,7 +138,40 @@ class Convergence:
             found.make_receipts(receipts)
             if renewed:
                 target.build.sign(self._session.marker(target.build_id, stamp))
+            SpotCheck(self._session.state.db, target.build_id).note_scan(began)
         return True
+
+    def _finds_drift(self, target: Target) -> bool:
+        """In the part of it whose turn it is."""
+        check = SpotCheck(self._session.state.db, target.build_id)
+        if not check.is_due(target.build):
+            return False
+        families = check.families()
+        if families and self._scan(target).finds_drift_in(families):
+            return True
+        check.note()
+        return False
+
+    def _scan(self, target: Target) -> Scan:
+        return Scan(self._session.state.db, target.build, target.build_id, self._session.records)
+
+    def _fit_searches(self) -> None:
+        """Builds have grown or shrunk."""
+        for target in self._going():
+            try:
+                self._fit_search(target)
+            except SinkError as error:
+                self._outcome.sink(target.sink).error = error
+
+    def _fit_search(self, target: Target) -> list[str]:
+        """Settings of its search follow from what a build holds; where they changed it is signed, and readers open it
+        again."""
+        settings = capability(target.build, SupportsSearchSettings)
+        changed = [] if settings is None else settings.update_search_settings()
+        if changed:
+            with self._lock():
+                self._session.stamp(target.build, Receipts(self._session.state.db, target.build_id))
+        return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""

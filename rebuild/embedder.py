@@ -28,6 +28,16 @@ Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
 
 
+def cached_vectors(
+    cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest = "auto"
+) -> dict[str, Vectors]:
+    """The vectors of these texts by a model, as far as the cache has them."""
+    asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+    hashes = list(asked)
+    found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request)
+    return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
+
+
 class DocumentEmbedder:
     """One encoder and its cache. `settings` make the encoder again; `report` counts what was done."""
 
@@ -48,11 +58,7 @@ class DocumentEmbedder:
         self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest = "auto"
     ) -> dict[str, Vectors]:
         """The cached vectors of these texts, of this encoder's model or of another."""
-        info = model or self.info
-        asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
-        hashes = list(asked)
-        found = self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=request)
-        return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
+        return cached_vectors(self._cache, model or self.info, text_hashes, request)
 
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
         """The cached vectors, and how near to each of them a stored one must be: since it was stored, the cached one

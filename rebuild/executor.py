@@ -46,7 +46,7 @@ class _Batch:
     hashes: Sequence[FamilyHashes]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
-    rewritten: dict[str, set[str]]
+    rewritten: dict[str, dict[str, set[str]]]
 
 
 class Executor:
@@ -150,7 +150,7 @@ class Executor:
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
         wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
         families = [
-            Family(each.documents, vectors, each.family in rewritten, each.first, each.last)
+            Family(each.documents, vectors, rewritten.get(each.family, ()), first=each.first, last=each.last)
             for each, vectors in zip(batch.families, batch.vectors, strict=True)
             if each.family in wanted
         ]

@@ -172,6 +172,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
         for family in families:
             for table in ("receipt", "intent", "dead_letter", "former_text", "former_document"):
                 db.execute(f"delete from {table} where family = ?", [family])
+            db.execute("delete from coverage where position = ?", [family])
             partitions |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             changed = "select family, partition from chunk where family = :family union select :family, ''"
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})

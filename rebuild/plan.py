@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.removals import GONE, LEAST_CHUNKS, LEAST_REMOVALS
+from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _UNHASHED = 100
 
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, metadata_only int, rewrite int,
+    family text, build text, action text, recorded int, metadata_only int,
     leaves int, was text, was_open int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
@@ -36,7 +37,7 @@ DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
 _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null,
-    i.family is null and r.texts is not null and r.texts = c.texts, coalesce(r.family_hash = '', 0),
+    i.family is null and r.texts is not null and r.texts = c.texts,
     iif(i.family is null and r.texts is not null and r.texts = c.texts, 0, coalesce(r.documents, 0)),
     r.family_hash, i.family is not null
 from current c
@@ -46,7 +47,7 @@ where (i.family is not null or {DIFFERS}) and c.family not in (select family fro
 """
 _PLAN_REMOVALS = f"""
 insert into planned
-select family, :build, 'remove', 1, 0, 0, coalesce(documents, 0), null, 0 from (
+select family, :build, 'remove', 1, 0, coalesce(documents, 0), null, 0 from (
     select family from receipt where build = :records {{and_moved}}
     union select family from intent where build = :records {{and_moved}})
 left join (select family, documents from receipt where build = :records) using (family)
@@ -122,10 +123,13 @@ class Plan:
             wanted[build].add(family)
         return wanted
 
-    def to_rewrite(self, build: str, families: Sequence[str]) -> set[str]:
-        """Those of these families of which every document is sent: a scan found that something differs."""
-        select = f"select family from planned where rewrite and build = ? and family in ({marks(families)})"
-        return {family for (family,) in self._db.execute(select, [build, *families])}
+    def to_rewrite(self, build: str, families: Sequence[str]) -> dict[str, set[str]]:
+        """Of these families the documents that a scan found changed."""
+        found: dict[str, set[str]] = {}
+        select = f"select family, id from changed where build = ? and family in ({marks(families)})"
+        for family, id in self._db.execute(select, [build, *families]):
+            found.setdefault(family, set()).add(id)
+        return found
 
     def removals(self, build: str) -> list[str]:
         select = "select family from planned where action = 'remove' and build = ? order by family"
@@ -196,7 +200,7 @@ class Plan:
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
         """Whether so much goes that the brake has to look at it."""
-        return self.removed() >= LEAST_REMOVALS or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
+        return self.removed() >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """Names exactly this plan for these builds: the same families in the same versions, those that are held, and

@@ -25,6 +25,7 @@ from chunksink.rebuild.removals import brake, brake_refusals, count_gone
 from chunksink.rebuild.report import NotRemoved, RunOutcome, RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.session import RunOptions, Session
+from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
@@ -252,8 +253,10 @@ class Rebuild:
         cached = self._embedder.expected if self._options.deep and target.holds_vectors else None
         with State(self._state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self._session.records.beside(state))
+            began = utc_now()
             scan.run(on_chunks, removals=removals, cached=cached)
             if scan.is_clean():
+                SpotCheck(state.db, target.build_id).note_scan(began)
                 return
             with self._lock():
                 if not Plan(state.db, [target.build_id], removals=removals).is_empty():

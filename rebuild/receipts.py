@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 5000
-INCOMPLETE = "incomplete"
-"""Stands for the hash of a family that lacks documents or has too many, while those that it should have are right."""
 OLDER = "older"
 """Stands for the hash of a family that is held and there in another version than was last read, which the build never
 took: nothing is wrong with it."""
@@ -191,8 +189,8 @@ class Receipts:
             self._db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def _close(self, families: Sequence[str]) -> None:
-        self._drop("intent", families)
-        self._drop("dead_letter", families)
+        for table in ("intent", "dead_letter", "changed"):
+            self._drop(table, families)
 
     def _drop(self, table: str, families: Sequence[str]) -> None:
         self._db.conn.executemany(

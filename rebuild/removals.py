@@ -5,25 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_much
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
-from chunksink.rebuild.receipts import INCOMPLETE, OLDER, Receipts
+from chunksink.rebuild.receipts import OLDER, Receipts
 from chunksink.rebuild.schema import marks, number
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-LEAST_REMOVALS = 10
-LEAST_CHUNKS = 100
-LARGEST_SHARE = 0.2
 GONE = "family not in (select family from current) and family not in (select family from held)"
 """Of families in the index: those that the bus does not say any more."""
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
-_SHRUNK = 4
-"""A source counts as shrunk when it was more than this many times as large."""
-
-_CONFIRMED = f"family_hash not in ('', '{INCOMPLETE}', '{OLDER}')"
+_CONFIRMED = f"family_hash not in ('', '{OLDER}')"
 """Receipts of what we wrote. A scan also makes receipts of what somebody else added: that may go without a flag."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
@@ -50,13 +45,12 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
     ).fetchone()
     shrunk, less = db.execute(
         f"select count(*), coalesce(sum(had - chunks), 0) from ({recorded}) join current using (family) "
-        f"where chunks * {_SHRUNK} < had and family not in (select family from held)",
+        f"where chunks * {SHRUNK} < had and family not in (select family from held)",
         list(builds),
     ).fetchone()
     removed, lost = going + shrunk, lost + less
-    is_many = going >= LEAST_REMOVALS and going > LARGEST_SHARE * total
-    is_much = lost >= LEAST_CHUNKS and lost > LARGEST_SHARE * chunks
-    if (is_many or is_much) and removed > allowed:
+    is_large = is_much(going, total, LEAST_SOURCES) or is_much(lost, chunks or 0, LEAST_CHUNKS)
+    if is_large and removed > allowed:
         return Removal(removed, total, f"--allow-deletions {removed}", lost)
     return None
 
@@ -92,7 +86,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()
-    if refused - before < LEAST_REMOVALS or refused <= LARGEST_SHARE * total or refused <= allowed:
+    if refused - before < LEAST_SOURCES or not is_much(refused, total, LEAST_SOURCES) or refused <= allowed:
         return
     reason = new.dead_letters(1)[0].reason
     found = Removal(refused, total, f"--allow-deletions {refused}")

@@ -39,6 +39,10 @@ class SinkReport:
     """Its receipts were made anew from what the engine shows."""
     drifted: bool = False
     """It was scanned because it did not hold what had been confirmed."""
+    lost: int = 0
+    """Sources of which a scan did not find all documents that had been confirmed."""
+    altered: int = 0
+    """Other sources that a scan did not find as they had been confirmed."""
     made_again: bool = False
     """Its live build was gone or broken, so that all of it was written."""
     built: bool = False

@@ -5,7 +5,7 @@ Receipts are never proof. A scan shows which documents are missing, extra or cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from chunksink.rebuild.families import (
     label_of,
 )
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.receipts import INCOMPLETE, OLDER, Receipts
+from chunksink.rebuild.receipts import OLDER, Receipts
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.sinks.contract import Build, Stored
@@ -52,7 +52,7 @@ create index temp.drift_id on drift (id);
 # A family with refused documents is looked at document by document.
 _SUSPECTS = """
 select family from current left join found_family f using (family)
-where family not in (select family from held)
+where family not in (select family from held) {among}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
 # Held, since their chunks are not there any more or break the contract; but what was last read of them is known, and
@@ -63,6 +63,14 @@ join receipt r on r.build = :build and r.family = c.family left join found_famil
 where p.state <> 'valid' and f.hash is not c.family_hash and c.family_hash is not null
 and coalesce(r.family_hash, '') in ('', c.family_hash)
 and c.family not in (select family from dead_letter where build = :build)
+"""
+# By the receipts as they were before the scan makes them anew.
+_LOSSES = """
+select sum(lost), sum(not lost and altered) from (
+    select r.documents > coalesce(f.documents, 0) as lost,
+        r.family_hash is c.family_hash and r.family in (select family from drift) as altered
+    from receipt r left join found_family f using (family) left join current c using (family)
+    where r.build = :build)
 """
 # A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
 # be sent again.
@@ -76,6 +84,7 @@ where r.build = :build and r.family_hash is c.family_hash
 """
 _HELD_AND_LOST = "family in (select family from held) and family not in (select family from found_family)"
 _FORGET = (
+    "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
     # What is held and not there any more: nobody writes it, but that it is missing stays known.
@@ -91,8 +100,7 @@ _FORGET = (
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
-    when f.family in (select family from drift where kind = 'changed') then ''
-    when f.family in (select family from drift) then :incomplete
+    when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then :older
     else coalesce(c.family_hash, '') end, case when f.hash is c.family_hash then c.texts end, f.documents, f.label
 from found_family f left join current c using (family)
@@ -118,13 +126,8 @@ class Scan:
         whole: then what nobody claims is not known to be surplus."""
         for page in unhashed(self._db):
             self._records.project(page)
-        self._db.executescript(_TABLES)
-        rows = map(self._row, self._build.scan(content=True) if self._build else ())
-        self._insert("insert into found values (?, ?, ?, ?)", rows, on_chunks)
-        self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
-        suspects = [family for (family,) in self._db.execute(_SUSPECTS, [self._build_id])]
-        for start in range(0, len(suspects), _FAMILIES):
-            self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
+        self._read(self._build.scan(content=True) if self._build else iter(()), on_chunks)
+        self._compare(self._db.execute(_SUSPECTS.format(among=""), [self._build_id]))
         held = [family for (family,) in self._db.execute(_HELD_SUSPECTS, {"build": self._build_id})]
         self._insert("insert into drift values (?, ?, ?)", (row for family in held for row in self._held_drift(family)))
         if removals:
@@ -136,6 +139,19 @@ class Scan:
                 "and id not in (select id from drift)",
                 ((id,) for id in wrong_vectors(self._build, cached, self._count_unjudged)),
             )
+
+    def finds_drift_in(self, families: Sequence[str]) -> bool:
+        """Whether the build holds some of these otherwise than the catalog says. Nothing else of it is read."""
+        if self._build is not None:
+            self._read(self._build.held(families, content=True))
+        among = f"and family in ({marks(families)})"
+        self._compare(self._db.execute(_SUSPECTS.format(among=among), [*families, self._build_id]))
+        return not self.is_clean()
+
+    def losses(self) -> tuple[int, int]:
+        """Sources of which documents are gone that were confirmed; others that are not as they were confirmed."""
+        lost, altered = self._db.execute(_LOSSES, {"build": self._build_id}).fetchone()
+        return lost or 0, altered or 0
 
     def totals(self, model_fingerprint: str | None) -> tuple[int, int, str]:
         """Families, documents, and a digest of the content, which names the model only where vectors are stored."""
@@ -172,7 +188,21 @@ class Scan:
         with write_transaction(self._db):
             for statement in _FORGET:
                 self._db.execute(statement, {"build": build})
-            self._db.execute(_MAKE_RECEIPTS, {"build": build, "incomplete": INCOMPLETE, "older": OLDER})
+            self._db.execute(
+                "insert or ignore into changed select ?, family, id from drift where kind = 'changed'", [build]
+            )
+            self._db.execute(_MAKE_RECEIPTS, {"build": build, "older": OLDER})
+
+    def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
+        self._db.executescript(_TABLES)
+        self._insert("insert into found values (?, ?, ?, ?)", map(self._row, stored), on_chunks)
+        self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
+
+    def _compare(self, rows: Iterable[tuple[str]]) -> None:
+        """Notes the drift of these suspects."""
+        suspects = [family for (family,) in rows]
+        for start in range(0, len(suspects), _FAMILIES):
+            self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
 
     def _count_unjudged(self, vectors: int) -> None:
         self.unjudged += vectors

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HOME_ID = "home.id"
 
-RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "stamp")
+RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "changed", "stamp", "coverage")
 """Tables that name a build; in this order, of one that was not compared no moves are noted."""
 
 _GENERATIONS = """
@@ -137,6 +137,8 @@ def migrations() -> Migrations:
 
     found = Migrations("chunksink.state")
     found()(create_tables)
+    found()(create_changed)
+    found()(create_coverage)
     return found
 
 
@@ -147,6 +149,20 @@ def create_tables(db: Database) -> None:
     for table, name, event, condition, row in _MOVES:
         builds = f"build = {row}.build" if table in RECORDS_OF_BUILD else "true"
         db.execute(_NOTE_MOVED.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
+
+
+def create_changed(db: Database) -> None:
+    """Documents that a scan found changed. They are sent again, whatever the engine says that it holds."""
+    db.execute("create table changed (build text, family text, id text, primary key (build, family, id)) without rowid")
+
+
+def create_coverage(db: Database) -> None:
+    """How far spot checks have come: the last family, when this round began, when the last whole one did, and how many
+    rounds are due."""
+    db.execute(
+        "create table coverage (build text primary key, position text, began text, since text, due integer) "
+        "without rowid"
+    )
 
 
 def marks(values: Sequence[object]) -> str:

@@ -18,6 +18,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.schema import number
+from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -45,6 +46,7 @@ class BuildStatus:
     """Families that the build has not confirmed as the catalog has them; the next sync compares or writes them."""
     to_remove: int
     """0 while the bus is not whole: then nothing is known to be gone."""
+    coverage: Coverage
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,7 @@ def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
         open_intents=number(db, "select count(*) from intent where build = :build", named),
         to_write=number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
         to_remove=number(db, _TO_REMOVE, named) if removals else 0,
+        coverage=SpotCheck(db, build_id).coverage(),
     )
 
 

@@ -157,7 +157,7 @@ def _sync(
         convergence = Convergence(session, targets, embedder, outcome)
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)
-        convergence.look(scan=options.scan, deep=options.deep)
+        convergence.look(scan=options.scan, deep=options.deep, spots=True)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
         if session.catalog.is_whole() and plan.is_large_removal(builds):

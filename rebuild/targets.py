@@ -9,7 +9,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
-from chunksink.sinks.capabilities import SupportsSettings, capability
+from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
@@ -101,9 +101,11 @@ def was_left_unfinished(session: Session, build_id: str) -> bool:
 
 
 def settings_due(session: Session, live: Generation, target: Target) -> list[str]:
-    """Index settings that are not as configured: a sync would set them."""
+    """Settings of the index that are not as configured, or do not fit what it holds: a sync would set them."""
     settings = capability(session.sinks[target.sink], SupportsSettings)
-    return [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
+    of_search = capability(target.build, SupportsSearchSettings)
+    due = [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
+    return due if of_search is None else [*due, *of_search.search_settings_due()]
 
 
 def dimensions(generation: Generation, target: Target) -> dict[str, int]:

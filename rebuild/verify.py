@@ -4,7 +4,7 @@ Syncs go on while it reads. Repair is the sync that follows: the scan's receipts
 """
 
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import end_begun_flip
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
+from chunksink.rebuild.recall import Recall, measure
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.report import RunOutcome
@@ -44,10 +45,17 @@ class SinkCheck:
     """Vectors that were to be compared, and could not be: the cache has none of their texts."""
     held: int
     """Documents among them of sources that are held: a repair leaves them as they are."""
+    recall: Recall | None = None
+    """Of its search by vectors, where that was measured."""
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether it holds what it should and nothing else."""
+        return not (self.missing or self.extra or self.changed)
 
     @property
     def ok(self) -> bool:
-        return self.shown and not (self.missing or self.extra or self.changed or self.settings or self.unjudged)
+        return self.holds_all and self.shown and not (self.settings or self.unjudged)
 
 
 @dataclass(frozen=True)
@@ -114,15 +122,16 @@ class VerifyReport:
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
     told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
-    told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ())
+    told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ()) | {"recall": None}
     if sink is not None:
         told = asdict(sink)
     ok = error is None and sink is not None and sink.ok
     return {"ok": ok, **told, "error": str(error) if error else None}
 
 
-def verify(session: Session, *, deep: bool = False) -> VerifyReport:
-    """Compare every live build with the chunks; with `deep`, also every vector with the cached one.
+def verify(session: Session, *, deep: bool = False, recall: bool = False) -> VerifyReport:
+    """Compare every live build with the chunks; with `deep`, also every vector with the cached one. With `recall`,
+    measure how many of the nearest documents its search by vectors finds.
 
     Nobody waits for the reading: what seems wrong may only have been written meanwhile, so it is read again, locked.
     """
@@ -132,18 +141,18 @@ def verify(session: Session, *, deep: bool = False) -> VerifyReport:
             _refresh(session)
             live = stack.enter_context(reading_live(session.state))
             seen = session.state.version()
-        found = _verified(session, live, deep)
+        found = _verified(session, live, deep, recall)
         if found.ok and session.state.live() == live:
             return found
     with session.lock():
         if found is not None and session.state.version() == seen:
             return found
-        return again(partial(_verified_now, session, deep))
+        return again(partial(_verified_now, session, deep, recall))
 
 
-def _verified_now(session: Session, deep: bool) -> VerifyReport:
+def _verified_now(session: Session, deep: bool, recall: bool) -> VerifyReport:
     _refresh(session)
-    return _verified(session, session.state.live(), deep)
+    return _verified(session, session.state.live(), deep, recall)
 
 
 def _refresh(session: Session) -> None:
@@ -152,7 +161,7 @@ def _refresh(session: Session) -> None:
     session.refresh()
 
 
-def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
+def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> VerifyReport:
     """PartitionChanged where another run has taken in chunks meanwhile."""
     inputs = _inputs(session)
     moved = PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
@@ -160,7 +169,8 @@ def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
         raise moved
     opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
-    cached = session.embedders.of_live(live).expected if deep else None
+    embedder = session.embedders.of_live(live) if deep or recall else None
+    cached = embedder.expected if embedder is not None and deep else None
     found: dict[str, SinkCheck] = {}
     with open_targets(session, live, opened, Opening(make=False, adopt=True)) as targets:
         there = {target.sink: target for target in targets}
@@ -178,6 +188,9 @@ def _verified(session: Session, live: Generation, deep: bool) -> VerifyReport:
                         "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
                         "again"
                     )
+                if embedder is not None and recall and target.holds_vectors and found[name].holds_all:
+                    measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)
+                    found[name] = replace(found[name], recall=measured)
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
                 found[name], _ = _compared(session, live, name, None, None)

@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Vectors
 from chunksink.sinks.reader import Reader
 
 C = TypeVar("C")
@@ -51,6 +52,26 @@ class SupportsSettings(Protocol):
         """The settings of the build under the public name."""
 
 
+class SupportsSearchSettings(Protocol):
+    """A build whose search has settings that follow from what it holds. No file names them."""
+
+    def search_settings_due(self) -> list[str]:
+        """The names of those that do not fit it."""
+
+    def update_search_settings(self) -> list[str]:
+        """Make them fit; returns the names of those that changed. Readers have them when they open the build."""
+
+
+class SupportsNearest(Protocol):
+    """A reader whose engine looks for near vectors in an index of its own, which may miss some."""
+
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        """The ids of the nearest documents, as a search without filters finds them."""
+
+    def index_size(self) -> int | None:
+        """How many vectors the index has, deleted ones that it still goes through among them; None if not known."""
+
+
 class SupportsAddress(Protocol):
     """A sink whose builds other programs can open themselves."""
 
@@ -77,6 +98,13 @@ class SupportsScrub(Protocol):
 
     def scrub(self) -> None:
         """After a flush: erase from its files all that was ever deleted."""
+
+
+class SupportsRest(Protocol):
+    """A build that can tell whether it was written to, without being asked what it holds."""
+
+    def is_at_rest(self) -> bool:
+        """Whether nobody has written to it since our last writer closed it. False where that is not known."""
 
 
 class SupportsFamilies(Protocol):

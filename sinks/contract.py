@@ -68,7 +68,10 @@ class Stored:
 
 
 class Build(Protocol):
-    """One build of one sink, opened for writing. Optional: `SupportsScrub`."""
+    """One build of one sink, opened for writing.
+
+    Optional: `SupportsScrub`, `SupportsRest`, `SupportsSearchSettings`.
+    """
 
     def marker(self) -> Marker | None:
         """Whose build it is, asked of the engine; None where it does not say."""
@@ -82,11 +85,11 @@ class Build(Protocol):
     def replace(self, families: Sequence[Family]) -> None:
         """Put families in the place of what the build holds of them. May return before anything is done.
 
-        A sink may list what it holds of these families and leave out documents that it holds with the same id and
-        `document_hash`; not those of a family with `rewrite`. When the engine has confirmed the documents that were
-        sent, everything else that it then lists of these families is removed. A document that moved to another family
-        carries that family by then and is safe. A document that the engine refuses is left out, without hindering the
-        others. Of two replacements of one family the later one counts.
+        A sink may list what it holds and leave out documents that it holds with the same id and `document_hash`, except
+        those that the family names in `rewrite`. When the engine has confirmed the documents that were sent, everything
+        else that it then lists of these families is removed. A document that moved to another family carries that
+        family by then and is safe. A document that the engine refuses is left out, without hindering the others. Of two
+        replacements of one family the later one counts.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 Plain data and two hashes; no engine, no file. Absent values are None or empty and are not stored.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,8 +124,8 @@ class Family:
 
     documents: Sequence[Document]
     vectors: Vectors | None = None
-    rewrite: bool = False
-    """Write every document, also where the build seems to hold it: a check found that something differs."""
+    rewrite: Collection[str] = ()
+    """Ids of documents to write although the build seems to hold them: a scan found that they differ."""
     first: bool = True
     """False for a further part of a large family: the parts before it stay."""
     last: bool = True

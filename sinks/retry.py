@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, cast
 
-from chunksink.sinks.capabilities import SupportsPublicName, SupportsScrub, SupportsSettings, capability, required
+from chunksink.sinks.capabilities import (
+    SupportsPublicName,
+    SupportsScrub,
+    SupportsSearchSettings,
+    SupportsSettings,
+    capability,
+    required,
+)
 from chunksink.sinks.contract import Build, Marker, RefusedDocument, Sink, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Transient
@@ -191,10 +198,17 @@ class RetryingBuild:
 
     def capability(self, kind: type[C]) -> C | None:
         found = capability(self._build, kind)
-        return cast(C, self) if found is not None and kind is SupportsScrub else found
+        return cast(C, self) if found is not None and kind in (SupportsScrub, SupportsSearchSettings) else found
 
     def scrub(self) -> None:
         self._call("scrub", required(self._build, SupportsScrub).scrub)
+
+    def search_settings_due(self) -> list[str]:
+        return self._call("search_settings_due", required(self._build, SupportsSearchSettings).search_settings_due)
+
+    def update_search_settings(self) -> list[str]:
+        update = required(self._build, SupportsSearchSettings).update_search_settings
+        return self._call("update_search_settings", update)
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         return self._read("held", lambda: self._build.held(parent_ids, content=content))

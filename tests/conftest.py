@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +28,10 @@ pytest.register_assert_rewrite("chunksink.sinks.conformance")
 
 # Before anything imports chromadb or transformers: tests talk to this machine only.
 os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
+
+# Hundreds of processes are started: each would compile all of it again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A run in the background of a script inherits an ignored Ctrl-C; what it starts would never hear one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -84,7 +84,8 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let --prune remove up to N sources of a folder that is empty or gone, and --sync as many from the index.",
+    help="Let up to N sources lose most of their chunks, or go with --prune where their folder is empty or gone; "
+    "and --sync remove as many from the index.",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, whatever its size and times.")
 @click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")

@@ -18,6 +18,7 @@ from chunksink.rebuild.verify import VerifyReport
 from chunksink.settings.config import Config
 from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.projection import PROJECTION_VERSION
+from chunksink.summary import recall_lines
 
 _VERSION = "chunksink.proof.v1"
 
@@ -33,7 +34,8 @@ def command(file: Path, check: bool, deep: bool) -> int:
 
     Checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a digest
     of each sink, just read from the engine. Nothing in it depends on the machine, the home or the time: from the same
-    chunks comes the same file. An index that differs from the chunks is not proved.
+    chunks comes the same file. An index that differs from the chunks is not proved. How many of the nearest documents
+    each search by vectors finds is printed, and not written: two builds of the same chunks may differ in it a little.
 
     \b
     Examples:
@@ -43,7 +45,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
 
     known = _read(file) if check else None
     with open_index() as index:
-        found = index.verify(deep=deep)
+        found = index.verify(deep=deep, recall=True)
         if found.unknown:
             errors = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
             raise Refusal(f"not every engine could be asked, so nothing is proved\n{errors}", Exit.ENGINE)
@@ -51,13 +53,14 @@ def command(file: Path, check: bool, deep: bool) -> int:
             differ = "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`"
             raise Refusal(differ, Exit.DRIFT)
         proof = _proof(index.config, found)
+    recalls = [line for name, sink in found.sinks.items() for line in recall_lines(name, sink.recall)]
     if known is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         file.write_bytes(orjson.dumps(proof, option=options))
-        echo([f"{file} proves {', '.join(found.sinks)}"])
+        echo([*recalls, f"{file} proves {', '.join(found.sinks)}"])
         return Exit.OK
     wrong = [Note(line) for line in _differences(known, proof, "")]
-    echo([*wrong, f"{file} {'is not' if wrong else 'is'} what is here"])
+    echo([*recalls, *wrong, f"{file} {'is not' if wrong else 'is'} what is here"])
     return Exit.DRIFT if wrong else Exit.OK
 
 

@@ -9,7 +9,7 @@ import click
 from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import Note, counted, echo, first, more, print_json, printable
-from chunksink.summary import exit_code, print_report, unbuilt_lines, unconfigured_lines
+from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
     from chunksink.rebuild.verify import SinkCheck, VerifyReport
@@ -21,7 +21,9 @@ _SHOWN = 5
 @click.command()
 @chunks_option
 @home_option
-@click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
+@click.option(
+    "--deep", is_flag=True, help="Also compare every vector with the cached one of its text, and measure recall."
+)
 @click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, verify again.")
 @allow_deletions_option
 @adopt_option
@@ -71,10 +73,10 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
 
 def _remedy(found: "VerifyReport") -> str:
     """A source that goes has at least one document that is extra."""
-    from chunksink.rebuild.removals import LEAST_REMOVALS
+    from chunksink.chunkbus.brake import LEAST_SOURCES
 
     remedy = "`chunksink verify --repair` puts it right"
-    if all(len(sink.extra) < LEAST_REMOVALS for sink in found.sinks.values()):
+    if all(len(sink.extra) < LEAST_SOURCES for sink in found.sinks.values()):
         return remedy
     return (
         f"{remedy}; where a large share of the sources would be removed it stops before it writes, and says the "
@@ -94,6 +96,7 @@ def _lines(found: "VerifyReport", why_these_sinks: str | None) -> Iterator[str]:
             yield Note(f"  {counted(sink.unjudged, 'vector')} could not be compared: the cache has none of their texts")
         if sink.settings:
             yield Note(f"  its settings are not as configured: {', '.join(sink.settings)}")
+        yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
     yield from (Note(f"{name}: {error}") for name, error in found.failed.items())
     yield from map(Note, (*_held(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)))

@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chunksink.chunkbus.errors import ChunkBusError
+from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
 from chunksink.doctor import Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
+from chunksink.home_cache import existing_cache
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, ConfigError, variable
@@ -29,6 +30,7 @@ from chunksink.sinks.capabilities import (
 )
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.summary import recall_line, recall_remedy
 
 _AGAIN = "then run `chunksink doctor` again"
 
@@ -41,8 +43,11 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         if answers.verdict != "ok":
             return
         (sink,) = opened
+        is_there = False
         if live is not None:
-            yield check(f"live in {name}", partial(_live, name, sink, live))
+            there = check(f"live in {name}", partial(_live, name, sink, live))
+            is_there = name in live.builds and there.verdict == "ok"
+            yield there
         if (shown := capability(sink, SupportsPublicName)) is not None:
             public = check(f"public name in {name}", partial(_public_name, config, shown))
             if public.verdict != "ok":
@@ -50,7 +55,12 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
                 return
         # Settings of other engines are in no file that we know.
         if name == "meilisearch" and (settings := capability(sink, SupportsSettings)) is not None:
-            yield check(f"settings of {name}", partial(_settings, config, name, settings))
+            as_configured = check(f"settings of {name}", partial(_settings, config, name, settings))
+            yield as_configured
+            if as_configured.verdict != "ok":
+                return
+        if live is not None and is_there and sink.wants_vectors:
+            yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
 
 
 def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) -> str:
@@ -103,6 +113,26 @@ def _live(name: str, sink: Sink, live: Live) -> str:
         remedy = "put that id back into home.id; or, if this home shall have the build, `chunksink sync --adopt`"
         raise CheckProblem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
     return f"build {build_id} is there; `chunksink verify` compares all of it"
+
+
+def _recall(config: Config, sink: Sink, build_id: str) -> str:
+    """How well its search by vectors finds; a low recall keeps no run from working."""
+    from chunksink.rebuild.embedder import cached_vectors
+    from chunksink.rebuild.recall import measure
+    from chunksink.rebuild.state import State
+
+    try:
+        with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
+            found = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
+    except SinkError as error:
+        raise CheckProblem(str(error), _AGAIN) from error
+    except (ChunksinkError, OSError):
+        return "not measured: see `index` and `cache`"
+    if found is None:
+        return "not measured: the cache has none of its texts"
+    if remedy := recall_remedy(sink.name, found):
+        raise CheckProblem(recall_line(found), remedy, "warn")
+    return recall_line(found)
 
 
 def _public_name(config: Config, sink: SupportsPublicName) -> str:

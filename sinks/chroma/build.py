@@ -7,7 +7,7 @@ import numpy as np
 
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
-from chunksink.sinks.chroma.handle import Handle, marker_in, metadata_of
+from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
@@ -36,6 +36,17 @@ class ChromaBuild:
         with self._handle.asking() as collection:
             collection.modify(metadata=metadata_of(marker, dimensions))
 
+    def search_settings_due(self) -> list[str]:
+        return [] if self._handle.metadata().get(EF_SEARCH) == ef_search(self.count()) else [EF_SEARCH]
+
+    def update_search_settings(self) -> list[str]:
+        due = self.search_settings_due()
+        if due:
+            graph: Any = {"hnsw": {EF_SEARCH: ef_search(self.count())}}
+            with self._handle.asking() as collection:
+                collection.modify(configuration=graph)
+        return due
+
     def require(self, dimensions: int | None) -> None:
         """Raise `WrongShape` where it is for vectors of another length."""
         held = self._width()
@@ -46,6 +57,9 @@ class ChromaBuild:
 
     def count(self) -> int:
         return self._handle.count()
+
+    def is_at_rest(self) -> bool:
+        return self._handle.is_sealed()
 
     def replace(self, families: Sequence[Family]) -> None:
         last = self._kept.begin(families)
@@ -59,7 +73,8 @@ class ChromaBuild:
             self._refuse(refused)
             if family.vectors is not None:
                 for row in good:
-                    taken[family.documents[row].id] = family.documents[row], family.vectors[row], family.rewrite
+                    document = family.documents[row]
+                    taken[document.id] = document, family.vectors[row], document.id in family.rewrite
         documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
         for part in rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES):
             self._write(documents[part], vectors[part], rewritten[part])

@@ -108,7 +108,7 @@ class Folder:
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:
-        with seal.turn(path):
+        with seal.turn(path, is_reader=not writing):
             self._in_turn()
             with nullcontext() if writing else seal.kept(path):
                 yield

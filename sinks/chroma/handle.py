@@ -5,6 +5,7 @@ count 100,000 documents. The database's file is looked at from outside: to open 
 close it again, would take that one's locks away.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-_SPACE = {"hnsw": {"space": "cosine"}}
+EF_SEARCH = "ef_search"
+"""How many candidates a search keeps on its way through the graph of neighbours."""
+_WIDTHS = ((50_000, 800), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
+"""Up to so many documents."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -113,7 +117,7 @@ class Handle:
         return self._loaded_at is None or self._loaded_at != signature_of(self._database)
 
     def metadata(self) -> Metadata:
-        """The metadata as Chroma has it now; somebody else may have changed them."""
+        """The metadata as Chroma has it now, and `EF_SEARCH`; somebody else may have changed them."""
         if (seen := self._unopened()) is not None:
             return seen.metadata
         client = self.opened().client
@@ -124,6 +128,15 @@ class Handle:
         if (seen := self._unopened()) is not None:
             return seen.documents
         return self._counted()[1]
+
+    def is_sealed(self) -> bool:
+        """Whether it is not opened, since all that was asked is known from its last writer."""
+        return self._unopened() is not None
+
+    def graph_size(self) -> int | None:
+        from chunksink.sinks.chroma.probe import graph_size  # which is run as a program, too
+
+        return None if self._database is None else graph_size(self._database.parent)
 
     def snapshot(self) -> Snapshot | None:
         """What it holds now; None where that is not sure."""
@@ -174,7 +187,8 @@ def settled(database: Path | None) -> Signature | None:
 
 
 def metadata_in(client: "ClientAPI", collection: str) -> Metadata:
-    return client.get_collection(collection, embedding_function=None).metadata or {}
+    held = client.get_collection(collection, embedding_function=None)
+    return {**(held.metadata or {}), EF_SEARCH: (held.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
 
 
 def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
@@ -186,6 +200,11 @@ def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
         "stamp": marker.stamp,
     }
     return held if dimensions is None else {**held, "dimensions": dimensions}
+
+
+def ef_search(documents: int) -> int:
+    """So many that 99.5 % of the nearest hundred are found among so many documents (ADR 0040)."""
+    return next(width for most, width in _WIDTHS if documents <= most)
 
 
 def marker_in(held: Metadata) -> Marker | None:
@@ -203,4 +222,5 @@ def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, An
     except BuildMissing:
         if made is None:
             raise
-    return client.create_collection(name, metadata=made, configuration=_SPACE, embedding_function=None)  # type: ignore[arg-type]
+    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
+    return client.create_collection(name, metadata=made, configuration=graph, embedding_function=None)

@@ -40,6 +40,14 @@ def main(path: str) -> int:
     return 0
 
 
+def graph_size(folder: Path) -> int:
+    """Vectors in the saved graphs of a build, deleted ones among them."""
+    headers = [
+        _HEADER.unpack(raw) for raw in map(Path.read_bytes, folder.glob("*/header.bin")) if len(raw) == _HEADER.size
+    ]
+    return sum(count for version, _, _, count, *_ in headers if version == _VERSION)
+
+
 def flaw(header: Path) -> str | None:
     """What is wrong with a saved graph; None where nothing is, or where it is laid out in a way unknown here."""
     raw = header.read_bytes()

@@ -53,6 +53,14 @@ class ChromaReader:
             self._handle.replace(self._open())
         return self._ask(vector, limit, filters, families)[0]
 
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        return [hit.id for hit in self.query(vector, limit)]
+
+    def index_size(self) -> int | None:
+        """As it was last saved; a server's is not known."""
+        with self._in_use() as handle:
+            return handle.graph_size()
+
     def get(self, ids: Sequence[str]) -> list[Document]:
         found: dict[str, Document] = {}
         with self._in_use() as handle:

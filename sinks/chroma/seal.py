@@ -13,8 +13,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -28,6 +30,11 @@ LOCK = "chunksink-writer.lock"
 TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
+READER_SECONDS = 10.0
+"""For a turn, as long as its holder is seen to be at work; a call of a writer takes about one."""
+WRITER_SECONDS = 60.0
+_STOPPED_SECONDS = 1.2
+"""Then a reader looks whether the holder of the turn was stopped. A search is to be answered within two."""
 
 Numbers = tuple[int, ...]
 
@@ -73,11 +80,12 @@ def renew(path: Path) -> None:
 
 
 @contextmanager
-def turn(path: Path) -> Iterator[None]:
+def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     """One process, and one thread of it, asks the engine of a build at a time.
 
     The engine saves its vectors in place, in whichever process it runs; to load them meanwhile crashes the process
-    that does. So a reader waits for the call that a writer is making, and a writer for a reader's.
+    that does. So a reader waits for the call that a writer is making, and a writer for a reader's. NotConfirmed where
+    that takes too long.
     """
     try:
         handle = os.open(path / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -85,7 +93,7 @@ def turn(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle, path, is_reader=is_reader)
         yield
     finally:
         os.close(handle)
@@ -109,9 +117,9 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
 
     With `writing` the caller counts as an open writer until it calls what is returned.
     """
-    with _alone(path):
+    with _alone(path, is_reader=not writing):
         if (path / DATABASE).exists() and not _is_written(path) and not _is_as_sealed(path):
-            with turn(path):  # a reader's call may be saving them, and seals them when it has
+            with turn(path, is_reader=not writing):  # a reader's call may be saving them, and seals them when it has
                 _check(path)
         return _writing(path) if writing else lambda: None
 
@@ -178,14 +186,52 @@ def _write(path: Path, seal: Seal) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     """One looks at a build at a time: otherwise two who look at once would each take the other for a writer."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle, path, is_reader=is_reader)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
+    """Wait for a lock, but not for ever: who holds it may be stopped and not dead.
+
+    A thread waits in the kernel's queue, because who only asks now and then loses to a writer that takes turn after
+    turn. It has a handle of its own: when that is closed too, a lock that came too late is free again.
+    """
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    own, locked = os.dup(handle), Event()
+
+    def wait() -> None:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX)
+            locked.set()
+        finally:
+            os.close(own)
+
+    Thread(target=wait, name="turn", daemon=True).start()
+    began, longest = monotonic(), READER_SECONDS if is_reader else WRITER_SECONDS
+    while not locked.wait(min(_STOPPED_SECONDS, longest)):
+        is_stopped = is_reader and not _is_held_by_a_running_process(handle)
+        if is_stopped or monotonic() - began >= longest:
+            how = "another process that is stopped or cannot be seen" if is_stopped else "another process"
+            raise NotConfirmed(f"{how} has been using the build at {path} for {monotonic() - began:.1f} s")
+
+
+def _is_held_by_a_running_process(handle: int) -> bool:
+    """False where that cannot be seen: a container that was paused, or a system without /proc."""
+    inode = str(os.fstat(handle).st_ino)
+    with suppress(OSError, IndexError):
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
+        states = [Path(f"/proc/{holder}/stat").read_text().rpartition(")")[2].split()[0] for holder in holders]
+        return bool(states) and not set(states) & {"T", "t"}
+    return False
 
 
 def _is_written(path: Path) -> bool:

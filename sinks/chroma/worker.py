@@ -50,8 +50,9 @@ class Worker:
         """What the build in there returns, or the error that it raises. A process that does not answer, for example
         because it was stopped, is killed."""
         hangs = Timer(ANSWER_SECONDS, self._process.kill)
-        hangs.start()
+        hangs.daemon = True
         try:
+            hangs.start()  # a Ctrl-C in here would leave a thread that keeps this process for as long
             self._connection.send((name, arguments))
             done, value = self._connection.recv()
         except (EOFError, OSError) as error:
@@ -109,6 +110,14 @@ class WorkerBuild:
 
     def count(self) -> int:
         return int(self._worker.call("count"))
+
+    def search_settings_due(self) -> list[str]:
+        due: list[str] = self._worker.call("search_settings_due")
+        return due
+
+    def update_search_settings(self) -> list[str]:
+        changed: list[str] = self._worker.call("update_search_settings")
+        return changed
 
     def replace(self, families: Sequence[Family]) -> None:
         sizes = [len(family.documents) for family in families]

@@ -23,6 +23,7 @@ from chunksink.sinks.conformance.samples import (
     marker,
     records,
     renamed,
+    rewritten,
     vector,
     wanted,
     with_vectors,
@@ -243,7 +244,7 @@ class SinkConformance:
         fill(build, [with_vectors(wrong)])
         fill(build, [right])
         assert held(build) == wanted([right])
-        fill(build, [replace(right, rewrite=True)])
+        fill(build, [rewritten(right)])
         assert held(build, content=True) == wanted([right])
 
     def test_only_what_is_said_about_it_changes(self, build: Build) -> None:

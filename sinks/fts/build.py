@@ -80,8 +80,10 @@ class FtsBuild:
         try:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
-                refused = self._write(_UPSERT, [family for family in last if not family.rewrite])
-                refused += self._write(_REWRITE, [family for family in last if family.rewrite])
+                documents = [document for family in last for document in family.documents]
+                rewrite = set[str]().union(*(family.rewrite for family in last))
+                refused = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
+                refused += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
                 self._kept.add(last)
                 self._kept.refuse(refused)
                 complete = self._kept.complete()
@@ -147,9 +149,8 @@ class FtsBuild:
             index_check.note(connection)
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
-    def _write(self, statement: str, families: Sequence[Family]) -> list[RefusedDocument]:
-        """All documents at once, or where SQLite cannot store one of them, one by one without those."""
-        documents = [document for family in families for document in family.documents]
+    def _write(self, statement: str, documents: Sequence[Document]) -> list[RefusedDocument]:
+        """All at once, or where SQLite cannot store one of them, one by one without those."""
         self._connection.execute("SAVEPOINT batch")
         try:
             self._connection.executemany(statement, map(_row, documents))

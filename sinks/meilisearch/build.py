@@ -77,7 +77,7 @@ class MeilisearchBuild:
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family):
-                if (document.parent_id, document.document_hash) in unchanged and not family.rewrite:
+                if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
                 try:
                     line = rows.line(document, vector, self._embedder)

@@ -1,6 +1,7 @@
 """Asking a Meilisearch build for documents. Where not every document is asked for, each family answers
 once, by its best: `parent_id` is the index's distinct attribute."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, requir
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
+_CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
+"""Up to so many documents. Meilisearch looks at more vectors the more hits it is asked for (ADR 0040)."""
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 _AT_ONCE = 25  # values counted in one request
@@ -38,6 +41,7 @@ class MeilisearchReader:
         self._connection = connection
         self._name = name
         self._path = f"/indexes/{name}"
+        self._documents: int | None = None  # known when it was first needed
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
@@ -60,16 +64,35 @@ class MeilisearchReader:
     ) -> list[Hit]:
         if limit < 1 or _holds_nothing(query):
             return []
-        by_meaning = {"hybrid": {"embedder": EMBEDDER, "semanticRatio": 0.5}, "vector": np.asarray(vector).tolist()}
         step, *_ = self._steps(query, filters) or [Step(query)]
-        strategy = "frequency" if step.strategy == "frequency" else "last"
-        return self._hits([Step(step.query, strategy=strategy)], limit, filters, every, **by_meaning)
+        step = Step(step.query, strategy="frequency" if step.strategy == "frequency" else "last")
+        return self._hits([step], limit, filters, every, self._candidates(), **_by_meaning(vector, 0.5))
+
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        hits = self._hits([Step("")], limit, (), True, self._candidates(), **_by_meaning(vector, 1.0))
+        return [hit.id for hit in hits]
+
+    def index_size(self) -> None:
+        """Meilisearch removes what is deleted."""
+
+    def _candidates(self) -> int:
+        """How many hits to ask for, of which the best count."""
+        if self._documents is None:
+            self._documents = int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
+        return next(least for most, least in _CANDIDATES if self._documents <= most)
 
     def _hits(
-        self, steps: Sequence[Step], limit: int, filters: Sequence[Filter], every: bool, **more: Any
+        self,
+        steps: Sequence[Step],
+        limit: int,
+        filters: Sequence[Filter],
+        every: bool,
+        least: int = 0,
+        **more: Any,
     ) -> list[Hit]:
-        """What the first step finds, then what the next one finds besides, and so on."""
-        limit = asked = min(limit, _MOST_HITS)
+        """What the first step finds, then what the next one finds besides, and so on; `least` hits are asked for."""
+        limit = min(limit, _MOST_HITS)
+        asked = min(max(limit, least), _MOST_HITS)
         while True:
             same = {
                 "limit": asked,
@@ -84,12 +107,13 @@ class MeilisearchReader:
             exact = True
             for step, answer in zip(steps, answers, strict=True):
                 # A document without such a `parent_id` is somebody else's; the next scan finds it.
-                ours = (hit for hit in answer["hits"] if isinstance(hit.get("parent_id"), str))
-                held = [hit for hit in ours if rows.meets(hit, filters)]
-                exact = exact and len(held) == len(answer["hits"])
-                for hit in held:
-                    one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
-                    found.setdefault(one.id if every else one.parent_id, one)
+                hits = answer["hits"]
+                right = [isinstance(hit.get("parent_id"), str) and rows.meets(hit, filters) for hit in hits]
+                exact = exact and all(right[:limit])
+                for hit, is_right in zip(hits, right, strict=True):
+                    if is_right:
+                        one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
+                        found.setdefault(one.id if every else one.parent_id, one)
             ended = all(len(answer["hits"]) < asked for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
@@ -207,6 +231,7 @@ class MeilisearchReader:
 
     def refresh(self) -> None:
         """A server always knows what it holds."""
+        self._documents = None
 
     def close(self) -> None:
         """The connection is the sink's."""
@@ -224,6 +249,10 @@ class MeilisearchReader:
 def _question(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
     strategy = {"matchingStrategy": step.strategy}
     return {"q": rows.sendable(step.query), "filter": rows.conditions(filters), **strategy}
+
+
+def _by_meaning(vector: Vectors, share: float) -> dict[str, Any]:
+    return {"hybrid": {"embedder": EMBEDDER, "semanticRatio": share}, "vector": np.asarray(vector).tolist()}
 
 
 def _having(field: str, told: str) -> Filter:

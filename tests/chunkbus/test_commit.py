@@ -17,9 +17,11 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition, read_partition
 from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from tests.chunkbus import crash_writer
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import chunk, commit, validate
 from tests.conftest import ROOT, examples
+from tests.support.forking import FORKING
 
 KEY = "2026-01-31"
 # What readers see after a death there: the old partition, or the new one.
@@ -48,8 +50,11 @@ def seen_after(step: str, when: str) -> str:
 
 
 def run_writer(root: BusRoot, *arguments: str) -> int:
-    command = [sys.executable, "-m", "tests.chunkbus.crash_writer", str(root.path), KEY, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+    process = FORKING.Process(target=crash_writer.main, args=(root, KEY, list(arguments)))
+    process.start()
+    process.join(60)
+    assert process.exitcode is not None
+    return process.exitcode
 
 
 def read(root: BusRoot) -> list[Record]:

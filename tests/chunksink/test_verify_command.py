@@ -11,6 +11,8 @@ import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
+from chunksink.rebuild import recall, verify
+from chunksink.rebuild.recall import Recall
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -85,6 +87,16 @@ def test_what_was_found_and_not_put_right_is_no_good_status(synced: Shell, model
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
+def test_a_sync_finds_it_too_and_names_the_loss(synced: Shell) -> None:
+    """The engine holds as many documents as were confirmed."""
+    tamper(synced)
+    ended = synced("sync")
+    assert ended.code == Exit.OK
+    loss = "fts had lost 1 source and held 1 source otherwise than confirmed; rescanned and repaired"
+    assert loss in ended.err
+    assert synced("verify").code == Exit.OK
+
+
 @pytest.mark.usefixtures("public_index")
 def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
@@ -120,7 +132,7 @@ def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
         closing(open_sink("chroma", synced.home, {})) as sink,
         closing(sink.open(synced.live().builds["chroma"])) as build,
     ):
-        build.replace([Family([document], np.stack([encoder.vector("something else")]), rewrite=True)])
+        build.replace([Family([document], np.stack([encoder.vector("something else")]), rewrite=[document.id])])
         build.flush()
     models.loaded.clear()
     assert synced("verify").code == Exit.OK
@@ -130,6 +142,30 @@ def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
     assert synced("verify", "--deep", "--repair").code == Exit.OK
     assert synced("verify", "--deep").code == Exit.OK
     assert models.loaded == []
+
+
+def test_deep_measures_how_much_a_search_finds(synced: Shell) -> None:
+    found = synced("verify", "--deep", "--json").json["sinks"]
+    assert found["fts"]["recall"] is None
+    assert found["chroma"]["recall"] == {"mean": 1.0, "worst": 1.0, "questions": 4, "documents": 4, "deleted": 0.0}
+    assert "chroma finds 100.0% of the nearest documents" in synced("verify", "--deep").out
+    assert synced("verify", "--json").json["sinks"]["chroma"]["recall"] is None
+
+
+@pytest.mark.parametrize("changed", [{"mean": 0.9}, {"deleted": 0.9}])
+def test_a_graph_that_finds_too_little_or_is_worn_has_its_remedy(
+    synced: Shell, changed: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index is as it should be: a rebuild of that sink is advised."""
+    low = Recall(**{"mean": 1.0, "worst": 1.0, "questions": 4, "documents": 4, "deleted": 0.0} | changed)  # type: ignore[arg-type]
+    monkeypatch.setattr(recall, "measure", lambda *_: low)
+    monkeypatch.setattr(verify, "measure", lambda *_: low)
+    deep = synced("verify", "--deep")
+    assert (deep.code, "`chunksink rebuild --sink chroma`" in deep.err) == (Exit.OK, True)
+    proved = synced("prove", "proof.json")
+    assert (proved.code, "`chunksink rebuild --sink chroma`" in proved.err) == (Exit.OK, True)
+    examined = {check["name"]: check for check in synced("doctor", "--json").json}["recall of chroma"]
+    assert (examined["verdict"], "`chunksink rebuild --sink chroma`" in examined["remedy"]) == ("warn", True)
 
 
 def test_deep_without_a_cache_proves_nothing(synced: Shell) -> None:

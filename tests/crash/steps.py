@@ -96,6 +96,8 @@ NO_STEPS = {
     "scan.py:_insert": "temporary tables",
     "state.py:note_model": "a note that is made again where it is missing",
     "scan.py:run": "temporary tables",
+    "scan.py:_read": "temporary tables",
+    "scan.py:_compare": "temporary tables",
     "intake.py:_take_in": "within _read",
     "intake.py:_set_state": "within _read",
     "intake.py:_keep_findings": "within _read",
@@ -109,5 +111,6 @@ NO_STEPS = {
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",
+    "spot_check.py:note": "how far rounds have come: what is lost is compared again",
     "receipts.py:_expect": "within renew_stamp and expect_new_stamp",
 }

@@ -7,7 +7,6 @@ our record of it; `make soak` takes all of them.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import signal
@@ -26,6 +25,7 @@ from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
 from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.forking import FORKING
 from tests.support.home import Home, Wrap, sinks_with
 from tests.support.local_engines import chroma, fts
 from tests.support.meilisearch import SETTINGS
@@ -52,9 +52,6 @@ EDITED = [source(f"docs/{number}.md", f"tapir {number}", version="2", at=FEBRUAR
 NEW = [*EDITED, OLD[3], OLD[4], source("docs/new.md", "brand new", "zebra", at=FEBRUARY)]
 
 NO_SERVER = ("", "", "")
-
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([__name__, "chromadb"])
 
 
 def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:

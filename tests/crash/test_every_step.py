@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-import multiprocessing
 import os
 import signal
 from dataclasses import replace
@@ -41,6 +40,7 @@ from tests.crash.homes import (
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
 from tests.support.bus import parent_of
+from tests.support.forking import FORKING
 from tests.support.home import Home, each
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
@@ -51,9 +51,6 @@ KILLS = [
     for number, step in enumerate(STEPS)
     for when in (("before", "after") if ALL else (("before", "after")[number % 2],))
 ]
-# Each is forked from a process that has imported what it needs: to do that takes longer than the scenarios.
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([dying.__name__, "chunksink.sinks.fts.sink", "chunksink.sinks.jsonl"])
 COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
 TAKES_AWAY = ("forget", "lost", "recalled")

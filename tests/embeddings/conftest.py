@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,3 +124,18 @@ def tiny(tiny_folder: Path) -> Iterator[TransformerEncoder]:
     encoder = load_encoder(str(tiny_folder), precision="float32", workers=2, token_budget=64)
     yield encoder
     encoder.close()
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each call of the attention was met by powers."""
+    from chunksink.embeddings import attention
+
+    real, noted = attention.attend_by_powers, list[bool]()
+
+    def note(*given: Any) -> Any:
+        noted.append((found := real(*given)) is not None)
+        return found
+
+    monkeypatch.setattr(attention, "attend_by_powers", note)
+    return noted

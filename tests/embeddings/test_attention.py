@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as of_torch
 
 from chunksink.embeddings import attention
-from chunksink.embeddings.attention import attend, attend_by_powers, set_attention
-from chunksink.embeddings.load import load_encoder
-from chunksink.embeddings.transformer import TransformerEncoder
-from tests.embeddings.helpers import REAL, cosines
+from chunksink.embeddings.attention import attend, attend_by_powers
 
 SCALING = 0.25
 
@@ -43,19 +39,6 @@ def exact(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **said
 
 def is_near(found: Tensor, expected: Tensor) -> bool:
     return bool((found.float() - expected).norm() < 0.01 * expected.norm())
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each call was met by powers."""
-    real, noted = attention.attend_by_powers, list[bool]()
-
-    def note(*given: Any) -> Tensor | None:
-        noted.append((found := real(*given)) is not None)
-        return found
-
-    monkeypatch.setattr(attention, "attend_by_powers", note)
-    return noted
 
 
 @pytest.mark.parametrize("mask", [None, mask_of([50, 41, 1])])
@@ -141,27 +124,3 @@ def test_only_the_plain_attention_of_an_encoder_is_taken(taken: list[bool]) -> N
     with torch.inference_mode():
         call(Module(), *inputs(), None, dropout=0.0, encoder_hidden_states=None, position_ids=torch.arange(50))
     assert taken == [True]
-
-
-def test_the_real_model_stays_near(real_folder: Path, real_float32: TransformerEncoder, taken: list[bool]) -> None:
-    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate")
-    set_attention(encoder._model)
-    found = encoder.encode(REAL)
-    encoder.close()
-    assert cosines(found, real_float32.encode(REAL)).min() > 0.9995
-    assert sum(taken) >= 5, "the first layer's scores are too large where a text repeats itself"
-
-
-def test_it_is_for_processors_that_have_bfloat16_in_vector_units_alone(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for flags, expected in (
-        (("avx512_bf16",), "chunksink_powers"),
-        (("avx512_bf16", "amx_bf16"), "sdpa"),
-        (("bf16",), "sdpa"),
-        ((), "sdpa"),
-    ):
-        monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
-        model: Any = load_encoder(str(tiny_folder), device="cpu")._model
-        assert model[0].model.config._attn_implementation == expected
-    assert not set_attention([object()])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chunksink.embeddings.attention import set_attention
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
 from chunksink.embeddings.errors import EncoderOutOfMemory
@@ -275,3 +276,27 @@ def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> No
     together = real_bfloat16.encode(REAL * 4)
     alone = np.stack([real_bfloat16.encode([text])[0] for text in REAL])
     assert cosines(together[: len(REAL)], alone).min() > 0.9999
+
+
+def test_attention_by_powers_stays_near(real_folder: Path, real_float32: TransformerEncoder, taken: list[bool]) -> None:
+    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate")
+    set_attention(encoder._model)
+    found = encoder.encode(REAL)
+    encoder.close()
+    assert cosines(found, real_float32.encode(REAL)).min() > 0.9995
+    assert sum(taken) >= 5, "the first layer's scores are too large where a text repeats itself"
+
+
+def test_attention_by_powers_is_for_processors_that_have_bfloat16_in_vector_units_alone(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for flags, expected in (
+        (("avx512_bf16",), "chunksink_powers"),
+        (("avx512_bf16", "amx_bf16"), "sdpa"),
+        (("bf16",), "sdpa"),
+        ((), "sdpa"),
+    ):
+        monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
+        model: Any = load_encoder(str(tiny_folder), device="cpu")._model
+        assert model[0].model.config._attn_implementation == expected
+    assert not set_attention([object()])

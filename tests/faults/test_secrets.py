@@ -22,7 +22,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from tests.conftest import need
+from tests.conftest import need, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer, run_meilisearch
 from tests.faults import proxy as p
@@ -213,11 +213,11 @@ prefix = "secrets"
             for name, path in places
             for url in (bad, failing, odd)
         ]
-        named = [
+        named = sampled(
             (command, {name: value}, False)
             for command in (["sync"], ["doctor"], ["rebuild"])
             for name, value in misplaced
-        ]
+        )
         refused = [(one, wrong, False) for one in (["sync"], ["verify"], ["doctor"], ["rebuild"])]
         codes = drive(*echoes, *named, *refused)
         assert codes[:4] == [Exit.ENGINE] * 4

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from chunksink.exits import Exit
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
+from tests.embeddings.endpoint import serve
 from tests.journey.support import environment
 
 COMMAND = "import resource, sys; from chunksink.cli import run; {limit}sys.exit(run(sys.argv[1:]))"
 LIMITS = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
 
 
-def run(folder: Path, *arguments: str, files: int | None = None) -> tuple[int, str]:
+def run(folder: Path, *arguments: str, files: int | None = None, **variables: str) -> tuple[int, str]:
     limit = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); " if files else ""
     done = subprocess.run(
         [sys.executable, "-c", COMMAND.format(limit=limit), *arguments],
         cwd=folder,
-        env=environment(CHUNKSINK_PATIENCE="5"),
+        env=environment(CHUNKSINK_PATIENCE="5", **variables),
         capture_output=True,
         text=True,
         timeout=100,
@@ -27,20 +31,27 @@ def run(folder: Path, *arguments: str, files: int | None = None) -> tuple[int, s
     return done.returncode, done.stdout + done.stderr
 
 
-def test_too_few_open_files(tmp_path: Path) -> None:
+@pytest.fixture
+def model() -> Iterator[dict[str, str]]:
+    """An endpoint: the real model, which takes seconds to load, is for the soak."""
+    with serve() as server:
+        yield {} if HEAVY else {"CHUNKSINK_ENDPOINT": server.url, "CHUNKSINK_MODEL": "hash-model"}
+
+
+def test_too_few_open_files(tmp_path: Path, model: dict[str, str]) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(5):
         (tmp_path / "docs" / f"{number}.md").write_text(f"# Page {number}\n\nIt says something of its own.\n")
-    assert run(tmp_path, "ingest", "docs", "--sync")[0] == Exit.OK
+    assert run(tmp_path, "ingest", "docs", "--sync", **model)[0] == Exit.OK
     seen = set()
     for files in sampled(LIMITS, 6):
         for command in (["sync"], ["verify"], ["search", "page", "--mode", "semantic"]):
-            code, said = run(tmp_path, *command, files=files)
+            code, said = run(tmp_path, *command, files=files, **model)
             seen.add(code)
             assert code in (Exit.OK, Exit.ENGINE), said
             assert "Traceback" not in said
             assert "verify --repair" not in said, f"{command} with {files} files: {said}"
             assert code == Exit.OK or "open files" in said, said
     assert Exit.ENGINE in seen
-    code, said = run(tmp_path, "verify", "--deep")
+    code, said = run(tmp_path, "verify", "--deep", **model)
     assert code == Exit.OK, said

@@ -161,3 +161,44 @@ def test_two_folders_in_turn_write_nothing_when_nothing_changed(three: Bench) ->
     three.ingest()
     three.ingest("sub")
     assert three.files() == before
+
+
+def sections(number: int) -> str:
+    """A document of so many chunks or more."""
+    return "".join(f"# Part {part}\n\n{' '.join(f'word{part}' for _ in range(200))}\n\n" for part in range(number))
+
+
+@pytest.mark.promise(6)
+@pytest.mark.parametrize("left", ["# All that is left\n", ""])
+def test_sources_that_lose_most_of_their_chunks_stop_the_run_unless_their_number_is_given(
+    left: str, bench: Bench
+) -> None:
+    """A file that was cut off is as suspicious as one that is gone."""
+    bench.write("large.md", sections(120))
+    bench.write("small.md", "# Small\n")
+    bench.ingest()
+    before = bench.files()
+    assert len(bench.records()) > 100
+    bench.write("large.md", left)
+    with pytest.raises(IngestRefused, match=r"docs/large\.md.*--allow-deletions 1"):
+        bench.ingest()
+    assert bench.files() == before
+    bench.ingest(allow_deletions=1)
+    assert len(bench.records()) <= 2
+
+
+def test_a_small_share_of_all_chunks_may_shrink(bench: Bench) -> None:
+    for number in range(6):
+        bench.write(f"{number}.md", sections(120))
+    bench.ingest()
+    bench.write("0.md", "# All that is left\n")
+    bench.ingest()
+    assert bench.texts()["docs/0.md"] == ["# All that is left"]
+
+
+def test_what_is_pruned_was_meant_to_go(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.write(f"{name}.md", sections(120))
+    bench.ingest()
+    bench.remove("a.md")
+    assert bench.ingest(prune=True).pruned == 1

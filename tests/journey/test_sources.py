@@ -1,5 +1,6 @@
 """Every family of sources, from its file to an answer: ingest, rebuild, and a sentence of each is found."""
 
+import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -57,14 +58,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (mine / "kettle.txt").write_text("The kettle must be descaled every month.\n")
     for name, records in OTHERS.items():
         (mine / name).write_text("".join(json.dumps(record) + "\n" for record in records))
-    ended = chunksink(folder, "ingest", "examples", "mine", "--sync")
-    assert ended.code == Exit.OK, ended.err
     return folder
 
 
 @pytest.fixture(scope="module")
 def index(folder: Path) -> Iterator[Index]:
+    """From Python, so that the model is loaded once."""
     with library.open(folder) as index:
+        with contextlib.chdir(folder):
+            assert index.ingest("examples", "mine").failed == 0
+            assert index.sync().status == "ok"
         yield index
 
 
@@ -80,6 +83,7 @@ def test_other_words_find_it(index: Index, question: str, source: str) -> None:
     assert any(source in uri for uri in found), found
 
 
+@pytest.mark.usefixtures("index")
 def test_a_second_run_does_nothing_and_says_so(folder: Path) -> None:
     before = {path: path.read_bytes() for path in (folder / "chunks").rglob("*.json*")}
     ended = chunksink(folder, "ingest", "examples", "mine", "--sync")

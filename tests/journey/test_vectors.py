@@ -1,6 +1,7 @@
 """The cache of vectors seen from the command line, with the real model, a real kill and a real endpoint."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,18 +21,25 @@ SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
 TWIN = document("twin.md", "Oil the lamp at dusk.")
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """With an endpoint, for a model takes seconds to load."""
-    write(tmp_path / "chunks", "logs", LONG, SHORT, TWIN)
+    folder = tmp_path_factory.mktemp("rebuilt")
+    write(folder / "chunks", "logs", LONG, SHORT, TWIN)
     with serve() as server:
         settings = {"endpoint": server.url, "model": "hash-model", "max_length": 1000}
         lines = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
-        (tmp_path / "chunksink.toml").write_text("".join(lines))
-        ended = chunksink(tmp_path, "rebuild")
+        (folder / "chunksink.toml").write_text("".join(lines))
+        ended = chunksink(folder, "rebuild")
         assert ended.code == Exit.OK
-        (tmp_path / "said.txt").write_text(ended.out)
-        yield tmp_path
+        (folder / "said.txt").write_text(ended.out)
+        yield folder
+
+
+@pytest.fixture
+def served(rebuilt: Path, tmp_path: Path) -> Path:
+    """A copy of it; the endpoint is there."""
+    return Path(shutil.copytree(rebuilt, tmp_path, symlinks=True, dirs_exist_ok=True))
 
 
 def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:

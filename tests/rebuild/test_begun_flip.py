@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.errors import Refused
+from tests.conftest import sampled
 from tests.crash.homes import jsonl
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home
@@ -47,8 +49,7 @@ def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generatio
     return begun
 
 
-@pytest.mark.parametrize("engine", ["fts", "chroma"])
-@pytest.mark.parametrize("run", ["sync", "repair", "rebuild"])
+@pytest.mark.parametrize(("engine", "run"), sampled(product(["fts", "chroma"], ["sync", "repair", "rebuild"]), 2))
 def test_a_build_of_it_is_gone_since(
     engine: str, run: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

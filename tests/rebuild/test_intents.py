@@ -13,6 +13,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
+from tests.conftest import HEAVY
 from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
@@ -24,9 +25,10 @@ pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 KEPT = source("docs/a.md", "a")
+ENGINES = ("memory", "chroma")
 
 
-@pytest.fixture(params=["memory", "chroma"])
+@pytest.fixture(params=ENGINES)
 def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
     home = Home(tmp_path / "home", root, fts, memory() if request.param == "memory" else chroma)
     commit(root, "p1", KEPT)
@@ -52,15 +54,23 @@ EDITED = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
 ADDED = source("docs/b.md", "b0", "b1")
 
 
-@pytest.mark.parametrize(("is_flushing", "after"), [(False, False), (True, False), (True, True)])
+EDITS = {
+    "added": (KEPT, [*KEPT, *ADDED], "replace", B, "delete"),
+    "replaced": (KEPT, EDITED, "replace", A, "replace"),
+    "removed": ([*KEPT, *ADDED], KEPT, "delete", B, "replace"),
+}
+MOMENTS = [(False, False), (True, False), (True, True)]
+CUT_OFF = [
+    pytest.param(engine, *MOMENTS[moment], *edit, id=f"{engine}-{name}-{moment}")
+    for engine in ENGINES
+    for number, (name, edit) in enumerate(EDITS.items())
+    for moment in range(len(MOMENTS))
+    if HEAVY or engine == "memory" or number == moment
+]
+
+
 @pytest.mark.parametrize(
-    ("before", "edit", "call", "family", "undone_by"),
-    [
-        (KEPT, [*KEPT, *ADDED], "replace", B, "delete"),
-        (KEPT, EDITED, "replace", A, "replace"),
-        ([*KEPT, *ADDED], KEPT, "delete", B, "replace"),
-    ],
-    ids=["added", "replaced", "removed"],
+    ("home", "is_flushing", "after", "before", "edit", "call", "family", "undone_by"), CUT_OFF, indirect=["home"]
 )
 def test_an_edit_that_was_cut_off_by_a_kill_and_undone_is_undone_in_the_engine(
     before: list[Record],

@@ -169,23 +169,6 @@ def test_a_build_of_another_count_than_was_confirmed_is_scanned_and_put_right(
 
 
 @ENGINES
-def test_what_has_the_right_count_is_taken_at_its_word_until_it_is_asked(
-    engine: str, indexed: Home, tmp_path: Path
-) -> None:
-    """A sync asks for a number only; that texts were changed behind our back is what verify and repair are for."""
-    (document,) = projected(OURS[1])
-    put(indexed, engine, [msgspec.structs.replace(document, text="somebody else's words")])
-    calls = Calls()
-    assert sinks_with(indexed.sync(wrap=calls), "scanned") == []
-    assert calls == []
-    found = indexed.verify()
-    assert found.sinks[engine].changed == (document.id,)
-    indexed.sync(wrap=calls, scan=True)
-    assert calls.sent(engine) == [B]
-    require_sound(indexed, tmp_path)
-
-
-@ENGINES
 def test_a_build_that_is_gone_is_made_again_and_filled(engine: str, indexed: Home, tmp_path: Path) -> None:
     before = indexed.live()
     indexed.encoder.asked.clear()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.state import State
 from chunksink.rebuild.verify import SinkCheck
 from chunksink.sinks.document import Document
 from tests.conftest import sampled
@@ -14,7 +15,7 @@ from tests.support.bus import commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, memory
 from tests.support.tampering import altered, digests, lose, put, require_sound
-from tests.support.watched_sinks import Calls
+from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(4)]
 
@@ -122,3 +123,14 @@ def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path
     assert digests(home) == before
     home.rebuild()
     assert digests(home) == before
+
+
+def test_a_repair_that_was_killed_is_ended_by_the_next_sync(home: Home, engine: str, tmp_path: Path) -> None:
+    """What the scan found changed is on record: the engine alone would pass it for right."""
+    put(home, engine, [altered(DOCUMENTS[7], title="Another title")])
+    with pytest.raises(KeyboardInterrupt):
+        home.sync(scan=True, wrap=watching(engine, Moment("replace", 1, raising(KeyboardInterrupt()))))
+    home.sync()
+    assert home.verify().ok
+    with State.existing(home.folder) as state:
+        assert state.db.execute("select count(*) from changed").fetchone() == (0,)

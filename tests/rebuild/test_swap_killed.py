@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import uuid
@@ -18,6 +17,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import FEBRUARY, commit, projected, source
+from tests.support.forking import FORKING
 from tests.support.home import Home, sinks_with
 from tests.support.meilisearch import SETTINGS
 from tests.support.public_index import home_with, public_texts, texts
@@ -64,7 +64,7 @@ def test_the_next_run_ends_as_if_nothing_had_been(
     old = home.live()
     commit(home.root, "p1", [*DOG, *BIRD], at=FEBRUARY)
     arguments = (tmp_path, server.url, server.key, index, busy)
-    process = multiprocessing.get_context("spawn").Process(target=rebuild_and_die, args=arguments)
+    process = FORKING.Process(target=rebuild_and_die, args=arguments)
     process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL

@@ -13,7 +13,6 @@ import pytest
 from chunksink.search.access import Access
 from chunksink.search.answer import SearchHit
 from chunksink.search.legs import Legs
-from chunksink.search.mcp import mcp_server
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.reader import Filter
@@ -144,8 +143,14 @@ def test_copies_side_by_side_are_one_however_many(tmp_path: Path) -> None:
             assert alone.as_json() == first.as_json()
 
 
+def assistant(legs: Legs, access: Access) -> Any:
+    from chunksink.search.mcp import mcp_server  # slow to import; few tests need it
+
+    return mcp_server(Held(legs), access, (), "1.2.3")
+
+
 async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
-    server = mcp_server(Held(legs), Access("acme"), (), "1.2.3")
+    server = assistant(legs, Access("acme"))
     answer: Any = await server.call_tool("search", {"query": "boat", "mode": "keyword", "context": 1})
     hits = {hit["text"]: hit for hit in json.loads(answer.content[0].text)["hits"]}
     assert {one["source_uri"] for one in (hits[MOORING], *hits[MOORING]["same_text"])} == {
@@ -157,7 +162,7 @@ async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
 async def test_an_assistant_gets_the_beginning_of_a_book(tmp_path: Path) -> None:
     book = ("A boat, and another. " * 5000) + "A lighthouse."
     with legs_over(tmp_path, [family("book.md", book, book)]) as legs:
-        server = mcp_server(Held(legs), Access(), (), "1.2.3")
+        server = assistant(legs, Access())
         asked = {"query": "lighthouse", "mode": "keyword", "context": 1}
         found: Any = await server.call_tool("search", asked)
         (hit,) = json.loads(found.content[0].text)["hits"]

@@ -202,9 +202,9 @@ class Home:
         with self.session(wrap) as session, self.embedder() as embedder:
             return plan_sync(session, session.state.live_or_none(), embedder)
 
-    def verify(self, *, deep: bool = False, wrap: Wrap = lambda sink: sink) -> VerifyReport:
+    def verify(self, *, deep: bool = False, recall: bool = False, wrap: Wrap = lambda sink: sink) -> VerifyReport:
         with self.session(wrap) as session, self.embedder() as embedder:
-            return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep)
+            return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep, recall=recall)
 
     def open_sink(self, name: str) -> Sink:
         """Sinks that this home does not write any more."""

@@ -52,7 +52,7 @@ def _put(home: Home, build: Build, documents: Sequence[Document]) -> None:
     for _, members in groupby(sorted(documents, key=by_family), key=by_family):
         family = list(members)
         vectors = np.stack([home.encoder.vector(document.text) for document in family])
-        build.replace([Family(family, vectors, rewrite=True, last=False)])
+        build.replace([Family(family, vectors, [document.id for document in family], last=False)])
     assert build.flush() == []
 
 

@@ -1,6 +1,7 @@
 """What others have set for their Chroma, in the environment or in a `.env` of the current folder, is not for ours."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
+from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink
 from tests.support.bus import commit, source
@@ -35,7 +37,7 @@ def in_a_file(folder: Path, _patch: pytest.MonkeyPatch) -> None:
     (folder / ".env").write_text("".join(f"{name}={value}\n" for name, value in OTHERS.items()))
 
 
-@pytest.fixture(params=[in_the_environment, in_a_file])
+@pytest.fixture
 def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settle: Callable[[Path, pytest.MonkeyPatch], None] = request.param
     settle(tmp_path, monkeypatch)
@@ -43,7 +45,13 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("others")
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize(
+    ("others", "beside"),
+    [*product([in_the_environment, in_a_file], [False, True])]
+    if HEAVY
+    else [(in_the_environment, True), (in_a_file, False)],
+    indirect=["others"],
+)
 def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
     """Here or in the process beside; opened again it is looked at in another one, as its seal is gone."""
     root, signed = tmp_path / "chroma", marker()
@@ -61,6 +69,7 @@ def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
 
 
 @pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("others", [in_the_environment, in_a_file], indirect=True)
 def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None:
     sink, signed = ChromaSink.server(chroma_server.url, prefix="ambient"), marker()
     build = sink.create(signed, DIMENSIONS)
@@ -99,12 +108,19 @@ def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of
 )
 def test_what_makes_no_sense_to_its_library_is_told(tmp_path: Path, others: bytes, reason: str) -> None:
     """It reads them as it is imported, once in a process."""
+    with serve() as server:
+        is_told(
+            tmp_path, others, reason, CHUNKSINK_ENDPOINT=server.url, CHUNKSINK_MODEL="hash", CHUNKSINK_SINKS="chroma"
+        )
+
+
+def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None:
     commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
-    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="chroma").code == Exit.OK
+    assert chunksink(tmp_path, "sync", **settings).code == Exit.OK
     commit(BusRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
     (tmp_path / ".env").write_bytes(others)
     for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):
-        ended = chunksink(tmp_path, command, CHUNKSINK_SINKS="chroma")
+        ended = chunksink(tmp_path, command, **settings)
         told = ended.out + ended.err
         assert (ended.code, reason in told, str(tmp_path / ".env") in told) == (code, True, True), command
         assert "se-cret" not in told

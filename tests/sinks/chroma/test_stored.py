@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,17 @@ from chromadb.config import Settings
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
 from chunksink.sinks.chroma.reader import ChromaReader
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, records, vector, wanted, with_vectors
+from chunksink.sinks.conformance.samples import (
+    DIMENSIONS,
+    family,
+    held,
+    marker,
+    records,
+    rewritten,
+    vector,
+    wanted,
+    with_vectors,
+)
 from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.document import Family, document_hash
 from chunksink.sinks.errors import WrongShape
@@ -65,7 +74,7 @@ def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: 
     found = {stored.id: stored for stored in build.scan(content=True)}
     assert found[one.documents[0].id].document is None
     assert set(held(build, content=True)) & set(wanted([one, two, three])) == set(wanted([one, two]))
-    build.replace([replace(each, rewrite=True) for each in (one, two, three)])
+    build.replace([rewritten(each) for each in (one, two, three)])
     assert build.flush() == []
     assert held(build, content=True) == wanted([one, two, three])
     assert all(stored.document is not None for stored in build.scan(content=True))

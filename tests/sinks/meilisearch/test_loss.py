@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, rewritten, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -34,7 +33,7 @@ def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(
     tampered = families[0].documents[0].id
     server.do("PUT", f"/indexes/{index_of(build)}/documents", json=[{"id": tampered, "zzz": 1}])
     assert [found.id for found in build.scan(content=True) if found.document is None] == [tampered]
-    write(build, [replace(each, rewrite=True) for each in families])
+    write(build, [rewritten(each) for each in families])
     assert held(build, content=True) == wanted(families)
     assert all(found.document is not None for found in build.scan(content=True))
 

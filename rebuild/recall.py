@@ -1,0 +1,110 @@
+"""Recall: how many of the nearest documents an engine's search by vectors finds.
+
+Such a search follows a graph of neighbours and may miss some. The questions are vectors of texts of the index, the same
+ones as long as it has the same texts. The exact answers come from the cache.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from chunksink.chunkbus.canonical import text_hash
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.state import State
+from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, capability
+from chunksink.sinks.contract import Sink
+from chunksink.sinks.document import Vectors
+from chunksink.sinks.fields import sink_id
+from chunksink.sinks.payload import unit
+
+GOAL = 0.995
+NEAREST = 100
+WORN = 0.75
+"""From this share of deleted vectors on, a search takes twice as long as in a new graph, or longer."""
+_QUESTIONS = 100
+_PAGE = 2000
+_TIE = 1e-5
+"""Engines round: what is so much further away counts as equally near."""
+# Documents that the build has confirmed, all of their family, and that the catalog has in the same version.
+_DOCUMENTS = """
+select c.id, c.chunk_id, c.text_hash from current_chunk c join current u on u.family = c.family
+join receipt r on r.build = :build and r.family = c.family and r.family_hash is u.family_hash
+where c.id > :after and c.text_hash <> :no_text
+and c.family not in (select family from dead_letter where build = :build) order by c.id limit :limit
+"""
+
+Cached = Callable[[Sequence[str]], Mapping[str, Vectors]]
+"""From text hashes to their vectors, as far as they are cached."""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """Shares of the exact nearest documents that a search found; equally near ones count as found."""
+
+    mean: float
+    worst: float
+    """Of the question with the worst answer."""
+    questions: int
+    documents: int
+    """Among which they were searched."""
+    deleted: float
+    """The share of deleted vectors that each search still goes through; 0 where that is not known."""
+
+    @property
+    def is_low(self) -> bool:
+        return self.mean < GOAL
+
+    @property
+    def is_worn(self) -> bool:
+        return self.deleted >= WORN
+
+
+def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
+    """None where the engine has no such search, or the cache knows nothing to measure it by."""
+    readable = capability(sink, SupportsReader)
+    known = cached(Catalog(state).some_texts(_QUESTIONS)) if readable is not None else {}
+    if readable is None or not known:
+        return None
+    questions = unit(np.stack([known[text] for text in sorted(known)]))
+    with closing(readable.reader(build_id)) as reader:
+        searched = capability(reader, SupportsNearest)
+        if searched is None:
+            return None
+        answers = [searched.nearest(question, NEAREST) for question in questions]
+        size = searched.index_size()
+    named = {id for answer in answers for id in answer}
+    near: dict[str, Vectors] = {}  # of the documents that were named, how near they are to each question
+    best = np.empty((0, len(questions)), dtype=np.float32)
+    documents = 0
+    for ids, vectors in _documents(state, build_id, cached):
+        similar = vectors @ questions.T
+        documents += len(ids)
+        near.update((id, similar[row]) for row, id in enumerate(ids) if id in named)
+        best = -np.partition(-np.concatenate([best, similar]), min(NEAREST, len(best) + len(ids)) - 1, axis=0)[:NEAREST]
+    best = -np.sort(-best, axis=0)
+    shares = []
+    for number, answer in enumerate(answers):
+        found = [near[id][number] for id in answer if id in near]
+        # What an engine names and the catalog does not know takes the place of another one, so that is not missed.
+        wanted = min(documents, NEAREST - (len(answer) - len(found)))
+        if wanted > 0:
+            shares.append(min(1.0, float(np.sum(np.array(found) >= best[wanted - 1, number] - _TIE)) / wanted))
+    if not shares:
+        return None
+    deleted = max(0.0, 1 - Receipts(state.db, build_id).documents() / size) if size else 0.0
+    mean = sum(shares) / len(shares)
+    return Recall(round(mean, 4), round(min(shares), 4), len(shares), documents, round(deleted, 4))
+
+
+def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[list[str], Vectors]]:
+    """Ids of documents and their vectors, in pages."""
+    asked = {"build": build_id, "after": 0, "no_text": text_hash(""), "limit": _PAGE}
+    while rows := state.db.execute(_DOCUMENTS, asked).fetchall():
+        asked["after"] = rows[-1][0]
+        known = cached(list({text for _, _, text in rows}))
+        kept = [(sink_id(chunk_id), known[text]) for _, chunk_id, text in rows if text in known]
+        if kept:
+            yield [id for id, _ in kept], unit(np.stack([vector for _, vector in kept]))

@@ -1,0 +1,226 @@
+"""Recall: a search by vectors finds what is there, also in a build that was made before, and it is reported."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+import chunksink.sinks.meilisearch.reader as meilisearch_reader
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
+from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, required
+from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma.client import open_folder
+from chunksink.sinks.chroma.folder import COLLECTION
+from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
+from chunksink.sinks.contract import Sink
+from chunksink.sinks.document import Vectors
+from chunksink.sinks.memory import MemoryReader, MemorySink
+from tests.conftest import ROOT
+from tests.embeddings.helpers import HashEncoder
+from tests.engines.servers import ChromaServer, MeilisearchServer
+from tests.support.bus import commit, source
+from tests.support.home import Home
+from tests.support.local_engines import chroma, memory
+from tests.support.public_index import meilisearch_in
+from tests.support.tampering import lose
+
+PASSAGES = 2400
+OLD = 100
+"""Chroma's own default, with which builds were made before."""
+
+
+class RealEncoder(HashEncoder):
+    """The vectors of the real model, computed once for all tests here."""
+
+    def __init__(self, vectors: dict[str, Vectors]) -> None:
+        super().__init__(dimension=len(next(iter(vectors.values()))))
+        self._vectors = vectors
+
+    def vector(self, text: str) -> Vectors:
+        return self._vectors[text]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> dict[str, Vectors]:
+    """Of short passages of this project's own pages."""
+    pages = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
+    parts = (
+        " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
+    )
+    texts = list(dict.fromkeys(text for text in parts if len(text) > 25))[:PASSAGES]
+    with closing(load_encoder(str(resolve_model(network=False).folder))) as encoder:
+        return dict(zip(texts, encoder.encode(texts), strict=True))
+
+
+@pytest.fixture
+def real(tmp_path: Path, vectors: dict[str, Vectors]) -> Callable[[Callable[[Path], Sink]], Home]:
+    """A home of those passages in one sink, built."""
+
+    def build(sink: Callable[[Path], Sink]) -> Home:
+        home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
+        home.encoder = RealEncoder(vectors)
+        commit(home.root, "p", [record for text in vectors for record in source(text, text)])
+        home.rebuild()
+        return home
+
+    return build
+
+
+def recall_of(home: Home, sink: str = "chroma") -> Recall:
+    found = home.verify(recall=True).sinks[sink].recall
+    assert found is not None
+    return found
+
+
+def graph_of(home: Home, **settings: int) -> int:
+    """How widely searches in the live Chroma build go; with other settings first, as another program would set them."""
+    client = open_folder(home.folder / "chroma" / home.live().builds["chroma"])
+    try:
+        collection = client.get_collection(COLLECTION, embedding_function=None)
+        if settings:
+            collection.modify(configuration={"hnsw": settings})  # type: ignore[typeddict-item]
+        return int(client.get_collection(COLLECTION, embedding_function=None).configuration_json["hnsw"][EF_SEARCH])
+    finally:
+        client.close()  # type: ignore[attr-defined]
+
+
+def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(
+    real: Callable[[Callable[[Path], Sink]], Home], vectors: dict[str, Vectors]
+) -> None:
+    """Also for readers that were open before."""
+    home = real(chroma)
+    assert graph_of(home) == ef_search(PASSAGES) > OLD
+    assert recall_of(home).mean >= GOAL
+    live = home.live()
+    graph_of(home, **{EF_SEARCH: OLD})
+    with (
+        closing(chroma(home.folder)) as sink,
+        closing(required(sink, SupportsReader).reader(live.builds["chroma"])) as held,
+    ):
+        reader = required(held, SupportsNearest)
+        narrow = [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)]
+        low = recall_of(home)
+        assert low.mean < GOAL
+        assert (low.is_low, low.questions, low.documents) == (True, 100, PASSAGES)
+        assert recall_of(home) == low, "the same build gives the same number"
+        assert home.verify().sinks["chroma"].settings == (EF_SEARCH,)
+        assert home.plan_sync().settings == {"chroma": [EF_SEARCH]}
+        done = home.sync()
+        assert (done.sinks["chroma"].settings, done.sinks["chroma"].written) == ((EF_SEARCH,), 0)
+        assert (home.live(), graph_of(home)) == (live, ef_search(PASSAGES))
+        assert recall_of(home).mean >= GOAL
+        held.refresh()
+        assert [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)] != narrow
+    verified = home.verify()
+    assert verified.ok
+    assert verified.sinks["chroma"].recall is None, "only where it was asked for"
+    assert home.sync().sinks["chroma"].settings == (), "nothing is due any more"
+
+
+def test_a_build_on_a_server_reaches_the_goal(
+    real: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
+) -> None:
+    assert recall_of(real(lambda _home: ChromaSink.server(chroma_server.url))).mean >= GOAL
+
+
+def test_meilisearch_reaches_the_goal_with_more_candidates(
+    real: Callable[[Callable[[Path], Sink]], Home],
+    meilisearch_server: MeilisearchServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    home = real(meilisearch_in(meilisearch_server, f"recall-{token_hex(4)}"))
+    assert recall_of(home, "meilisearch").mean >= GOAL
+    monkeypatch.setattr(meilisearch_reader, "_CANDIDATES", ((math.inf, 0),))
+    assert recall_of(home, "meilisearch").mean < GOAL
+
+
+class SomeReader(MemoryReader):
+    """Compares everything, and answers with a part of it."""
+
+    share = 1.0
+    vectors = 0
+
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        return [hit.id for hit in self.query(vector, limit)][: int(limit * self.share)]
+
+    def index_size(self) -> int | None:
+        return self.vectors or None
+
+
+class SomeSink(MemorySink):
+    def reader(self, build_id: str) -> MemoryReader:
+        return SomeReader(self.content(build_id))
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """150 documents, and ten more with a text that another one has."""
+    monkeypatch.setattr(SomeReader, "share", 1.0)
+    monkeypatch.setattr(SomeReader, "vectors", 0)
+    sink = SomeSink()
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    texts = [f"text {number}" for number in range(150)] + [f"text {number}" for number in range(10)]
+    commit(home.root, "p", [record for place, text in enumerate(texts) for record in source(f"{place}.md", text)])
+    home.rebuild()
+    yield home
+
+
+@pytest.mark.parametrize(("share", "mean"), [(1.0, 1.0), (0.9, 0.9), (0.0, 0.0)])
+def test_what_a_search_leaves_out_is_measured(
+    known: Home, share: float, mean: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SomeReader, "share", share)
+    found = recall_of(known, "memory")
+    assert (found.mean, found.worst, found.questions, found.documents, found.deleted) == (mean, mean, 100, 160, 0.0)
+    assert found.is_low == (mean < GOAL)
+
+
+def test_of_equally_near_documents_any_is_right(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def last_of_equals(self: SomeReader, vector: Vectors, limit: int) -> list[str]:
+        hits = sorted(self.query(vector, 200), key=lambda hit: (-round(hit.score, 5), hit.id))
+        return [hit.id for hit in sorted(hits, key=lambda hit: (-round(hit.score, 5), hit.id[::-1]))][:limit]
+
+    monkeypatch.setattr(SomeReader, "nearest", last_of_equals)
+    assert recall_of(known, "memory").mean == 1.0
+
+
+def test_what_the_catalog_does_not_know_takes_no_place(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as an older version of a source that is held."""
+
+    def with_strangers(self: SomeReader, vector: Vectors, limit: int) -> list[str]:
+        return [*(f"stranger {number}" for number in range(10)), *(hit.id for hit in self.query(vector, limit - 10))]
+
+    monkeypatch.setattr(SomeReader, "nearest", with_strangers)
+    assert recall_of(known, "memory").mean == 1.0
+
+
+def test_a_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SomeReader, "vectors", 320)
+    assert (recall_of(known, "memory").deleted, recall_of(known, "memory").is_worn) == (0.5, False)
+    monkeypatch.setattr(SomeReader, "vectors", 1600)
+    assert recall_of(known, "memory").deleted == 0.9 > WORN
+    assert recall_of(known, "memory").is_worn
+
+
+def test_a_build_that_lost_something_is_not_measured(known: Home) -> None:
+    """Its losses are reported, and would count as missed."""
+    lose(known, "memory", known.contents()["memory"][:1])
+    verified = known.verify(recall=True).sinks["memory"]
+    assert (verified.ok, verified.recall) == (False, None)
+
+
+def test_an_exact_search_is_not_measured(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    commit(home.root, "p", source("a.md", "a cat"))
+    home.rebuild()
+    assert home.verify(recall=True).sinks["memory"].recall is None

@@ -1,0 +1,158 @@
+"""Every sync compares a part of each live build with its receipts, so that no drift stays unseen for long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild import spot_check
+from chunksink.rebuild.spot_check import Coverage, SpotCheck
+from chunksink.rebuild.state import State
+from chunksink.sinks.chroma.seal import DATABASE
+from chunksink.sinks.contract import Sink
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.home import Home, sinks_with
+from tests.support.local_engines import chroma, fts, jsonl, memory
+from tests.support.tampering import altered, live_build, put, require_sound
+from tests.support.watched_sinks import Calls, WrappedBuild, with_builds
+
+pytestmark = pytest.mark.promise(4)
+
+ENGINES: dict[str, Callable[[], Callable[[Path], Sink]]] = {
+    "fts": lambda: fts,
+    "jsonl": lambda: jsonl,
+    "memory": memory,
+    "chroma": lambda: chroma,
+}
+SOURCES = [source(f"docs/{number}.md", f"one {number}", f"two {number}") for number in range(10)]
+PART = 4
+"""Documents, so that two sources are compared at a time."""
+ROUND = 5
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spot_check, "LEAST_DOCUMENTS", PART)
+
+
+def indexed(tmp_path: Path, root: BusRoot, engine: str) -> Home:
+    home = Home(tmp_path / "home", root, ENGINES[engine]())
+    commit(root, "p1", [record for records in SOURCES for record in records])
+    home.rebuild()
+    return home
+
+
+def overwrite(home: Home, engine: str, *names: str) -> None:
+    """Other words in some documents; there are as many as before, under the right marker."""
+    documents = [d for records in SOURCES for d in projected(records) if d.source_uri in names]
+    put(home, engine, [altered(document, text="somebody else's words") for document in documents])
+    break_seal(home)
+
+
+def break_seal(home: Home) -> None:
+    """Who is not one of us changes Chroma's database, and not the seal."""
+    for file in (home.folder / "chroma").glob(f"*/{DATABASE}"):
+        os.utime(file)
+
+
+def coverage(home: Home, engine: str) -> Coverage:
+    with State(home.folder) as state:
+        return SpotCheck(state.db, state.live().builds[engine]).coverage()
+
+
+class Asked(list[list[str]]):
+    """Which families builds are asked for, each time."""
+
+    def __call__(self, sink: Sink) -> Any:
+        return with_builds("", lambda build: _Asked(build, self))(sink)
+
+
+class _Asked(WrappedBuild):
+    def __init__(self, build: Any, asked: Asked) -> None:
+        super().__init__(build)
+        self._asked = asked
+
+    def held(self, parent_ids: list[str], **options: bool) -> Any:
+        self._asked.append(list(parent_ids))
+        return self._build.held(parent_ids, **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_overwritten_is_found_within_a_round(engine: str, root: BusRoot, tmp_path: Path) -> None:
+    home = indexed(tmp_path, root, engine)
+    assert coverage(home, engine).syncs_a_round == ROUND
+    overwrite(home, engine, "docs/3.md", "docs/7.md")
+    for _ in range(ROUND + 1):
+        outcome = home.sync()
+        if sinks_with(outcome, "drifted"):
+            break
+    assert (outcome.sinks[engine].drifted, outcome.sinks[engine].altered, outcome.sinks[engine].lost) == (True, 2, 0)
+    assert outcome.sinks[engine].families.changed == 2
+    require_sound(home, tmp_path)
+    assert sinks_with(home.sync(), "scanned") == []
+
+
+def test_each_sync_compares_other_sources_and_a_round_all_of_them(root: BusRoot, tmp_path: Path) -> None:
+    home = indexed(tmp_path, root, "fts")
+    rebuilt = coverage(home, "fts").compared_since
+    assert rebuilt is not None, "a rebuild compares all"
+    asked = Asked()
+    for _ in range(ROUND):
+        home.sync(wrap=asked)
+    assert [len(some) for some in asked] == [2] * ROUND
+    assert sorted(family for some in asked for family in some) == sorted(
+        parent_of(f"docs/{number}.md") for number in range(10)
+    )
+    assert coverage(home, "fts").compared_since == rebuilt, "the end of the build was not seen yet"
+    home.sync()
+    first = coverage(home, "fts").compared_since
+    assert first is not None
+    assert first > rebuilt
+
+
+def test_what_is_not_confirmed_as_the_chunks_have_it_is_not_compared(root: BusRoot, tmp_path: Path) -> None:
+    """Edited, gone, held, or of unknown state: the plan or a scan is for those."""
+    home = indexed(tmp_path, root, "fts")
+    edited = source("docs/0.md", "edited 0", "two 0", version="2", at=FEBRUARY)
+    commit(root, "p1", [*edited, *(record for records in SOURCES[2:] for record in records)], at=FEBRUARY)
+    asked = Asked()
+    calls = Calls()
+    for _ in range(ROUND + 1):
+        outcome = home.sync(wrap=lambda sink: asked(calls(sink)))
+        assert sinks_with(outcome, "scanned") == []
+    assert calls.sent("fts") == [parent_of("docs/0.md")]
+    assert parent_of("docs/1.md") not in {family for some in asked[1:] for family in some}
+
+
+def test_a_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None:
+    home = indexed(tmp_path, root, "fts")
+    with live_build(home, "fts") as build:
+        build.delete([parent_of("docs/1.md"), parent_of("docs/2.md")])
+    outcome = home.sync()
+    assert (outcome.sinks["fts"].lost, outcome.sinks["fts"].altered) == (2, 0)
+    require_sound(home, tmp_path)
+
+
+def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(root: BusRoot, tmp_path: Path) -> None:
+    """To open it takes longer than all else that a sync does that has nothing to do."""
+    home = indexed(tmp_path, root, "chroma")
+    asked = Asked()
+    home.sync(wrap=asked)
+    assert asked == []
+    break_seal(home)
+    for _ in range(3 * (ROUND + 1)):
+        home.sync(wrap=asked)
+    assert len(list(filter(None, asked))) == 2 * ROUND, "the round that had begun, and a whole one"
+
+
+def test_a_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spot_check, "LARGEST", 1)
+    home = indexed(tmp_path, root, "fts")
+    overwrite(home, "fts", "docs/0.md")
+    assert [sinks_with(home.sync(), "scanned") for _ in range(2 * ROUND)] == [[]] * 2 * ROUND
+    assert not home.verify().ok

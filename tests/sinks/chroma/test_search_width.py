@@ -1,0 +1,71 @@
+"""How widely Chroma searches its graph follows from the size of a build, and deleted vectors are counted."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import chunksink.sinks.chroma.build as chroma_build
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
+from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.contract import Marker
+from tests.engines.servers import ChromaServer
+
+
+@pytest.fixture(params=["embedded", "worker", "server"])
+def sink(request: pytest.FixtureRequest, tmp_path: Path) -> ChromaSink:
+    if request.param == "server":
+        server: ChromaServer = request.getfixturevalue("chroma_server")
+        return ChromaSink.server(server.url)
+    embedded = ChromaSink.embedded(tmp_path / "chroma")
+    if request.param == "worker":
+        embedded.prepare()
+    return embedded
+
+
+@pytest.mark.parametrize(
+    ("documents", "width"), [(0, 800), (50_000, 800), (50_001, 1600), (200_001, 3200), (10**6, 6400)]
+)
+def test_twice_as_wide_for_four_times_as_many(documents: int, width: int) -> None:
+    assert ef_search(documents) == width
+
+
+def test_a_build_that_grew_is_searched_more_widely(sink: ChromaSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = marker()
+    with closing(sink), closing(sink.create(signed, DIMENSIONS)) as made:
+        made.replace([family("a", ["one", "two"])])
+        made.flush()
+        assert made.search_settings_due() == []  # type: ignore[attr-defined]
+        assert made.update_search_settings() == []  # type: ignore[attr-defined]
+    with closing(sink), closing(sink.open(signed.build_id)) as build:
+        assert isinstance(build, ChromaBuild)
+        monkeypatch.setattr(chroma_build, "ef_search", lambda documents: 1234 if documents == 2 else 800)
+        assert build.search_settings_due() == [EF_SEARCH]
+        assert build.update_search_settings() == [EF_SEARCH]
+        assert build.search_settings_due() == build.update_search_settings() == []
+        opened = build._handle.opened()
+        collection = opened.client.get_collection(opened.collection.name, embedding_function=None)
+        graph = collection.configuration_json["hnsw"]
+        assert (graph[EF_SEARCH], graph["space"]) == (1234, "cosine")
+        assert (build.marker(), build.count()) == (signed, 2)
+        build.sign(signed)
+        assert build.search_settings_due() == [], "a signature leaves it"
+    with closing(sink), closing(sink.open(signed.build_id)) as build:
+        assert build.search_settings_due() == []  # type: ignore[attr-defined]
+    sink.drop(signed.build_id)
+
+
+def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
+    sink: EmbeddedChromaSink = ChromaSink.embedded(tmp_path / "chroma")
+    with closing(sink), closing(sink.create(signed, DIMENSIONS)) as build:
+        for version in range(5):
+            build.replace([family("a", [f"{version} {place}" for place in range(500)])])
+            build.flush()
+        assert build.count() == 500
+    with closing(sink.reader(signed.build_id)) as reader:
+        size = reader.index_size()
+    assert size is not None
+    assert 1500 < size <= 2500

@@ -1,0 +1,142 @@
+"""Nobody waits without end for the turn of a process that was stopped and is not dead."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from chunksink.search.query import search
+from chunksink.search.question import Question
+from chunksink.sinks.chroma import ChromaSink, seal
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, vector, wanted
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.errors import NotConfirmed
+from tests.conftest import ROOT
+from tests.search.support import legs_over
+
+pytestmark = pytest.mark.promise(9)
+
+HOLD = """
+import os, signal, sys, time
+from pathlib import Path
+from chunksink.sinks.chroma import seal
+with getattr(seal, sys.argv[2])(Path(sys.argv[1])):
+    print("held", flush=True)
+    if sys.argv[3] == "stopped":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    else:
+        time.sleep(float(sys.argv[3]))
+"""
+
+
+@contextmanager
+def other_process(path: Path, how: str, lock: str = "turn") -> Iterator[subprocess.Popen[str]]:
+    """Has the turn, and is `stopped` in it or busy for so many seconds."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path), lock, how],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
+    """One family, in a build that nobody has open."""
+    with closing(sink.create(signed, DIMENSIONS)) as build:
+        build.replace([family("a", ["alpha one", "alpha two"])])
+        build.flush()
+    return tmp_path / "chroma" / signed.build_id
+
+
+@pytest.mark.parametrize("lock", ["turn", "_alone"])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_reader_beside_a_stopped_process_is_answered_within_two_seconds(
+    is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
+) -> None:
+    """Whether it has the build open already or not. When the process runs again, so does the reader."""
+    reader = sink.reader(signed.build_id) if is_open else None
+    asked = vector("alpha one")
+    with other_process(build, "stopped", lock) as process:
+        began = time.monotonic()
+        if is_open and lock == "_alone":
+            assert reader is not None
+            assert len(reader.query(asked)) == 2, "only who opens a build looks at it alone"
+        else:
+            with pytest.raises(NotConfirmed, match="stopped"):
+                (reader or sink.reader(signed.build_id)).query(asked)
+        assert time.monotonic() - began < 2
+        process.send_signal(signal.SIGCONT)
+        process.wait()
+        reader = reader or sink.reader(signed.build_id)
+        assert len(reader.query(asked)) == 2
+    reader.close()
+
+
+def test_a_reader_waits_for_a_process_that_is_at_work(build: Path, sink: ChromaSink, signed: Marker) -> None:
+    with closing(sink.reader(signed.build_id)) as reader, other_process(build, "2.5"):
+        assert len(reader.query(vector("alpha one"))) == 2
+
+
+def test_a_reader_is_told_after_a_while_that_a_process_is_still_at_work(
+    build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seal, "READER_SECONDS", 0.5)
+    with (
+        closing(sink.reader(signed.build_id)) as reader,
+        other_process(build, "60"),
+        pytest.raises(NotConfirmed, match="another process"),
+    ):
+        reader.query(vector("alpha one"))
+
+
+def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
+    build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seal, "WRITER_SECONDS", 0.5)
+    changed = family("a", ["alpha three"], version="2")
+    with closing(sink.open(signed.build_id)) as writer:
+        writer.count()
+        with other_process(build, "stopped"), pytest.raises(NotConfirmed):
+            writer.replace([changed])
+        writer.replace([changed])
+        writer.flush()
+        assert held(writer) == wanted([changed])
+
+
+def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
+    with other_process(build, "stopped") as process:
+        with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
+            pass
+        process.send_signal(signal.SIGCONT)
+        process.wait()
+        time.sleep(0.1)
+        with seal.turn(build, is_reader=True):
+            pass
+
+
+def test_a_search_is_answered_by_words_then(tmp_path: Path) -> None:
+    with legs_over(tmp_path, [family("a", ["alpha one", "alpha two"])]) as legs:
+        with other_process(tmp_path / "chroma" / "vectors", "stopped"):
+            began = time.monotonic()
+            answer = search(legs, Question("alpha"))
+            assert time.monotonic() - began < 2
+        assert answer.hits
+        assert list(answer.unavailable) == ["semantic"]
+        assert not search(legs, Question("alpha")).unavailable
