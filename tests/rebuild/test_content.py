@@ -3,7 +3,7 @@ again, nor projected again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,10 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that were projected."""
     seen: list[str] = []
 
-    def noting(records: Sequence[Record]) -> list[Document]:
-        seen.append(records[0]["provenance"]["source_uri"])
-        return project_family(records)
+    def noting(records: Iterable[Record], **part: Any) -> list[Document]:
+        members = list(records)
+        seen.append(members[0]["provenance"]["source_uri"])
+        return project_family(members, **part)
 
     monkeypatch.setattr(families, "project_family", noting)
     return seen

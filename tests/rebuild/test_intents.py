@@ -167,7 +167,7 @@ def test_vectors_that_were_half_saved_when_a_run_was_killed_are_made_anew(
     embedded_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a large build is saved: with the documents of each batch."""
-    monkeypatch.setitem(handle._SPACE, "hnsw", {**handle._SPACE["hnsw"], "batch_size": 2, "sync_threshold": 2})
+    monkeypatch.setattr(handle, "_GRAPH", {"space": "cosine", "batch_size": 2, "sync_threshold": 2})
     commit(embedded_home.root, "p1", source("docs/a.md", "a0", "a1", "a2"))
     embedded_home.rebuild()
     commit(embedded_home.root, "p2", source("docs/b.md", "b0", "b1"))
