@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 5000
+WITHOUT_VECTOR = "its text has no vector: "
+"""So the reason begins of a document that has none."""
 STRANGERS = "strangers"
 """Stands for the hash of a family that holds documents too many under its own hash: it must be purged."""
 OLDER = "older"
@@ -152,6 +154,27 @@ class Receipts:
             [self.build_id, limit],
         )
         return [DeadLetter(*row) for row in rows]
+
+    def without_vector(self, limit: int) -> dict[str, set[str]]:
+        """Documents that stand refused because their text has no vector, by family: those asked for longest ago."""
+        rows = self._db.execute(
+            "select family, id from dead_letter where build = ? and substr(reason, 1, ?) = ? "
+            "and family in (select family from current) and family not in (select family from held) "
+            "order by at, id limit ?",
+            [self.build_id, len(WITHOUT_VECTOR), WITHOUT_VECTOR, limit],
+        )
+        found: dict[str, set[str]] = {}
+        for family, id in rows:
+            found.setdefault(family, set()).add(id)
+        return found
+
+    def note_asked(self, ids: Iterable[str]) -> None:
+        """The texts of these documents were asked for again."""
+        with write_transaction(self._db):
+            self._db.conn.executemany(
+                "update dead_letter set at = ? where build = ? and id = ?",
+                [(utc_now(), self.build_id, id) for id in ids],
+            )
 
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
