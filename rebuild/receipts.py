@@ -190,7 +190,7 @@ class Receipts:
 
     def renew_stamp(self, sign: Callable[[str], object]) -> None:
         """A new stamp is noted before the marker bears it: where a kill comes in between, the old one is as good."""
-        new = _new_stamp()
+        new = secrets.token_hex(8)
         with write_transaction(self._db):
             rows = [(self.build_id, stamp) for stamp in (*self.stamps(), new)]
             self._db.conn.executemany("insert or ignore into stamp values (?, ?)", rows)
@@ -200,7 +200,7 @@ class Receipts:
 
     def expect_new_stamp(self) -> str:
         """A new stamp, the only one that is known from now on: no marker bears it yet."""
-        new = _new_stamp()
+        new = secrets.token_hex(8)
         with write_transaction(self._db):
             self._expect(new)
         return new
@@ -221,10 +221,6 @@ class Receipts:
         self._db.conn.executemany(
             f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
         )
-
-
-def _new_stamp() -> str:
-    return secrets.token_hex(8)
 
 
 def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:
