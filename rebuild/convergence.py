@@ -128,8 +128,8 @@ class Convergence:
                 cached=self._embedder.expected if deep and target.holds_vectors else None,
             )
         self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
-        report = self._outcome.sink(target.sink)
-        report.lost, report.altered = found.losses()
+        report, (lost, altered) = self._outcome.sink(target.sink), found.losses()
+        report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         with self._lock():
             # What is known of it changes, and an older copy may bear this stamp. The new one is expected before the
             # marker bears it: a run that is killed in between scans again.

@@ -16,7 +16,7 @@ from chunksink.rebuild.catalog import Catalog, FamilyHashes
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.families import PART, ProjectedFamily
 from chunksink.rebuild.plan import Plan
-from chunksink.rebuild.receipts import Receipt, Receipts
+from chunksink.rebuild.receipts import WITHOUT_VECTOR, Receipt, Receipts
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Progress
 from chunksink.rebuild.session import Session
@@ -193,7 +193,7 @@ class Executor:
         explained = []
         for one in refused:
             problem = self._embedder.problem_of(texts[one.id]) if one.id in texts else None
-            explained.append(one if problem is None else replace(one, reason=f"its text has no vector: {problem}"))
+            explained.append(one if problem is None else replace(one, reason=f"{WITHOUT_VECTOR}{problem}"))
         return explained
 
     def _remove(self, plan: Plan) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 5000
+WITHOUT_VECTOR = "its text has no vector: "
+"""So the reason begins of a document that has none."""
 OLDER = "older"
 """Stands for the hash of a family that is held and there in another version than was last read, which the build never
 took: nothing is wrong with it."""
@@ -151,6 +153,27 @@ class Receipts:
         )
         return [DeadLetter(*row) for row in rows]
 
+    def without_vector(self, limit: int) -> dict[str, set[str]]:
+        """Documents that stand refused because their text has no vector, by family: those asked for longest ago."""
+        rows = self._db.execute(
+            "select family, id from dead_letter where build = ? and substr(reason, 1, ?) = ? "
+            "and family in (select family from current) and family not in (select family from held) "
+            "order by at, id limit ?",
+            [self.build_id, len(WITHOUT_VECTOR), WITHOUT_VECTOR, limit],
+        )
+        found: dict[str, set[str]] = {}
+        for family, id in rows:
+            found.setdefault(family, set()).add(id)
+        return found
+
+    def note_asked(self, ids: Iterable[str]) -> None:
+        """The texts of these documents were asked for again."""
+        with write_transaction(self._db):
+            self._db.conn.executemany(
+                "update dead_letter set at = ? where build = ? and id = ?",
+                [(utc_now(), self.build_id, id) for id in ids],
+            )
+
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
         with write_transaction(self._db):
@@ -165,7 +188,7 @@ class Receipts:
 
     def renew_stamp(self, sign: Callable[[str], object]) -> None:
         """A new stamp is noted before the marker bears it: where a kill comes in between, the old one is as good."""
-        new = _new_stamp()
+        new = secrets.token_hex(8)
         with write_transaction(self._db):
             rows = [(self.build_id, stamp) for stamp in (*self.stamps(), new)]
             self._db.conn.executemany("insert or ignore into stamp values (?, ?)", rows)
@@ -175,7 +198,7 @@ class Receipts:
 
     def expect_new_stamp(self) -> str:
         """A new stamp, the only one that is known from now on: no marker bears it yet."""
-        new = _new_stamp()
+        new = secrets.token_hex(8)
         with write_transaction(self._db):
             self._expect(new)
         return new
@@ -196,10 +219,6 @@ class Receipts:
         self._db.conn.executemany(
             f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
         )
-
-
-def _new_stamp() -> str:
-    return secrets.token_hex(8)
 
 
 def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:

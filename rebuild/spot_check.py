@@ -51,13 +51,9 @@ class SpotCheck:
     def __init__(self, db: Database, build_id: str) -> None:
         self._db = db
         self._build_id = build_id
-        row = db.execute("select position, began, since, due from coverage where build = ?", [build_id]).fetchone()
-        position: str
-        began: str
-        since: str | None
-        due: int
-        position, began, since, due = row or ("", utc_now(), None, 1)
-        self._position, self._began, self._since, self._due = position, began, since, due
+        known = "select position, began, since, due from coverage where build = ?"
+        row: tuple[str, str, str | None, int] | None = db.execute(known, [build_id]).fetchone()
+        self._position, self._began, self._since, self._due = row or ("", utc_now(), None, 1)
 
     def coverage(self) -> Coverage:
         documents = Receipts(self._db, self._build_id).documents()
@@ -75,15 +71,15 @@ class SpotCheck:
     def families(self) -> list[str]:
         """Those to compare now. Moves on: call `note` when they were compared."""
         families, documents, wanted = list[str](), 0, _size(Receipts(self._db, self._build_id).documents())
-        rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted]).fetchall()
+        rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted + 1]).fetchall()
         for family, size, is_comparable in rows:
             self._position = family
             if is_comparable and size <= LARGEST:
                 families.append(family)
                 documents += size
             if documents >= wanted:
-                return families
-        if len(rows) < wanted:  # the end of the build
+                break
+        if len(rows) <= wanted and (not rows or rows[-1][0] == self._position):  # the end of the build
             self._position, self._since, self._began = "", self._began, utc_now()
             self._due = max(0, self._due - 1)
         return families

@@ -3,9 +3,11 @@
 A sink without a live build gets one by a rebuild of it alone; where nothing is live yet, everything is built.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
@@ -14,6 +16,7 @@ from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake
 from chunksink.rebuild.report import RunOutcome, RunReport, conclude
 from chunksink.rebuild.session import RunOptions, Session
@@ -21,6 +24,9 @@ from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
+
+_ASKED_AGAIN = 100
+"""Refused texts, by one run."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +164,8 @@ def _sync(
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)
         convergence.look(scan=options.scan, deep=options.deep, spots=True)
+        if options.only_plan is None and embedder.settings.endpoint is not None:
+            _ask_again(session, embedder, targets)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
         if session.catalog.is_whole() and plan.is_large_removal(builds):
@@ -176,6 +184,29 @@ def _show(session: Session, target: Target, outcome: RunOutcome, *, adopt: bool)
         show(session, target.sink, target.build_id, adopt=adopt)
     except SinkError as error:
         outcome.sink(target.sink).error = error
+
+
+def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
+    """Ask the endpoint again for texts that it refused. Only sources of which a text got its vector are planned again.
+
+    An endpoint that cannot be asked is no reason to fail: who needs it for other texts meets it later."""
+    try:
+        for target in targets:
+            if target.holds_vectors:
+                receipts = Receipts(session.state.db, target.build_id)
+                refused = receipts.without_vector(_ASKED_AGAIN)
+                documents = [
+                    document
+                    for projected in session.records.families(list(refused))
+                    for document in projected.documents
+                    if document.id in refused[projected.family]
+                ]
+                embedder.fill(((document.text_hash, document.text) for document in documents), lambda _texts: None)
+                known = embedder.cached([document.text_hash for document in documents])
+                receipts.note_asked(id for ids in refused.values() for id in ids)
+                receipts.intend({document.parent_id for document in documents if document.text_hash in known})
+    except (EndpointError, ModelError) as error:
+        session.log.write("not_asked_again", reason=str(error))
 
 
 def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:

@@ -24,9 +24,9 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only those of this s
 def command(context: click.Context, sink: str | None, limit: int, as_json: bool) -> int:
     """List the documents of the live index that an engine refused, each with its source and the reason.
 
-    A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. After
-    a change in the engine (a raised limit, an upgrade), `dead-letters retry` has it sent again as it is. Exits with 6
-    when there are any.
+    A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. What
+    an embedding endpoint refused is asked for again by every sync. After a change in the engine (a raised limit, an
+    upgrade), `dead-letters retry` has a document sent again as it is. Exits with 6 when there are any.
 
     \b
     Examples:

@@ -38,6 +38,9 @@ _STOPPED_SECONDS = 1.2
 
 Numbers = tuple[int, ...]
 
+_given_up: dict[int, Event] = {}
+"""By the lock's file, for which a thread may still wait though its caller has given up: no second one is begun."""
+
 
 class Seal(msgspec.Struct, frozen=True):
     """The vector files as the last writer left them, and what the build held then."""
@@ -205,6 +208,9 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
+    began, lock = monotonic(), os.fstat(handle).st_ino
+    if (former := _given_up.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
+        raise _not_confirmed("a process that was stopped or cannot be seen", path, began)
     own, locked = os.dup(handle), Event()
 
     def wait() -> None:
@@ -215,12 +221,17 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
             os.close(own)
 
     Thread(target=wait, name="turn", daemon=True).start()
-    began, longest = monotonic(), READER_SECONDS if is_reader else WRITER_SECONDS
+    longest = READER_SECONDS if is_reader else WRITER_SECONDS
     while not locked.wait(min(_STOPPED_SECONDS, longest)):
         is_stopped = is_reader and not _is_held_by_a_running_process(handle)
         if is_stopped or monotonic() - began >= longest:
-            how = "another process that is stopped or cannot be seen" if is_stopped else "another process"
-            raise NotConfirmed(f"{how} has been using the build at {path} for {monotonic() - began:.1f} s")
+            _given_up[lock] = locked
+            how = "a process that was stopped or cannot be seen" if is_stopped else "another process"
+            raise _not_confirmed(how, path, began)
+
+
+def _not_confirmed(how: str, path: Path, began: float) -> NotConfirmed:
+    return NotConfirmed(f"{how} has been using the build at {path} for {monotonic() - began:.1f} s and longer")
 
 
 def _is_held_by_a_running_process(handle: int) -> bool:

@@ -68,6 +68,8 @@ def test_an_index_that_is_up_to_date(home: Home, shell: Shell) -> None:
     assert set(found["sinks"]) == {"fts", "memory"}
     for sink in found["sinks"].values():
         assert (sink["families"], sink["chunks"], sink["to_write"], sink["to_remove"]) == (3, 4, 0, 0)
+        assert sink["coverage"]["syncs_a_round"] == 1
+        assert sink["coverage"]["compared_since"].startswith("2"), "the rebuild has compared all"
     assert found["previous"] is found["unfinished"] is None
     assert (found["locks"], found["held"], found["begun_flip"]) == ([], 0, False)
     assert "a rebuild is due: the live index was made with hash" in shell("status").out

@@ -111,6 +111,7 @@ NO_STEPS = {
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",
+    "receipts.py:note_asked": "when a text was asked for: what is lost is asked for again",
     "spot_check.py:note": "how far rounds have come: what is lost is compared again",
     "receipts.py:_expect": "within renew_stamp and expect_new_stamp",
 }

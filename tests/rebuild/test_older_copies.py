@@ -5,7 +5,6 @@ What the copy holds may be as many documents as were confirmed: only the stamp o
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
+from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, source
 from tests.support.home import Home, sinks_with
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.promise(2)
 ENGINES = {"fts": fts, "jsonl": jsonl, "chroma": chroma}
 BATCHES = 3
 CHANGES = ("replace", "delete", "flush", "sign")
-ALL = bool(os.environ.get("CHUNKSINK_SOAK"))
 
 
 class _Watched(WrappedBuild):
@@ -102,7 +101,7 @@ def test_a_copy_from_any_moment_of_a_run_is_found_and_brought_up_to_date(
     wanted = home.contents()
     shutil.copytree(home.folder, tmp_path / "after", symlinks=True)
     assert len(copies) >= 2 * 3 * (BATCHES + 1)
-    for number, copy in enumerate(copies if ALL or engine != "chroma" else copies[::5]):
+    for number, copy in enumerate(copies if HEAVY or engine != "chroma" else copies[::8]):
         shutil.rmtree(home.folder)
         shutil.copytree(tmp_path / "after", home.folder, symlinks=True)
         put_back(home, engine, copy)
@@ -118,7 +117,7 @@ def test_a_copy_is_found_also_when_the_run_was_broken_off(repaired: bool, tmp_pa
     whole = indexed(tmp_path / "whole", fts, replaced=not repaired)
     moments = len(copies_of(whole, "fts", tmp_path / "copies"))
     before_the_last_stamp = moments - 2
-    for until in {*range(1, moments, 1 if ALL else 4), before_the_last_stamp}:
+    for until in {*range(1, moments, 1 if HEAVY else 4), before_the_last_stamp}:
         shutil.copytree(first.folder.parent, tmp_path / f"{until}")
         home = Home(tmp_path / f"{until}" / "home", BusRoot(tmp_path / f"{until}" / "chunks"), fts)
         copies = copies_of(home, "fts", tmp_path / f"copies-{until}", until)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import EndpointUnavailable
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.rebuild import sync
 from chunksink.rebuild.errors import Brake
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.state import State
 from tests.embeddings.helpers import HashEncoder
-from tests.support.bus import FEBRUARY, commit, document_id, projected, source
+from tests.support.bus import FEBRUARY, commit, document_id, parent_of, projected, source
 from tests.support.home import Home, PoisonedEncoder, sinks_with
 from tests.support.local_engines import memory
 from tests.support.tampering import lose
+from tests.support.watched_sinks import Calls
 
 OLD = source("docs/a.md", "poison", "fine")
 
@@ -107,3 +113,67 @@ def test_a_first_build_has_nothing_to_lose(tmp_path: Path, root: BusRoot) -> Non
     commit(root, "p1", source("docs/a.md", *[f"poison {number}" for number in range(30)], "fine"))
     home.rebuild()
     assert len(home.contents()["memory"]) == 1
+
+
+class TestOfAnEndpoint:
+    """What a service refuses it may take the next time: every sync asks it again."""
+
+    @pytest.fixture
+    def served(self, home: Home) -> Home:
+        home.settings = EncoderSettings("hash", endpoint="http://127.0.0.1:9/v1")
+        home.encoder.asked.clear()
+        return home
+
+    def test_the_next_sync_sends_what_is_taken_then(self, served: Home, tmp_path: Path) -> None:
+        served.encoder = HashEncoder(dimension=8)
+        calls = Calls()
+        outcome = served.sync(wrap=calls)
+        assert outcome.sinks["memory"].written == 3
+        assert sorted(served.encoder.asked) == ["poison", "poison too"]
+        assert served.refused() == {"memory": []}
+        assert len(served.contents()["memory"]) == 3
+
+    def test_nothing_is_written_again_while_the_refusal_repeats(self, served: Home) -> None:
+        for _ in range(2):
+            served.encoder.asked.clear()
+            calls = Calls()
+            served.sync(wrap=calls)
+            assert calls == []
+            assert sorted(served.encoder.asked) == ["poison", "poison too"]
+        assert wrong(served) == (0, 0, 2)
+
+    def test_only_sources_of_which_a_text_is_taken_are_written(self, served: Home) -> None:
+        served.encoder = TakesOne(dimension=8)
+        calls = Calls()
+        served.sync(wrap=calls)
+        assert calls.sent("memory") == [parent_of("docs/b.md")]
+        assert wrong(served) == (0, 0, 1)
+
+    def test_many_take_their_turns(self, served: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sync, "_ASKED_AGAIN", 1)
+        for _ in range(2):
+            served.sync()
+        assert sorted(served.encoder.asked) == ["poison", "poison too"]
+
+    def test_an_endpoint_that_does_not_answer_fails_no_sync_that_has_nothing_to_do(self, served: Home) -> None:
+        served.encoder = Silent(dimension=8)
+        assert served.sync().failed == {}
+        assert wrong(served) == (0, 0, 2)
+
+    def test_a_model_of_this_machine_is_not_asked_again(self, home: Home) -> None:
+        home.encoder.asked.clear()
+        home.sync()
+        assert home.encoder.asked == []
+
+
+class TakesOne(PoisonedEncoder):
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        rows = super().encode(texts)
+        taken = [text == "poison too" for text in texts]
+        rows[taken] = HashEncoder.encode(self, texts)[taken]
+        return rows
+
+
+class Silent(HashEncoder):
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        raise EndpointUnavailable("nobody answers")

@@ -130,6 +130,7 @@ class Home:
         self.root = root
         self.makers = makers
         self.encoder = HashEncoder(dimension=8)
+        self.settings = EncoderSettings("hash")
         self.embedded = EmbedReport()
         self.findings: list[Finding] = []
 
@@ -163,7 +164,7 @@ class Home:
     @contextmanager
     def embedder(self) -> Iterator[DocumentEmbedder]:
         with VectorCache.open(self.folder / "vectors.db") as cache:
-            embedder = DocumentEmbedder(EncoderSettings("hash"), self.encoder, cache)
+            embedder = DocumentEmbedder(self.settings, self.encoder, cache)
             try:
                 yield embedder
             finally:

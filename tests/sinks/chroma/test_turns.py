@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -122,8 +123,10 @@ def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
 
 def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
     with other_process(build, "stopped") as process:
-        with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
-            pass
+        for _ in range(3):
+            with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
+                pass
+        assert [thread.name for thread in threading.enumerate()].count("turn") == 1, "each try leaves one"
         process.send_signal(signal.SIGCONT)
         process.wait()
         time.sleep(0.1)
