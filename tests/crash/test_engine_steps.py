@@ -82,7 +82,7 @@ def run_and_die(folder: Path, engine: str, server: tuple[str, str, str], method:
 
 def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step: Step, when: str) -> None:
     """Likewise."""
-    dying.die_at(step.module, step.owner, step.method, step.call, when)
+    dying.act_at(step.module, step.owner, step.method, step.call, when)
     run(home_in(folder, engine, server), step.scenario)
 
 

@@ -5,5 +5,12 @@ import multiprocessing
 FORKING = multiprocessing.get_context("forkserver")
 # All tests of a process share one server, which imports only what the last of such lists names.
 FORKING.set_forkserver_preload(
-    ["chromadb", "chunksink.sinks.chroma", "chunksink.sinks.fts.sink", "chunksink.sinks.jsonl", "tests.crash.dying"]
+    [
+        "numpy.random",
+        "chromadb",
+        "chunksink.sinks.chroma",
+        "chunksink.sinks.fts.sink",
+        "chunksink.sinks.jsonl",
+        "tests.crash.dying",
+    ]
 )
