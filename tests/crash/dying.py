@@ -8,8 +8,8 @@ import resource
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,7 @@ ACTS: dict[str, Callable[[], object]] = {
     "no room": lambda: _limit(resource.RLIMIT_FSIZE, 0),  # Python ignores SIGXFSZ
     "no memory": _no_more_memory,
 }
+SHORTAGES = ("no files", "no room", "no memory")
 
 
 def main(
@@ -146,9 +147,16 @@ def main(
     """`when` is "before" or "after" the call of that number; 0 leaves it alone. Ends with a command's exit code."""
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     act_at(module, owner, method, call, when, act)
+    with ending_as_a_command():
+        SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+
+
+@contextmanager
+def ending_as_a_command() -> Iterator[None]:
+    """With its exit code, where it refuses."""
     try:
         with explained():
-            SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+            yield
     except Refusal as refusal:
         with suppress(OSError):  # where it is written to a file, that may not grow either
             os.write(sys.stderr.fileno(), f"{refusal}\n".encode())

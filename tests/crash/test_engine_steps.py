@@ -7,7 +7,6 @@ our record of it; `make soak` takes all of them.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import uuid
@@ -18,6 +17,7 @@ import pytest
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -74,10 +74,13 @@ def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:
         dying.SCENARIOS[scenario](home)
 
 
-def run_and_die(folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str) -> None:
+def run_and_act(
+    folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str, act: str = "dies"
+) -> None:
     """In a process of its own."""
-    moment = Moment(method, 1, lambda: os.kill(os.getpid(), signal.SIGKILL), after=when == "after")
-    run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
+    moment = Moment(method, 1, dying.ACTS[act], after=when == "after")
+    with dying.ending_as_a_command():
+        run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
 
 
 def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step: Step, when: str) -> None:
@@ -141,7 +144,7 @@ def home(
 def test_killed_at_a_call(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    is_killed(run_and_die, tmp_path, engine, server, method, when)
+    is_killed(run_and_act, tmp_path, engine, server, method, when)
     converges(home, engine, SCENARIOS[method])
 
 
@@ -151,6 +154,20 @@ def test_killed_at_a_step(
 ) -> None:
     is_killed(run_and_die_at, tmp_path, engine, server, step, when)
     converges(home, engine, step.scenario)
+
+
+@pytest.mark.skipif(not HEAVY, reason="for `make soak`: CHUNKSINK_SOAK_HEAVY")
+@pytest.mark.parametrize("act", dying.SHORTAGES)
+@pytest.mark.parametrize(("method", "when"), KILLS)
+def test_short_of_something_from_a_call(
+    method: str, when: str, act: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, act))
+    process.start()
+    process.join(120)
+    # A library that gets no memory may end its process.
+    assert process.exitcode in (Exit.OK, Exit.ENGINE, *([-signal.SIGABRT] if act == "no memory" else []))
+    converges(home, engine, SCENARIOS[method])
 
 
 def is_killed(target: Callable[..., None], *arguments: object) -> None:

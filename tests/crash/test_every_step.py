@@ -232,10 +232,11 @@ STOPS = KILLS if ALL else [kill for kill in KILLS if kill.values[0].method == "c
 SHORTAGES = [
     pytest.param(*kill.values, act, id=f"{kill.id}-{act}")
     for kill in (KILLS if ALL else STOPS)
-    for act in ("no files", "no room", "no memory")
+    for act in dying.SHORTAGES
 ]
 
 
+@pytest.mark.promise(9)
 @pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
 @pytest.mark.parametrize(("step", "when"), STOPS)
 def test_stopped_at(
