@@ -7,6 +7,7 @@ our record of it; `make soak` takes all of them.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import uuid
@@ -25,7 +26,7 @@ from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
 from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.forking import FORKING
+from tests.support.forking import FORKING, wait_until_stopped
 from tests.support.home import Home, Wrap, sinks_with
 from tests.support.local_engines import chroma, fts
 from tests.support.meilisearch import SETTINGS
@@ -156,7 +157,26 @@ def test_killed_at_a_step(
     converges(home, engine, step.scenario)
 
 
-@pytest.mark.skipif(not HEAVY, reason="for `make soak`: CHUNKSINK_SOAK_HEAVY")
+LONG_FORM = pytest.mark.skipif(not HEAVY, reason="for `make soak`: CHUNKSINK_SOAK_HEAVY")
+
+
+@LONG_FORM
+@pytest.mark.parametrize(("method", "when"), KILLS)
+def test_stopped_at_a_call(
+    method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """It goes on later as if nothing had been."""
+    process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, "stops"))
+    process.start()
+    wait_until_stopped(process)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGCONT)
+    process.join(120)
+    assert process.exitcode == Exit.OK
+    converges(home, engine, SCENARIOS[method])
+
+
+@LONG_FORM
 @pytest.mark.parametrize("act", dying.SHORTAGES)
 @pytest.mark.parametrize(("method", "when"), KILLS)
 def test_short_of_something_from_a_call(

@@ -45,7 +45,7 @@ from tests.crash.homes import (
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
 from tests.support.bus import parent_of
-from tests.support.forking import FORKING
+from tests.support.forking import FORKING, wait_until_stopped
 from tests.support.home import Home, each, sinks_with
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
@@ -246,10 +246,7 @@ def test_stopped_at(
     home: Home = prepared(step.scenario)
     process = begin(home, step, when, None, "stops")
     assert process.pid is not None
-    until = time.monotonic() + 60
-    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < until, "it never came by that"
-        time.sleep(0.01)
+    wait_until_stopped(process)
     asked = time.monotonic()
     if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
