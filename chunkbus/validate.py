@@ -17,6 +17,7 @@ from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition, read_blocks
 from chunksink.chunkbus.scan import scan_file
+from chunksink.chunkbus.shortage import shortage
 
 RANGES_IN_FLIGHT = 8
 RULES = 5
@@ -112,6 +113,7 @@ class Validation:
                 self._validate_manifest(key, None)
             return 0
         except OSError as error:
+            _require_no_shortage(error)
             self._report(key, None, [Problem(findings.UNREADABLE, str(error))])
             return 0
         with file:
@@ -163,7 +165,14 @@ def _reading(items: Iterator[T]) -> Iterator[T]:
     try:
         yield from items
     except OSError as error:
+        _require_no_shortage(error)
         raise _ReadFailed(str(error)) from error
+
+
+def _require_no_shortage(error: OSError) -> None:
+    """What this machine is short of says nothing about the file."""
+    if shortage(error) is not None:
+        raise error
 
 
 def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, checksum: str) -> list[Problem]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.chunkbus.findings import PARTITION_KEY, Finding, Severity
+from chunksink.chunkbus.findings import PARTITION_KEY, UNREADABLE, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.reader import open_partition
@@ -104,8 +104,9 @@ class Intake:
         for left in reversed(range(_TRIES)):
             signatures, is_settled = settled_signatures(_files(self._root, key))
             signature = self._described(signatures)
-            proof = signature if is_settled else None  # without one it is read again the next time
             findings = self._validate(key, on_bytes, workers)
+            is_read = all(finding.code != UNREADABLE for finding in findings)
+            proof = signature if is_settled and is_read else None  # without one it is read again the next time
             try:
                 with write_transaction(self._db):
                     if any(finding.is_error for finding in findings):

@@ -1,17 +1,21 @@
-"""What a process does that runs one scenario on a home and dies at a step, as `kill -9` would have it."""
+"""What a process does that runs one scenario on a home, and what befalls it at a step: it dies, as `kill -9` would have
+it, is stopped, or has no more files, room or memory from there on."""
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
-from collections.abc import Callable
-from contextlib import closing, suppress
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.exits import Refusal, explained
 from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forget import forget
@@ -110,22 +114,64 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
 }
 
 
-def main(home: str, chunks: str, scenario: str, module: str, owner: str, method: str, call: int, when: str) -> None:
-    """`when` is "before" or "after" the call of that number; 0 lets it live."""
+def _limit(kind: int, most: int) -> None:
+    resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+
+
+def _no_more_memory() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + 2**20)
+
+
+ACTS: dict[str, Callable[[], object]] = {
+    "dies": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "stops": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "no files": lambda: _limit(resource.RLIMIT_NOFILE, 3),
+    "no room": lambda: _limit(resource.RLIMIT_FSIZE, 0),  # Python ignores SIGXFSZ
+    "no memory": _no_more_memory,
+}
+SHORTAGES = ("no files", "no room", "no memory")
+
+
+def main(
+    home: str,
+    chunks: str,
+    scenario: str,
+    module: str,
+    owner: str,
+    method: str,
+    call: int,
+    when: str,
+    act: str = "dies",
+) -> None:
+    """`when` is "before" or "after" the call of that number; 0 leaves it alone. Ends with a command's exit code."""
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
-    die_at(module, owner, method, call, when)
-    SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+    act_at(module, owner, method, call, when, act)
+    with ending_as_a_command():
+        SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
 
 
-def die_at(module: str, owner: str, method: str, call: int, when: str) -> None:
-    """From now on this process dies at that call."""
+@contextmanager
+def ending_as_a_command() -> Iterator[None]:
+    """With its exit code, where it refuses."""
+    try:
+        with explained():
+            yield
+    except Refusal as refusal:
+        with suppress(OSError):  # where it is written to a file, that may not grow either
+            os.write(sys.stderr.fileno(), f"{refusal}\n".encode())
+        os._exit(refusal.code)
+
+
+def act_at(module: str, owner: str, method: str, call: int, when: str, act: str = "dies") -> None:
+    """From now on this befalls this process at that call."""
     place: Any = import_module(module)
     if owner:
         place = getattr(place, owner)
-    setattr(place, method, _dying(getattr(place, method), call, when))
+    setattr(place, method, _acting(getattr(place, method), call, when, ACTS[act]))
 
 
-def _dying(function: Callable[..., Any], call: int, when: str) -> Callable[..., Any]:
+def _acting(function: Callable[..., Any], call: int, when: str, act: Callable[[], object]) -> Callable[..., Any]:
     left = call
 
     def watched(*arguments: Any, **named: Any) -> Any:
@@ -133,10 +179,10 @@ def _dying(function: Callable[..., Any], call: int, when: str) -> Callable[..., 
         left -= 1
         mine = left == 0  # a call within the call does not count
         if mine and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            act()
         result = function(*arguments, **named)
-        if mine:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if mine and when == "after":
+            act()
         return result
 
     return watched

@@ -18,6 +18,7 @@ import pytest
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -25,7 +26,7 @@ from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
 from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.forking import FORKING
+from tests.support.forking import FORKING, wait_until_stopped
 from tests.support.home import Home, Wrap, sinks_with
 from tests.support.local_engines import chroma, fts
 from tests.support.meilisearch import SETTINGS
@@ -74,15 +75,18 @@ def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:
         dying.SCENARIOS[scenario](home)
 
 
-def run_and_die(folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str) -> None:
+def run_and_act(
+    folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str, act: str = "dies"
+) -> None:
     """In a process of its own."""
-    moment = Moment(method, 1, lambda: os.kill(os.getpid(), signal.SIGKILL), after=when == "after")
-    run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
+    moment = Moment(method, 1, dying.ACTS[act], after=when == "after")
+    with dying.ending_as_a_command():
+        run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
 
 
 def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step: Step, when: str) -> None:
     """Likewise."""
-    dying.die_at(step.module, step.owner, step.method, step.call, when)
+    dying.act_at(step.module, step.owner, step.method, step.call, when)
     run(home_in(folder, engine, server), step.scenario)
 
 
@@ -141,7 +145,7 @@ def home(
 def test_killed_at_a_call(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    is_killed(run_and_die, tmp_path, engine, server, method, when)
+    is_killed(run_and_act, tmp_path, engine, server, method, when)
     converges(home, engine, SCENARIOS[method])
 
 
@@ -151,6 +155,39 @@ def test_killed_at_a_step(
 ) -> None:
     is_killed(run_and_die_at, tmp_path, engine, server, step, when)
     converges(home, engine, step.scenario)
+
+
+LONG_FORM = pytest.mark.skipif(not HEAVY, reason="for `make soak`: CHUNKSINK_SOAK_HEAVY")
+
+
+@LONG_FORM
+@pytest.mark.parametrize(("method", "when"), KILLS)
+def test_stopped_at_a_call(
+    method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    """It goes on later as if nothing had been."""
+    process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, "stops"))
+    process.start()
+    wait_until_stopped(process)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGCONT)
+    process.join(120)
+    assert process.exitcode == Exit.OK
+    converges(home, engine, SCENARIOS[method])
+
+
+@LONG_FORM
+@pytest.mark.parametrize("act", dying.SHORTAGES)
+@pytest.mark.parametrize(("method", "when"), KILLS)
+def test_short_of_something_from_a_call(
+    method: str, when: str, act: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
+) -> None:
+    process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, act))
+    process.start()
+    process.join(120)
+    # A library that gets no memory may end its process.
+    assert process.exitcode in (Exit.OK, Exit.ENGINE, *([-signal.SIGABRT] if act == "no memory" else []))
+    converges(home, engine, SCENARIOS[method])
 
 
 def is_killed(target: Callable[..., None], *arguments: object) -> None:

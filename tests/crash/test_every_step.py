@@ -11,15 +11,20 @@ import hashlib
 import inspect
 import os
 import signal
+import time
 from dataclasses import replace
 from functools import cache
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.exits import Exit
 from chunksink.rebuild import executor
+from chunksink.rebuild.errors import HomeLocked
+from chunksink.rebuild.locks import held_locks, writing
 from chunksink.sinks.contract import Build, Sink
 from tests.conftest import ROOT
 from tests.crash import dying
@@ -40,8 +45,8 @@ from tests.crash.homes import (
 )
 from tests.crash.steps import NO_STEPS, SINK_METHODS, STEPS, Step
 from tests.support.bus import parent_of
-from tests.support.forking import FORKING
-from tests.support.home import Home, each
+from tests.support.forking import FORKING, wait_until_stopped
+from tests.support.home import Home, each, sinks_with
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
 
@@ -55,15 +60,24 @@ COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
 TAKES_AWAY = ("forget", "lost", "recalled")
 """Scenarios in which somebody means a source or a build to go."""
+READERS_WAIT = 2.0  # seconds, at most
 READING = {"marker", "count", "held", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
 
-def run_until(home: Home, step: Step, when: str, call: int | None = None) -> int:
+def run_until(home: Home, step: Step, when: str, call: int | None = None, act: str = "dies") -> int:
+    return ended(begin(home, step, when, call, act))
+
+
+def begin(home: Home, step: Step, when: str, call: int | None, act: str) -> BaseProcess:
     number = step.call if call is None else call
-    where = (step.scenario, step.module, step.owner, step.method, number, when)
+    where = (step.scenario, step.module, step.owner, step.method, number, when, act)
     process = FORKING.Process(target=dying.main, args=(str(home.folder), str(home.root.path), *where))
     process.start()
+    return process
+
+
+def ended(process: BaseProcess) -> int:
     process.join(120)
     assert process.exitcode is not None
     return process.exitcode
@@ -211,6 +225,55 @@ def test_killed_again_while_it_recovers(step: Step, prepared: Any, tmp_path: Pat
     repair = Step("chunksink.rebuild.receipts", "Receipts", "confirm", "repair")
     assert run_until(home, repair, "before") in (-signal.SIGKILL, 0)
     home.sync()
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+
+
+STOPS = KILLS if ALL else [kill for kill in KILLS if kill.values[0].method == "confirm"][:1]
+SHORTAGES = [
+    pytest.param(*kill.values, act, id=f"{kill.id}-{act}")
+    for kill in (KILLS if ALL else STOPS)
+    for act in dying.SHORTAGES
+]
+
+
+@pytest.mark.promise(9)
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+@pytest.mark.parametrize(("step", "when"), STOPS)
+def test_stopped_at(
+    step: Step, when: str, then: signal.Signals, prepared: Any, tmp_path: Path, small_batches: None
+) -> None:
+    """As a paused container or a suspended laptop: readers go on, a writer leaves, and it goes on or dies."""
+    home: Home = prepared(step.scenario)
+    process = begin(home, step, when, None, "stops")
+    assert process.pid is not None
+    wait_until_stopped(process)
+    asked = time.monotonic()
+    if step.scenario not in TAKES_AWAY:
+        readers_find_every_source(home)
+    if "writer" in held_locks(home.folder):
+        with pytest.raises(HomeLocked), writing(home.folder, 0):
+            pass
+    assert time.monotonic() - asked < READERS_WAIT
+    os.kill(process.pid, then)
+    assert ended(process) == (0 if then == signal.SIGCONT else -signal.SIGKILL)
+    settle(home, step.scenario)
+    home.sync()
+    assert digests(home) == oracle(home.root, tmp_path / "fresh")
+
+
+@pytest.mark.parametrize(("step", "when", "act"), SHORTAGES)
+def test_short_of_something_from(
+    step: Step, when: str, act: str, prepared: Any, tmp_path: Path, small_batches: None
+) -> None:
+    """It says so, nothing is taken for broken, and the plain next run converges."""
+    home: Home = prepared(step.scenario)
+    assert run_until(home, step, when, act=act) in (Exit.OK, Exit.ENGINE)
+    if step.scenario not in TAKES_AWAY:
+        readers_find_every_source(home)
+    settle(home, step.scenario)
+    outcome = home.sync()
+    assert outcome.failed == {}
+    assert step.scenario in TAKES_AWAY or sinks_with(outcome, "made_again") == []
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
 
 

@@ -7,10 +7,12 @@ plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place. An
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -18,9 +20,10 @@ import pytest
 
 from chunksink.rebuild import executor
 from chunksink.sinks.errors import SinkError
-from tests.engines.servers import ChromaServer, run_chroma, run_meilisearch
+from tests.engines.servers import ChromaServer, MeilisearchServer, run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.homes import (
+    LONG,
     SHORT,
     TIMEOUT,
     Engine,
@@ -185,27 +188,60 @@ def test_a_rebuild_that_fails_leaves_the_live_generation(
     assert made.digests() == wanted[made.version]
 
 
+@pytest.mark.parametrize("number", range(1, 4) if ALL else [1])
 @pytest.mark.parametrize("when", ["before", "after"] if ALL else ["after"])
 def test_a_server_that_is_killed_and_started_again(
-    when: str, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
+    when: str, number: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
     """Before it did what it was asked, and when it has done it but not yet said so."""
-    with ExitStack() as servers:
-        run = run_chroma if engine.name == "chroma" else run_meilisearch
-        running = servers.enter_context(run(data=tmp_path / "data"))
-        own = chroma(running) if isinstance(running, ChromaServer) else meilisearch(running)
+    with own_server(tmp_path, engine) as (made, running, start_again):
 
         def kill() -> None:
             os.kill(running.pid, signal.SIGKILL)
-            again = {} if isinstance(running, ChromaServer) else {"key": running.key}
-            servers.enter_context(run(data=tmp_path / "data", port=running.port, **again))
+            start_again()
 
         fault = p.Fault("killed", request_bytes=0 if when == "before" else None, answer_bytes=0, act=kill)
-        with faulty(tmp_path / "home", own) as made:
+        made.proxy.inject(fault, occurrence(number, made.engine.write if number == 1 else ""))
+        assert made.home.sync().failed == {}
+        assert made.told
+        assert len(made.proxy.faulted) == 1
+        made.proxy.heal()
+        assert made.digests() == wanted[1]
+
+
+@pytest.mark.skipif(not ALL, reason="for `make soak`: CHUNKSINK_SOAK_FAULTS")
+@pytest.mark.parametrize("limit", [resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS])
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_server_that_is_short_of_something(
+    number: int, limit: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
+) -> None:
+    """Of files, room or memory, from a request on until somebody starts it again."""
+    with own_server(tmp_path, engine) as (made, running, start_again):
+        starve = partial(resource.prlimit, running.pid, limit, (3, resource.RLIM_INFINITY))
+        made.proxy.inject(p.Fault("short", request_bytes=0, end="reset", act=starve), occurrence(number))
+        made.patience = SHORT
+        with suppress(SinkError):
+            made.home.sync()
+        made.patience = LONG
+        assert made.proxy.faulted
+        with suppress(ProcessLookupError):
+            os.kill(running.pid, signal.SIGKILL)
+        start_again()
+        made.proxy.heal()
+        assert made.home.sync().failed == {}
+        assert made.digests() == wanted[1]
+
+
+@contextmanager
+def own_server(
+    folder: Path, engine: Engine
+) -> Iterator[tuple[Faulty, ChromaServer | MeilisearchServer, Callable[[], object]]]:
+    """A home on a server that may be harmed, whose bus has moved on, and what starts the server again."""
+    run = run_chroma if engine.name == "chroma" else run_meilisearch
+    with ExitStack() as servers:
+        running = servers.enter_context(run(data=folder / "data"))
+        again = {} if isinstance(running, ChromaServer) else {"key": running.key}
+        own = chroma(running) if isinstance(running, ChromaServer) else meilisearch(running)
+        with faulty(folder / "home", own) as made:
             made.move()
-            made.proxy.inject(fault, occurrence(1, own.write))
-            assert made.home.sync().failed == {}
-            assert made.told
-            assert len(made.proxy.faulted) == 1
-            made.proxy.heal()
-            assert made.digests() == wanted[1]
+            yield made, running, lambda: servers.enter_context(run(data=folder / "data", port=running.port, **again))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -12,12 +13,15 @@ import time
 from pathlib import Path
 
 import pytest
+import time_machine
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.conftest import ROOT, examples
+from tests.conftest import ROOT, examples, sampled
 from tests.ingest.bench import Bench
+from tests.support.home import Home
+from tests.support.local_engines import memory
 
 FILES = st.sampled_from(["a.md", "b.md", "sub/a.md", "sub/deep/c.md", "rows.jsonl", "sub/more.jsonl"])
 WORDS = st.sampled_from(["cat", "dog", "cow", ""])
@@ -122,6 +126,23 @@ def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
     assert bench.links() == oracle.links()
     assert bench.ingest().written is False
     assert not list(bench.home.glob("ingest-spool*"))
+
+
+@pytest.mark.promise(10)
+@pytest.mark.parametrize("seed", sampled(range(20), 20))
+def test_two_writers_whose_clocks_are_an_hour_apart(seed: int, bench: Bench) -> None:
+    """What is ingested last counts, whosever clock is ahead, and an index follows."""
+    drawn, other = random.Random(seed), bench.fresh()
+    other.bus = bench.bus
+    index = Home(bench.folder / "index", bench.bus, memory())
+    for edit in range(10):
+        bench.write("a.md", f"Edit {edit} of this document.\n")
+        writer, partition, off = drawn.choice([(bench, "here", 0), (other, "there", 3600)])
+        with time_machine.travel(time.time() + off):
+            writer.ingest(base=bench.folder, partition=partition)
+        with time_machine.travel(time.time() + drawn.choice([0, 3600])):
+            index.sync() if edit else index.rebuild()
+        assert [document.text for document in index.contents()["memory"]] == [f"Edit {edit} of this document."]
 
 
 def _run(command: list[str]) -> bytes:

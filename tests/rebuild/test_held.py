@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus import validate
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
@@ -16,7 +19,7 @@ from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, sou
 from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
 from tests.support.home import CatalogProbe, Home, reasons
 from tests.support.tampering import altered, lose, put, require_sound
-from tests.support.watched_sinks import Calls
+from tests.support.watched_sinks import Calls, raising
 
 pytestmark = pytest.mark.promise(6)
 
@@ -225,3 +228,23 @@ def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(name: str,
         assert Catalog(state).is_whole(), "it is no reason to keep what is gone"
     (root.path / name).unlink()
     home.sync(strict=True)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
+def test_a_partition_that_could_not_be_read_is_read_again(
+    number: int, root: BusRoot, indexed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are as they were. Too few open files say nothing about it: the run ends."""
+    edited = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
+    commit(root, "p1", edited)
+    with monkeypatch.context() as patch:
+        patch.setattr(validate, "open_partition", raising(OSError(number, os.strerror(number), "p1")))
+        if number == errno.EMFILE:
+            with pytest.raises(OSError, match="Too many open files"):
+                indexed.sync()
+        else:
+            indexed.sync()
+        assert reasons(indexed) == ({} if number == errno.EMFILE else {A: "invalid"})
+    indexed.sync()
+    assert reasons(indexed) == {}
+    assert indexed.contents()["fts"] == projected(edited, OLD_B, OLD_C)

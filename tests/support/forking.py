@@ -1,9 +1,27 @@
 """Processes of tests, forked from one that has imported what they need: that takes longer than most of them run."""
 
 import multiprocessing
+import time
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 FORKING = multiprocessing.get_context("forkserver")
 # All tests of a process share one server, which imports only what the last of such lists names.
 FORKING.set_forkserver_preload(
-    ["chromadb", "chunksink.sinks.chroma", "chunksink.sinks.fts.sink", "chunksink.sinks.jsonl", "tests.crash.dying"]
+    [
+        "numpy.random",
+        "chromadb",
+        "chunksink.sinks.chroma",
+        "chunksink.sinks.fts.sink",
+        "chunksink.sinks.jsonl",
+        "tests.crash.dying",
+    ]
 )
+
+
+def wait_until_stopped(process: BaseProcess) -> None:
+    """By SIGSTOP."""
+    until = time.monotonic() + 60
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < until, "it never came by that"
+        time.sleep(0.01)

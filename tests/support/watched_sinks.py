@@ -68,10 +68,10 @@ class Moment:
         return watched
 
 
-def raising(error: BaseException) -> Act:
+def raising(error: BaseException) -> Callable[..., None]:
     """What fails, or ends in place of a kill."""
 
-    def fail() -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     return fail
