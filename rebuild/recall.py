@@ -13,6 +13,7 @@ import numpy as np
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, capability
 from chunksink.sinks.contract import Sink
@@ -28,12 +29,11 @@ _QUESTIONS = 100
 _PAGE = 2000
 _TIE = 1e-5
 """Engines round: what is so much further away counts as equally near."""
-# Documents that the build has confirmed, all of their family, and that the catalog has in the same version.
-_DOCUMENTS = """
-select c.id, c.chunk_id, c.text_hash from current_chunk c join current u on u.family = c.family
-join receipt r on r.build = :build and r.family = c.family and r.family_hash is u.family_hash
-where c.id > :after and c.text_hash <> :no_text
-and c.family not in (select family from dead_letter where build = :build) order by c.id limit :limit
+# Families that the build has confirmed whole, and that the catalog has in the same version; in pages.
+_FAMILIES = """
+select r.family from receipt r join current u on u.family = r.family and u.family_hash is r.family_hash
+where r.build = :build and r.family > :after and r.family not in (select family from dead_letter where build = :build)
+order by r.family limit 500
 """
 
 Cached = Callable[[Sequence[str]], Mapping[str, Vectors]]
@@ -101,10 +101,16 @@ def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall |
 
 def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[list[str], Vectors]]:
     """Ids of documents and their vectors, in pages."""
-    asked = {"build": build_id, "after": 0, "no_text": text_hash(""), "limit": _PAGE}
-    while rows := state.db.execute(_DOCUMENTS, asked).fetchall():
-        asked["after"] = rows[-1][0]
-        known = cached(list({text for _, _, text in rows}))
-        kept = [(sink_id(chunk_id), known[text]) for _, chunk_id, text in rows if text in known]
-        if kept:
-            yield [id for id, _ in kept], unit(np.stack([vector for _, vector in kept]))
+    families = [""]
+    while rows := state.db.execute(_FAMILIES, {"build": build_id, "after": families[-1]}).fetchall():
+        families = [family for (family,) in rows]
+        chunks = state.db.execute(
+            f"select chunk_id, text_hash from family_chunk where family in ({marks(families)}) and text_hash <> ?",
+            [*families, text_hash("")],
+        ).fetchall()
+        for start in range(0, len(chunks), _PAGE):
+            page = chunks[start : start + _PAGE]
+            known = cached(list({text for _, text in page}))
+            kept = [(sink_id(chunk_id), known[text]) for chunk_id, text in page if text in known]
+            if kept:
+                yield [id for id, _ in kept], unit(np.stack([vector for _, vector in kept]))

@@ -5,14 +5,20 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import chunksink.sinks.chroma.build as chroma_build
+import chunksink.sinks.chroma.handle as chroma_handle
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
 from chunksink.sinks.contract import Marker
-from tests.engines.servers import ChromaServer
+from chunksink.sinks.document import Family
+from chunksink.sinks.payload import unit
+from tests.engines.servers import ChromaServer, run_chroma
+
+NEAREST = 100
 
 
 @pytest.fixture(params=["embedded", "worker", "server"])
@@ -69,3 +75,27 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
         size = reader.index_size()
     assert size is not None
     assert 1500 < size <= 2500
+
+
+def test_a_server_takes_it_when_it_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it goes on with what it has opened: `docs/sinks.md` says so."""
+    signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents
+    vectors = unit(np.random.default_rng(1).standard_normal((len(documents), 64)))
+    exact = {documents[row].id for row in np.argsort(-(vectors @ vectors[0]))[:NEAREST]}
+
+    def found(server: ChromaServer) -> int:
+        with closing(ChromaSink.server(server.url).reader(signed.build_id)) as reader:
+            return len(exact & set(reader.nearest(vectors[0], NEAREST)))
+
+    monkeypatch.setattr(chroma_handle, "ef_search", lambda _documents: 10)
+    with run_chroma(data=tmp_path) as server:
+        with closing(ChromaSink.server(server.url).create(signed, 64)) as build:
+            build.replace([Family(documents, vectors)])
+            build.flush()
+        before = found(server)
+        with closing(ChromaSink.server(server.url).open(signed.build_id)) as build:
+            assert isinstance(build, ChromaBuild)
+            assert build.update_search_settings() == [EF_SEARCH]
+        assert found(server) == before < NEAREST
+    with run_chroma(data=tmp_path) as server:
+        assert found(server) > before
