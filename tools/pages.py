@@ -75,14 +75,17 @@ PROMISES = {
     12: "Secrets stay secret: in no log, error, page or list of processes.",
 }
 _PROMISE = re.compile(r"mark\.promise\((\d+)\)")
+_LONG_FORM = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b|CHUNKSINK_SOAK")
 
 
 def promises_table() -> str:
-    """Which test files carry the number of which promise."""
+    """Which test files carry the number of which promise, and which of them have a long form."""
     proving: dict[int, list[str]] = {number: [] for number in PROMISES}
     for file in sorted(Path("tests").glob("**/test_*.py")):
-        for number in sorted({int(found) for found in _PROMISE.findall(file.read_text(encoding="utf-8"))}):
-            proving[number].append(f"[{file.parent.name}/{file.stem}](../{file})")
+        text = file.read_text(encoding="utf-8")
+        link = f"[{file.parent.name}/{file.stem}](../{file}){' +' if _LONG_FORM.search(text) else ''}"
+        for number in sorted({int(found) for found in _PROMISE.findall(text)}):
+            proving[number].append(link)
     rows = ["| | promise | tests |", "|---|---|---|"]
     rows += [f"| {number} | {_cell(PROMISES[number])} | {', '.join(files)} |" for number, files in proving.items()]
     return "\n".join(rows)

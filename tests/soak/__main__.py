@@ -65,7 +65,7 @@ def tests(*arguments: str, noted: Counter[str] | None = None, **variables: str) 
 
 def steps(quick: bool) -> tuple[str, bool]:
     some = ["-k", "sync-Receipts or sync-Fts"] if quick else []
-    return tests("tests/crash", "-n", PROCESSES, *some, CHUNKSINK_SOAK_KILLS="1")
+    return tests("tests/crash", "-n", PROCESSES, *some, CHUNKSINK_SOAK_KILLS="1", CHUNKSINK_SOAK_HEAVY="1")
 
 
 def killed(beside: str, times: int, quick: bool) -> tuple[str, bool]:
@@ -106,7 +106,9 @@ def faults(quick: bool) -> tuple[str, bool]:
 def heavy(quick: bool) -> tuple[str, bool]:
     shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b")
     files = sorted(
-        str(path.relative_to(ROOT)) for path in TESTS.rglob("test_*.py") if shortened.search(path.read_text())
+        str(path.relative_to(ROOT))
+        for path in TESTS.rglob("test_*.py")
+        if path.parent.name != "crash" and shortened.search(path.read_text())  # those are `steps`
     )
     return tests(*files[: 2 if quick else None], CHUNKSINK_SOAK_HEAVY="1")
 
@@ -114,7 +116,7 @@ def heavy(quick: bool) -> tuple[str, bool]:
 Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
 KILLED = "killed at random instants, fts and"
 FORMS: dict[str, Form] = {
-    "steps": ("killed before and after every named step", "some of them", steps),
+    "steps": ("killed, stopped and starved before and after every named step and call", "some of them", steps),
     "instants": (f"{KILLED} jsonl", "an eighth", partial(killed, "jsonl", 200)),
     "chroma": (f"{KILLED} a real Chroma in its folder", "an eighth", partial(killed, "chroma", 40)),
     "meilisearch": (f"{KILLED} a real Meilisearch", "an eighth", partial(killed, "meilisearch", 25)),
@@ -127,7 +129,11 @@ FORMS: dict[str, Form] = {
     "tenants": ("tenants are apart in every answer", "a tenth", tenants),
     "races": ("many processes on one home", "a tenth", races),
     "heavy": ("what is too long for every day: large batches, every byte, every sign", "two files", heavy),
-    "faults": ("every network fault at every place, disks full at every size", "some of them", faults),
+    "faults": (
+        "every network fault, a killed and a starved server at every place, disks full at every size",
+        "some",
+        faults,
+    ),
 }
 """What each is, what of it a quick run does, and what runs it."""
 
