@@ -157,11 +157,10 @@ def test_killed_at_a_step(
     converges(home, engine, step.scenario)
 
 
-LONG_FORM = pytest.mark.skipif(not HEAVY, reason="for `make soak`: CHUNKSINK_SOAK_HEAVY")
+LONG_FORM = pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else [])
 
 
 @LONG_FORM
-@pytest.mark.parametrize(("method", "when"), KILLS)
 def test_stopped_at_a_call(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
@@ -177,8 +176,7 @@ def test_stopped_at_a_call(
 
 
 @LONG_FORM
-@pytest.mark.parametrize("act", dying.SHORTAGES)
-@pytest.mark.parametrize(("method", "when"), KILLS)
+@pytest.mark.parametrize("act", dying.SHORTAGES if HEAVY else [])
 def test_short_of_something_from_a_call(
     method: str, when: str, act: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
