@@ -170,8 +170,7 @@ def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> 
 
     root = BusRoot(config.chunks_path).require()
     with State.existing(config.home_path) as state:
-        catalog = Catalog(state)
-        for family in FamilyReader(root, catalog).read(catalog.families(families)):
+        for family in FamilyReader(root, Catalog(state)).families(families):
             yield from family.documents
 
 

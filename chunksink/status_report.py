@@ -44,13 +44,10 @@ def facts(found: "HomeStatus") -> Iterator[ReportRow]:
 
 
 def _compared(coverages: list[Coverage]) -> str:
-    """Of sources with what the engines hold; the worst of all sinks."""
-    since = [coverage.compared_since for coverage in coverages if coverage.compared_since]
+    """How far spot checks have come, in the sink that is furthest behind."""
+    since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
-    is_whole = len(since) == len(coverages) > 0
-    compared = (
-        f"every source with its engine since {min(since)}" if is_whole else "not yet every source with its engine"
-    )
+    compared = f"every source with its engine since {since}" if since else "not yet every source with its engine"
     return f"{compared}; a round takes {syncs}"
 
 

@@ -159,23 +159,20 @@ def _input(report: "RunReport") -> Iterator[str]:
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
-    """How well the search by vectors of a live build finds, where that was measured, and what helps."""
+    """What was measured of a live build's search by vectors, and what helps."""
     if recall is not None:
         line, remedy = f"{sink} {recall_line(recall)}", recall_remedy(sink, recall)
         yield Note(f"{line}: {remedy}") if remedy else line
 
 
 def recall_line(recall: "Recall") -> str:
-    found = f"finds {recall.mean:.1%} of the nearest documents, {recall.worst:.0%} in the worst of {recall.questions}"
-    return (
-        f"{found} searches; {recall.deleted:.0%} of its vectors are deleted ones"
-        if recall.deleted
-        else f"{found} searches"
-    )
+    worst = f"{recall.worst:.0%} in the worst of {recall.questions} searches"
+    found = f"finds {recall.mean:.1%} of the nearest documents, {worst}"
+    return f"{found}; {recall.deleted:.0%} of its vectors are deleted ones" if recall.deleted else found
 
 
 def recall_remedy(sink: str, recall: "Recall") -> str:
-    """Nothing where it needs none."""
+    """What helps a search that finds too little or takes long; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes its graph again"
     if recall.is_low:
         sync = f"`chunksink sync` sets how widely {sink} searches, and a Chroma server takes that when it restarts"

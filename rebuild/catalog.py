@@ -28,16 +28,15 @@ from current_chunk group by text_hash having min(family) <> max(family)
 """
 
 FamilyHashes = tuple[str, int, str, str]
-"""Of a family as it was projected: family, taken, family hash, digest, texts."""
+"""Of a family as it was projected: family, taken, family hash, texts."""
 TextPlace = tuple[str, Place, str]
 """Of a text: the partition and place of a chunk that has it, and its hash."""
 
 
 class FamilyChunk(NamedTuple):
-    """A chunk of a family: where it lies, and the hashes of its text and of its line."""
+    """A chunk of a family: where it lies, and the hash of its line."""
 
     place: Place
-    text_hash: str
     line: bytes
 
 
@@ -200,14 +199,14 @@ class Catalog:
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
-            f"select family, partition, offset, length, text_hash, line, taken from {rows_of} "
+            f"select family, partition, taken, offset, length, line from {rows_of} "
             f"order by partition, first_offset, family, offset",
             values,
         )
         if keys is not None:  # an open look would keep this connection from writing once another one has written
             rows = list(rows)
-        for (family, partition, taken), members in groupby(rows, key=lambda row: (row[0], row[1], row[6])):
-            chunks = tuple(FamilyChunk(Place(row[2], row[3]), row[4], row[5]) for row in members)
+        for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
+            chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
             yield CurrentFamily(family, partition, taken, chunks)
 
     def chunks(self) -> Iterator[CurrentChunk]:
@@ -249,7 +248,7 @@ class Catalog:
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
     def note_projected(self, rows: Sequence[FamilyHashes]) -> None:
-        """Of families as they were projected; not where that was of another reading than the one that counts now."""
+        """Notes the hashes of projected families, except where another reading counts by now."""
         with write_transaction(self._db):
             self._db.conn.executemany(
                 "update current set family_hash = ?3, texts = ?4 where family = ?1 and taken = ?2",

@@ -5,6 +5,7 @@ A sync runs it on the live builds, a repair on the live builds after a scan, a r
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import utc_now
@@ -21,160 +22,132 @@ from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, dimensions
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
-from chunksink.sinks.errors import SinkError
 
 _ROUNDS = 3
 
 
+@dataclass(eq=False)
 class Convergence:
     """Brings some builds to what the catalog says."""
 
-    def __init__(
-        self,
-        session: Session,
-        targets: Sequence[Target],
-        embedder: DocumentEmbedder,
-        outcome: RunOutcome,
-        lock: Lock = nullcontext,
-    ) -> None:
-        self._session = session
-        self._targets = targets
-        self._embedder = embedder
-        self._outcome = outcome
-        self._lock = lock
-        self._wrong: dict[str, str] = {}
+    session: Session
+    targets: Sequence[Target]
+    embedder: DocumentEmbedder
+    outcome: RunOutcome
+    lock: Lock = nullcontext
+    """Taken for every step that writes records; by default the caller holds it."""
+    drift: dict[str, str] = field(default_factory=dict)
+    """By sink, what the last scan found, in words."""
 
-    def look(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spots: bool = False) -> bool:
-        """Compares marker and count of each build with its records, and with `spots` some of its documents; where they
-        differ the engine is scanned, and what has not our marker is signed, if `sign`. Returns whether any was scanned.
-        """
+    def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
+        """Compares marker and count of each build with its records, and with `spot_check` some of its documents. Scans
+        a build where they differ, or any with `scan`; without `sign`, the marker of another home or run is left as it
+        is. Returns whether any build was scanned."""
         scanned = False
-        for target in self._going():
-            try:
-                scanned |= self._look_at(target, scan=scan, deep=deep, sign=sign, spots=spots)
-            except SinkError as error:
-                self._outcome.sink(target.sink).error = error
+        for target in self._answering():
+            with self.outcome.noting_failure(target.sink):
+                scanned |= self._check_build(target, scan=scan, deep=deep, sign=sign, spot_check=spot_check)
         return scanned
 
     def update_settings(self, generation: Generation) -> bool:
-        """Brings index settings to those configured, before documents: those that come are indexed once. Returns
-        whether receipts were made anew meanwhile."""
-        takes_vectors_again = False
-        for target in self._going():
-            settings = capability(self._session.sinks[target.sink], SupportsSettings)
-            try:
-                changed = self._fit_search(target)
+        """Brings index settings to those configured. Call it before documents are written: they are indexed once then.
+        Returns whether a build was scanned."""
+        scanned = False
+        for target in self._answering():
+            settings = capability(self.session.sinks[target.sink], SupportsSettings)
+            with self.outcome.noting_failure(target.sink):
+                changed = self._update_search_settings(target)
                 if settings is not None:
                     changed += settings.update_settings(target.build_id, **dimensions(generation, target))
                 if changed:
-                    self._outcome.sink(target.sink).settings = tuple(changed)
-                    # Some vectors may have come while the engine took none: they are compared one by one.
-                    takes_vectors_again |= EMBEDDERS in changed and self._look_at(target, scan=True, deep=True)
-            except SinkError as error:
-                self._outcome.sink(target.sink).error = error
-        return takes_vectors_again
+                    self.outcome.sink(target.sink).settings = tuple(changed)
+                    # Documents may have been written while the engine took no vectors: each vector is compared.
+                    scanned |= EMBEDDERS in changed and self._check_build(target, scan=True, deep=True)
+        return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """Also for builds that are not there, and so `empty`."""
-        db, builds = self._session.state.db, [target.build_id for target in self._going()]
+        """What must be written and removed; also for the `empty` builds, which do not exist yet."""
+        db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
-            self._session.records.project(page)
-        with self._lock():
-            return Plan(db, [*builds, *empty], removals=self._session.catalog.is_whole(), empty=empty)
+            self.session.records.project(page)
+        with self.lock():
+            return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Carries out the plan and counts the engines again. Only the first round is noted; later ones repair."""
+        """Carries out the plan and checks the builds again. Only the first round is reported; later ones repair."""
         for number in range(_ROUNDS):
-            noted = {target.sink: target.build_id for target in self._going()} if number == 0 else {}
+            noted = {target.sink: target.build_id for target in self._answering()} if number == 0 else {}
             if plan.is_empty():
-                self._outcome.note(plan, noted)
+                self.outcome.note(plan, noted)
                 return
-            executor = Executor(self._session, self._going(), self._embedder, self._outcome, self._lock)
-            with self._session.stage("index", plan.chunks_to_write(), "chunks") as bar:
+            executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
+            with self.session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
                 except PartitionChanged:  # what was done until then is done
-                    self._outcome.note(plan, noted)
+                    self.outcome.note(plan, noted)
                     raise
-            # Not where the run was broken off: what happens here would take the place of why.
-            with self._lock():
-                self._session.state.note_pace(executor.pace)
-                self._outcome.note(plan, noted)
-            if not self.look():
-                self._fit_searches()
+            # Not in a `finally`: an error from here would hide why the run failed.
+            with self.lock():
+                self.session.state.note_pace(executor.pace)
+                self.outcome.note(plan, noted)
+            if not self.check():
+                for target in self._answering():  # the builds have grown or shrunk
+                    with self.outcome.noting_failure(target.sink):
+                        self._update_search_settings(target)
                 return
             plan = self.plan()
         raise NotVerified(
-            f"{'; '.join(self._wrong.values())}. So it was after every repair: look for who else writes there"
+            f"{'; '.join(self.drift.values())}. Still wrong after every repair: is another program writing there?"
         )
 
-    def _going(self) -> list[Target]:
-        return [target for target in self._targets if target.sink not in self._outcome.failed]
+    def _answering(self) -> list[Target]:
+        return [target for target in self.targets if target.sink not in self.outcome.failed]
 
-    def _look_at(self, target: Target, *, scan: bool, deep: bool, sign: bool = True, spots: bool = False) -> bool:
+    def _check_build(
+        self, target: Target, *, scan: bool, deep: bool, sign: bool = True, spot_check: bool = False
+    ) -> bool:
         """Whether it was scanned."""
-        receipts = Receipts(self._session.state.db, target.build_id)
-        signed = target.build.marker() in {self._session.marker(target.build_id, stamp) for stamp in receipts.stamps()}
+        db, build_id, report = self.session.state.db, target.build_id, self.outcome.sink(target.sink)
+        receipts, spots = Receipts(db, build_id), SpotCheck(db, build_id)
+        found = Scan(db, target.build, build_id, self.session.records)
+        signed = target.build.marker() in {self.session.marker(build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
-            if signed and self._is_as_confirmed(target, receipts) and not (spots and self._finds_drift(target)):
+            as_confirmed = signed and self._is_as_confirmed(target, receipts)
+            if as_confirmed and not (spot_check and spots.finds_drift(target.build, found)):
                 return False
-            self._outcome.sink(target.sink).drifted = True
-        self._outcome.sink(target.sink).scanned = True
-        found, began = self._scan(target), utc_now()
-        with self._session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
+            report.drifted = True
+        report.scanned, began = True, utc_now()
+        with self.session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             found.run(
                 bar.advance,
-                removals=self._session.catalog.is_whole(),
-                cached=self._embedder.expected if deep and target.holds_vectors else None,
+                removals=self.session.catalog.is_whole(),
+                cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        self._wrong[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
-        report, (lost, altered) = self._outcome.sink(target.sink), found.losses()
+        self.drift[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
+        lost, altered = found.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
-        with self._lock():
-            # What is known of it changes, and an older copy may bear this stamp. The new one is expected before the
-            # marker bears it: a run that is killed in between scans again.
-            renewed = receipts.has_intents() or not found.is_clean() if signed else sign
-            stamp = receipts.expect_new_stamp() if renewed else ""
+        renewed = receipts.has_intents() or not found.is_clean() if signed else sign
+        with self.lock():
+            if renewed:  # an older copy may have the stamp; a run that is killed before the next one scans again
+                receipts.expect_stamps(())
             found.make_receipts(receipts)
             if renewed:
-                target.build.sign(self._session.marker(target.build_id, stamp))
-            SpotCheck(self._session.state.db, target.build_id).note_scan(began)
+                self.session.stamp(target.build, receipts)
+            spots.note_scan(began)
         return True
 
-    def _finds_drift(self, target: Target) -> bool:
-        """In the part of it whose turn it is."""
-        check = SpotCheck(self._session.state.db, target.build_id)
-        if not check.is_due(target.build):
-            return False
-        families = check.families()
-        if families and self._scan(target).finds_drift_in(families):
-            return True
-        check.note()
-        return False
-
-    def _scan(self, target: Target) -> Scan:
-        return Scan(self._session.state.db, target.build, target.build_id, self._session.records)
-
-    def _fit_searches(self) -> None:
-        """Builds have grown or shrunk."""
-        for target in self._going():
-            try:
-                self._fit_search(target)
-            except SinkError as error:
-                self._outcome.sink(target.sink).error = error
-
-    def _fit_search(self, target: Target) -> list[str]:
-        """Settings of its search follow from what a build holds; where they changed it is signed, and readers open it
-        again."""
+    def _update_search_settings(self, target: Target) -> list[str]:
+        """Fits the search to what the build holds. If that changed something, a new stamp has readers open it again."""
         settings = capability(target.build, SupportsSearchSettings)
         changed = [] if settings is None else settings.update_search_settings()
         if changed:
-            with self._lock():
-                self._session.stamp(target.build, Receipts(self._session.state.db, target.build_id))
+            with self.lock():
+                self.session.stamp(target.build, Receipts(self.session.state.db, target.build_id))
         return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """By its count; where an intent is open, that is not known. One that no plan closes is closed by a scan."""
+        """By its count. With open intents the count proves nothing; the plan closes them, or else a scan."""
         if receipts.has_intents():
-            return not receipts.has_lasting_intents(removals=self._session.catalog.is_whole())
+            return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

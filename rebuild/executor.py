@@ -6,7 +6,7 @@ Engines write in parallel while the next families are read and embedded. The wri
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
 
@@ -24,12 +24,9 @@ from chunksink.rebuild.state import EMBEDDED, MODEL, State
 from chunksink.rebuild.targets import Target
 from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
-from chunksink.sinks.errors import SinkError
 
 EMBEDDED_AT_ONCE = 512
 """Documents, of which a long text counts as several: a few seconds of work, so that progress can be told."""
-READ_AT_ONCE = 50
-"""Families; fewer than are planned together, so that the first are soon on their way."""
 WRITTEN_AT_ONCE = PART
 """Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller. No
 batch has two parts of one family."""
@@ -49,30 +46,21 @@ class _Batch:
     rewritten: dict[str, dict[str, set[str]]]
 
 
+@dataclass(eq=False)
 class Executor:
     """Carries out plans on some targets."""
 
-    def __init__(
-        self,
-        session: Session,
-        targets: Sequence[Target],
-        embedder: DocumentEmbedder,
-        outcome: RunOutcome,
-        lock: Lock,
-    ) -> None:
-        """`lock` is taken for every batch: it may be held already, and then costs nothing."""
-        self._session = session
-        self._state = session.state
-        self._records = session.records
-        self._targets = targets
-        self._embedder = embedder
-        self._outcome = outcome
-        self._lock = lock
-        self._parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = {}
-        """By build and family, of parts that were confirmed: documents taken and refused."""
-        self.pace: dict[str, tuple[int, float]] = {}
-        """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`,
-        documents that each sink wrote."""
+    session: Session
+    targets: Sequence[Target]
+    embedder: DocumentEmbedder
+    outcome: RunOutcome
+    lock: Lock
+    """Taken for every batch: it may be held already, and then costs nothing."""
+    parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
+    """By build and family: documents taken and refused of the confirmed parts of a family that is not done."""
+    pace: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`, documents
+    that each sink wrote."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """All of the plan, on all targets that go on answering. `on_progress` is given documents read and embedded."""
@@ -81,7 +69,7 @@ class Executor:
             for batch in self._batches(plan, on_progress):
                 if under_way is not None:
                     under_way.result()
-                if not self._going():
+                if not self._answering():
                     return
                 under_way = ahead.submit(self._write, batch)
             if under_way is not None:
@@ -99,13 +87,8 @@ class Executor:
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
-        with_vectors = [target.build_id for target in self._targets if target.holds_vectors]
-        found = (
-            each
-            for page in plan.families_to_write()
-            for start in range(0, len(page), READ_AT_ONCE)
-            for each in self._records.families(page[start : start + READ_AT_ONCE])
-        )
+        with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
+        found = (each for page in plan.families_to_write() for each in self.session.records.families(page))
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
             wanted = plan.builds_of([projected.family for projected in some])
             embed = set[str]().union(*(wanted[build] for build in with_vectors))
@@ -115,12 +98,12 @@ class Executor:
             yield from ((projected, next(vectors) if projected.family in embed else None) for projected in some)
 
     def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
-        report, started, loading_before = self._embedder.report, monotonic(), self._embedder.loading_seconds
+        report, started, loading_before = self.embedder.report, monotonic(), self.embedder.loading_seconds
         encoded_before, bytes_before = report.encoded, report.encoded_bytes
         documents = [document for projected in families for document in projected.documents]
-        rows = self._embedder.embed(documents, on_progress)
+        rows = self.embedder.embed(documents, on_progress)
         if amount := report.encoded - encoded_before:
-            loading = self._embedder.loading_seconds
+            loading = self.embedder.loading_seconds
             seconds = monotonic() - started - (loading - loading_before)
             self._took(EMBEDDED, report.encoded_bytes - bytes_before, seconds)
             if loading:
@@ -130,22 +113,20 @@ class Executor:
 
     def _write(self, batch: _Batch) -> None:
         """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
-        going = self._going()
-        with self._lock(), State(self._state.home) as state:
+        answering = self._answering()
+        with self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.hashes)
-            for target in going:
+            for target in answering:
                 Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
-            with ThreadPoolExecutor(max_workers=max(1, len(going)), thread_name_prefix="sink") as threads:
-                writing = [(target, threads.submit(self._replace, target, batch)) for target in going]
+            with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
+                writing = [(target, threads.submit(self._replace, target, batch)) for target in answering]
             for target, future in writing:
-                try:
+                with self.outcome.noting_failure(target.sink):
                     refused = self._with_reasons(batch, future.result())
                     if batch.wanted[target.build_id]:
                         receipts = Receipts(state.db, target.build_id)
-                        self._session.stamp(target.build, receipts)
+                        self.session.stamp(target.build, receipts)
                         self._confirm(receipts, target, batch, refused)
-                except SinkError as error:
-                    self._outcome.sink(target.sink).error = error
 
     def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
         wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
@@ -163,7 +144,7 @@ class Executor:
         return refused
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
-        """A large family has its receipt with its last part."""
+        """Writes receipts. A large family gets its receipt with its last part."""
         refused_of: dict[str, list[RefusedDocument]] = {}
         for one in refused:
             refused_of.setdefault(one.parent_id, []).append(one)
@@ -173,16 +154,14 @@ class Executor:
                 continue
             bad = refused_of.get(each.family, [])
             taken = len(each.documents) - len(bad)
-            self._outcome.sink(target.sink).written += taken
-            part = target.build_id, each.family
-            if not each.first:
-                earlier, earlier_bad = self._parts.pop(part)
-                taken, bad = taken + earlier, earlier_bad + bad
+            self.outcome.sink(target.sink).written += taken
+            earlier, earlier_bad = self.parts.pop((target.build_id, each.family), (0, []))
+            taken, bad = earlier + taken, earlier_bad + bad
             if each.last:
                 confirmed.append(Receipt(each.family, each.family_hash, each.texts, taken, each.label))
                 left_out += bad
             else:
-                self._parts[part] = taken, bad
+                self.parts[target.build_id, each.family] = taken, bad
         receipts.confirm(confirmed, left_out)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
@@ -192,32 +171,25 @@ class Executor:
         texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
         explained = []
         for one in refused:
-            problem = self._embedder.problem_of(texts[one.id]) if one.id in texts else None
+            problem = self.embedder.problem_of(texts[one.id]) if one.id in texts else None
             explained.append(one if problem is None else replace(one, reason=f"{WITHOUT_VECTOR}{problem}"))
         return explained
 
     def _remove(self, plan: Plan) -> None:
-        for target in self._targets:
-            gone = plan.removals(target.build_id)
-            for start in range(0, len(gone), REMOVED_AT_ONCE):
-                if target in self._going():
-                    self._remove_some(target, gone[start : start + REMOVED_AT_ONCE])
+        for target in self._answering():
+            gone, receipts = plan.removals(target.build_id), Receipts(self.session.state.db, target.build_id)
+            with self.outcome.noting_failure(target.sink):
+                for start in range(0, len(gone), REMOVED_AT_ONCE):
+                    families = gone[start : start + REMOVED_AT_ONCE]
+                    with self.lock():
+                        receipts.intend(families)
+                        target.build.delete(families)
+                        target.build.flush()
+                        self.session.stamp(target.build, receipts)
+                        receipts.confirm_gone(families)
 
-    def _remove_some(self, target: Target, families: Sequence[str]) -> None:
-        receipts = Receipts(self._state.db, target.build_id)
-        with self._lock():
-            receipts.intend(families)
-            try:
-                target.build.delete(families)
-                target.build.flush()
-                self._session.stamp(target.build, receipts)
-            except SinkError as error:
-                self._outcome.sink(target.sink).error = error
-            else:
-                receipts.confirm_gone(families)
-
-    def _going(self) -> list[Target]:
-        return [target for target in self._targets if target.sink not in self._outcome.failed]
+    def _answering(self) -> list[Target]:
+        return [target for target in self.targets if target.sink not in self.outcome.failed]
 
     def _took(self, what: str, amount: int, seconds: float) -> None:
         before, seconds_before = self.pace.get(what, (0, 0.0))

@@ -246,13 +246,13 @@ def _copy(
     known: Literal["matches", "another version", "none"] = "none"
     if receipt is not None:
         known = "matches" if receipt[0] == family_hash else "another version"
-    held: Document | None = None
+    copy: Copy = "unknown"
+    differs: tuple[str, ...] = ()
     error: str | None = None
     try:
-        held = _held(open_sink(sink), build, document)
+        copy, differs = _compared(_held(open_sink(sink), build, document), expected)
     except SinkError as failed:
         error = str(failed)
-    copy, differs = _compared(held, expected, asked=error is None)
     return SinkCopy(build, known, intent is not None, letter[0] if letter else None, copy, differs, error)
 
 
@@ -265,9 +265,7 @@ def _held(sink: Sink, build: str, document: str) -> Document | None:
         return next((found.document for found in opened.scan(content=True) if found.id == document), None)
 
 
-def _compared(held: Document | None, expected: Document | None, *, asked: bool) -> tuple[Copy, tuple[str, ...]]:
-    if not asked:
-        return "unknown", ()
+def _compared(held: Document | None, expected: Document | None) -> tuple[Copy, tuple[str, ...]]:
     if held is None:
         return "absent", ()
     if expected is None:  # it does not count, or cannot be read: there is nothing to compare it with

@@ -1,6 +1,6 @@
 """Families read from their partitions, by the places that the catalog has, and projected into documents."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
-from chunksink.rebuild.catalog import Catalog, CurrentFamily, FamilyChunk, FamilyHashes, TextPlace
+from chunksink.rebuild.catalog import Catalog, FamilyChunk, FamilyHashes, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document, family_hash
@@ -22,15 +22,15 @@ from chunksink.sinks.fields import sink_id
 from chunksink.sinks.projection import order_in_family, project_family
 
 PART = 5000
-"""Documents. A larger family comes in parts of so many, so that memory does not follow its size."""
+"""Documents. A larger family is read in parts of this size, so that memory does not grow with it."""
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
-"""Characters; a text of several times as many counts as so many documents."""
+"""Characters. A text counts as one more document for each of these lengths."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFamily:
-    """A family as every sink should hold it, or a part of a large one. Its hashes are known with the last part."""
+    """A family as every sink should hold it, or a part of a large one. Only the last part knows the hashes."""
 
     family: str
     taken: int
@@ -63,21 +63,24 @@ class ProjectedFamily:
         """In documents."""
         return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
 
+    def own_hashes(self) -> list[tuple[str, str]]:
+        return [(document.document_hash, document.text_hash) for document in self.documents]
+
     def _hashes(self) -> list[tuple[str, str]]:
-        return [*self.earlier, *((document.document_hash, document.text_hash) for document in self.documents)]
+        return [*self.earlier, *self.own_hashes()]
 
 
 def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
-    """Letter for letter what was taken in, for by that what is projected stays known."""
+    """The chunk as it was taken in; PartitionChanged if its line differs."""
     line = reader.line(chunk.place)
     if hash_of_line(line) != chunk.line:
-        raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk stands there now")
+        raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk is there now")
     record: Record = orjson.loads(line)
     return record
 
 
 def _order(reader: PartitionReader, chunks: Sequence[FamilyChunk]) -> Sequence[int]:
-    """The chunks in the order of their family. Nearly always they lie in it; then nothing is kept of them."""
+    """Sorts the chunks of a family. They are nearly always sorted already, and then no keys are kept."""
 
     def keys() -> Iterator[tuple[Any, ...]]:
         return (order_in_family(_record(reader, chunk)) for chunk in chunks)
@@ -101,7 +104,7 @@ def label_of(document: Document) -> str:
 
 
 class FamilyReader:
-    """Reads families of one bus root. The last ones are kept for a while: what is compared is soon written."""
+    """Reads families of one bus root. Keeps the last ones: a family that is compared is soon written."""
 
     def __init__(self, root: BusRoot, catalog: Catalog) -> None:
         self._root = root
@@ -113,19 +116,16 @@ class FamilyReader:
         """The same root, for another thread with its own connection."""
         return FamilyReader(self._root, Catalog(state))
 
-    def families(self, keys: Sequence[str]) -> Iterator[ProjectedFamily]:
-        """Those of these that count; a large one in its parts."""
-        return self.read(self._catalog.families(keys))
-
     def project(self, keys: Sequence[str]) -> None:
         """Note the hashes of these families."""
         self._catalog.note_projected([projected.hashes for projected in self.families(keys) if projected.last])
 
-    def read(self, families: Iterable[CurrentFamily]) -> Iterator[ProjectedFamily]:
-        """Where other chunks stand than were taken in, the partition goes back to the catalog: PartitionChanged."""
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
+        """The current ones of these families, or all; a large one in parts. PartitionChanged if other chunks are there
+        than were taken in."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
-            for family in families:
+            for family in self._catalog.families(keys):
                 if kept := self._kept.get((family.family, family.taken)):
                     yield kept
                     continue
@@ -139,13 +139,11 @@ class FamilyReader:
                     with self._taken_in(family.partition):
                         documents = _part(reader, family.chunks, order, start)
                     last = start + PART >= len(order)
-                    part = ProjectedFamily(
-                        family.family, family.taken, documents, start == 0, last, tuple(hashes) if last else ()
-                    )
-                    if len(order) <= PART:
+                    earlier = tuple(hashes) if last else ()
+                    part = ProjectedFamily(family.family, family.taken, documents, start == 0, last, earlier)
+                    if part.first and last:
                         self._keep(part)
-                    else:
-                        hashes += [(document.document_hash, document.text_hash) for document in documents]
+                    hashes += part.own_hashes()
                     yield part
 
     def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
@@ -157,7 +155,7 @@ class FamilyReader:
 
     @contextmanager
     def _taken_in(self, partition: str) -> Iterator[None]:
-        """The partition is read as the catalog knows it."""
+        """The partition must be as the catalog knows it; else the next refresh reads it again."""
         try:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
@@ -178,7 +176,7 @@ TRIES = 5
 
 
 def again(look: Callable[[], T]) -> T:
-    """What the first look gives that no rewriting has broken off; PartitionChanged where all were."""
+    """Calls `look` again while a partition is rewritten meanwhile; PartitionChanged after several tries."""
     for _ in range(TRIES - 1):
         with suppress(PartitionChanged):
             return look()

@@ -141,7 +141,7 @@ def plan_sync(
         )
         left_unfinished = {name for name in outcome.failed if live and was_left_unfinished(session, live.builds[name])}
         convergence = Convergence(session, targets, embedder, outcome)
-        convergence.look(sign=False)
+        convergence.check(sign=False)
         failed = outcome.failed
         for error in failed.values():
             if not isinstance(error, BuildMissing | BuildBroken):

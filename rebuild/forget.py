@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
+from chunksink.rebuild.families import label_of
 from chunksink.rebuild.run_records import blank, is_named
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
@@ -36,6 +37,7 @@ _IDS = """
 select chunk_id from chunk where family = ?1 union select document_id from chunk where family = ?1
 union select document_id from former_document where family = ?1
 """
+_ERASED = ("receipt", "intent", "dead_letter", "changed", "coverage", "former_text", "former_document")
 _TEXTS = "select text_hash from chunk where family = ?1 union select text_hash from former_text where family = ?1"
 
 
@@ -170,9 +172,8 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
         for table in ("compared", "moved"):  # or what is erased here would be noted as moved
             db.execute(f"delete from {table}")
         for family in families:
-            for table in ("receipt", "intent", "dead_letter", "former_text", "former_document"):
+            for table in _ERASED:
                 db.execute(f"delete from {table} where family = ?", [family])
-            db.execute("delete from coverage where position = ?", [family])
             partitions |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             changed = "select family, partition from chunk where family = :family union select :family, ''"
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
@@ -260,4 +261,4 @@ def _is_named(document: Document, name: str, parents: Iterable[str]) -> bool:
 def _as_stored(family: str, document: Document | None) -> NamedSource:
     if document is None:
         return NamedSource(family)
-    return NamedSource(family, document.source_uri or document.path or document.document_id or "", document.tenant_id)
+    return NamedSource(family, label_of(document), document.tenant_id)

@@ -6,6 +6,7 @@ A partition that is missing or invalid keeps what its last valid reading said: i
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,80 +36,72 @@ def _ignore(_anything: object) -> None:
     return None
 
 
+@dataclass(eq=False)
 class Intake:
     """Brings the catalog of one home up to date with one bus root."""
 
-    def __init__(
-        self,
-        root: BusRoot,
-        state: State,
-        *,
-        require_source_checksum: bool = False,
-        workers: Workers = lambda _size: nullcontext(),
-        on_finding: OnFinding = _ignore,
-    ) -> None:
-        self._root = root
-        self._db = state.db
-        self._require_source_checksum = require_source_checksum
-        self._workers = workers
-        self._on_finding = on_finding
+    root: BusRoot
+    state: State
+    require_source_checksum: bool = False
+    workers: Workers = lambda _size: nullcontext()
+    on_finding: OnFinding = _ignore
 
     def pending(self, *, reread: bool = False) -> list[str]:
         """Partitions that must be read; with `reread` all that are there."""
         known = {
             key: signature
-            for key, signature, state in self._db.execute("select key, signature, state from partition")
+            for key, signature, state in self.state.db.execute("select key, signature, state from partition")
             if state != MISSING
         }
-        return [key for key in self._root.partition_keys() if reread or known.get(key) != self._signature(key)]
+        return [key for key in self.root.partition_keys() if reread or known.get(key) != self._signature(key)]
 
     def gone(self) -> list[str]:
         """Partitions that are not there any more, and were when the catalog was last brought up to date."""
-        known = self._db.execute("select key from partition where state <> ? order by key", [MISSING])
-        there = set(self._root.partition_keys())
+        known = self.state.db.execute("select key from partition where state <> ? order by key", [MISSING])
+        there = set(self.root.partition_keys())
         return [key for (key,) in known if key not in there]
 
     def pending_bytes(self, *, reread: bool = False) -> int:
-        return sum(self._root.size_of(key) for key in self.pending(reread=reread))
+        return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
     def run(self, on_bytes: OnBytes = _ignore, *, reread: bool = False) -> None:
         """Takes in what changed. Findings of partitions that were read are told; all that stand are kept."""
         self._note_misnamed()
         self._note_missing()
         keys = self.pending(reread=reread)
-        with self._workers(sum(map(self._root.size_of, keys))) as workers:
+        with self.workers(sum(map(self.root.size_of, keys))) as workers:
             for key in keys:
                 self._read(key, on_bytes, workers)
 
     def _note_misnamed(self) -> None:
         """Files that nothing reads; they are no partitions, so nothing is held for them."""
         said = "no partition can have this name"
-        names = self._root.misnamed_files()
+        names = self.root.misnamed_files()
         found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, said) for name in names]
-        with write_transaction(self._db):
-            self._db.execute("delete from finding where code = ?", [PARTITION_KEY])
+        with write_transaction(self.state.db):
+            self.state.db.execute("delete from finding where code = ?", [PARTITION_KEY])
             self._insert_findings(found)
         for finding in found:
-            self._on_finding(finding)
+            self.on_finding(finding)
 
     def _note_missing(self) -> None:
         for key in self.gone():
-            with write_transaction(self._db):
-                self._db.execute(
+            with write_transaction(self.state.db):
+                self.state.db.execute(
                     "delete from partition where key = ? and checksum is null", [key]
                 )  # it never was valid
-                self._db.execute("delete from finding where partition = ?", [key])
+                self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
-            signatures, is_settled = settled_signatures(_files(self._root, key))
+            signatures, is_settled = settled_signatures(_files(self.root, key))
             signature = self._described(signatures)
             findings = self._validate(key, on_bytes, workers)
             is_read = all(finding.code != UNREADABLE for finding in findings)
             proof = signature if is_settled and is_read else None  # without one it is read again the next time
             try:
-                with write_transaction(self._db):
+                with write_transaction(self.state.db):
                     if any(finding.is_error for finding in findings):
                         self._reject(key, proof)
                     else:
@@ -120,15 +113,15 @@ class Intake:
                     raise
             else:
                 for finding in findings:
-                    self._on_finding(finding)
+                    self.on_finding(finding)
                 return
 
     def _signature(self, key: str) -> str:
         """What a reading of the partition depends on: the files, and the rules by which they are judged."""
-        return self._described(signatures_of(_files(self._root, key)))
+        return self._described(signatures_of(_files(self.root, key)))
 
     def _described(self, signatures: list[Signature]) -> str:
-        checksums = "source_checksum " if self._require_source_checksum else ""
+        checksums = "source_checksum " if self.require_source_checksum else ""
         files = " ".join(f"{each.inode}.{each.size}.{each.mtime_ns}.{each.ctime_ns}" for each in signatures)
         return f"rules {RULES} {checksums}{files}"
 
@@ -139,8 +132,8 @@ class Intake:
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
         findings: list[Finding] = []
         Validation(
-            self._root,
-            require_source_checksum=self._require_source_checksum,
+            self.root,
+            require_source_checksum=self.require_source_checksum,
             workers=workers,
             on_finding=findings.append,
             on_progress=on_bytes,
@@ -149,58 +142,58 @@ class Intake:
 
     def _reject(self, key: str, signature: str | None) -> None:
         """Its families are held as they were."""
-        self._db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
+        self.state.db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
     def _take_in(self, key: str, signature: str | None) -> None:
-        file, data = open_partition(self._root, key)
+        file, data = open_partition(self.root, key)
         with file:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")
             digest = sha256_hex(data)
             select = "select manifest, created_at from partition where key = ?"
-            held, written_at = self._db.execute(select, [key]).fetchone() or (None, None)
+            held, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
             if held == digest:  # the files are others, what they say is not
                 self._set_state(key, VALID, signature)
                 return
             if held is None:  # whatever is known of its lines may be wrong
-                self._db.execute("update chunk set line = null where partition = ?", [key])
+                self.state.db.execute("update chunk set line = null where partition = ?", [key])
             manifest = decode_manifest(data)
             created_at = instant(manifest.created_at)
-            touch_withdrawn(self._db, key)
-            drop_partition(self._db, key)
-            self._db.execute(
+            touch_withdrawn(self.state.db, key)
+            drop_partition(self.state.db, key)
+            self.state.db.execute(
                 "insert into partition (key, signature, state, manifest, checksum, created_at) "
                 "values (?, ?, ?, ?, ?, ?)",
                 [key, signature, VALID, digest, manifest.checksums.chunks_file, created_at],
             )
-            self._db.conn.executemany(
+            self.state.db.conn.executemany(
                 "insert into tombstone (partition, parent_id, document_id, tenant_id, at) values (?, ?, ?, ?, ?)",
                 [
                     (key, each.parent_id, each.document_id, each.tenant_id, instant(each.at) if each.at else created_at)
                     for each in manifest.tombstones
                 ],
             )
-            take_lines(self._db, key, file)
-            touch_withdrawn(self._db, key)
+            take_lines(self.state.db, key, file)
+            touch_withdrawn(self.state.db, key)
             if written_at != created_at:  # the age of chunks that do not say theirs
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
-                self._db.execute(f"insert or ignore into undecided {ageless}", [key])
+                self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
 
     def _set_state(self, key: str, state: str, signature: str | None) -> None:
         """Where that is news, what counts must be decided again."""
-        was = self._db.execute("select state from partition where key = ?", [key]).fetchone()
-        self._db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
+        was = self.state.db.execute("select state from partition where key = ?", [key]).fetchone()
+        self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
         if was not in (None, (state,)):
-            touch_lines(self._db, key)
-            touch_withdrawn(self._db, key)
+            touch_lines(self.state.db, key)
+            touch_withdrawn(self.state.db, key)
 
     def _keep_findings(self, key: str, findings: list[Finding]) -> None:
-        self._db.execute("delete from finding where partition = ?", [key])
+        self.state.db.execute("delete from finding where partition = ?", [key])
         self._insert_findings(findings[:_FINDINGS_KEPT])
 
     def _insert_findings(self, findings: list[Finding]) -> None:
-        self._db.conn.executemany(
+        self.state.db.conn.executemany(
             "insert into finding (partition, code, severity, line, detail) values (?, ?, ?, ?, ?)",
             [(each.partition, each.code, each.severity.value, each.line, each.detail) for each in findings],
         )

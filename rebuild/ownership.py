@@ -4,13 +4,13 @@ What a sink shows other programs is replaced only if it is ours or may be adopte
 are asked what readers had, before anything takes their place.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.families import label_of
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink, Stored
@@ -58,7 +58,7 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
     marker = public.shown() if public is not None else None
     if marker is None:
         if public is not None and recorded is not None:
-            _look_at_unmarked(session, sink, recorded, adopt=adopt, sign=sign)
+            _check_unmarked(session, sink, recorded, adopt=adopt, sign=sign)
         return recorded
     if marker.build_id == recorded:
         return recorded
@@ -70,7 +70,7 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
     return marker.build_id
 
 
-def _look_at_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
+def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
     it for the one that we showed; so do we where we know most of what it holds."""
     if recorded in sink.builds():
@@ -120,10 +120,10 @@ def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
         return False
 
 
-def recall(session: Session, beside: Iterable[str] = ()) -> list[str]:
-    """Receipts of the builds that readers may have had, one of each sink, where the records are lost; also of sinks
-    `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
-    recalled = []
+def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
+    """Where the records are lost: receipts of the builds that readers may have had, one of each sink, and their ids.
+    Also of sinks `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
+    recovered = []
     for name in dict.fromkeys([*session.sinks, *beside]):
         excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
         with suppress(excused):
@@ -131,13 +131,13 @@ def recall(session: Session, beside: Iterable[str] = ()) -> list[str]:
             build_id = _most_likely(session, sink)
             if build_id is None:
                 continue
-            with (
-                closing(sink.open(build_id)) as build,
-                session.stage(f"scan {sink.name}", build.count(), "chunks") as bar,
-            ):
-                Receipts(session.state.db, build_id).recall(_found(build), bar.advance)
-            recalled.append(build_id)
-    return recalled
+            with closing(sink.open(build_id)) as build:
+                found = Scan(session.state.db, build, build_id, session.records)
+                with session.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
+                    found.run(bar.advance, removals=False)
+                found.make_receipts(Receipts(session.state.db, build_id))
+            recovered.append(build_id)
+    return recovered
 
 
 def _most_likely(session: Session, sink: Sink) -> str | None:
@@ -156,10 +156,3 @@ def _count(sink: Sink, build_id: str) -> int:
             return build.count()
     except BuildBroken:
         return -1
-
-
-def _found(build: Build) -> Iterator[tuple[str, str]]:
-    """Family and label of each document that is ours."""
-    for stored in build.scan(content=True):
-        if stored.parent_id:
-            yield stored.parent_id, "" if stored.document is None else label_of(stored.document)

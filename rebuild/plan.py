@@ -19,7 +19,8 @@ from chunksink.rebuild.schema import exists, marks, number
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-_PAGE = 500
+_PAGE = 50
+"""Families to write: few, so that the first ones are soon written."""
 _UNHASHED = 100
 """Families that are read together: memory holds their texts."""
 

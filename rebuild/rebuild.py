@@ -6,7 +6,7 @@ A rebuild that fails leaves the live generation untouched; the next one goes on 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
@@ -18,7 +18,7 @@ from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
-from chunksink.rebuild.ownership import recall, require_ours
+from chunksink.rebuild.ownership import recover_receipts, require_ours
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals, count_gone
@@ -68,66 +68,63 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     return conclude(session, building.run(), building.outcome, embedder, repeated=True)
 
 
+@dataclass(eq=False)
 class Rebuild:
     """One rebuild of some sinks of a home."""
 
-    def __init__(
-        self, session: Session, embedder: DocumentEmbedder, options: RebuildOptions = RebuildOptions()
-    ) -> None:
-        self._session = session
-        self._state = session.state
-        self._embedder = embedder
-        self._options = options
-        self._lock = session.lock
-        self._live: Generation | None = None
-        self._lost: list[str] = []
-        self.outcome = RunOutcome()
+    session: Session
+    embedder: DocumentEmbedder
+    options: RebuildOptions = RebuildOptions()
+    outcome: RunOutcome = field(default_factory=RunOutcome)
+    live: Generation | None = None
+    recovered: Sequence[str] = ()
+    """Builds whose receipts were made again because the records are lost."""
 
     def run(self) -> Generation:
         """Fills, verifies and flips; returns what is live now. An unfinished generation of the same kind goes on."""
-        with self._session.rebuild_lock():
-            with self._lock(WAIT_SECONDS):
-                self._live = live_generation(self._session, adopt=self._options.adopt)
+        with self.session.rebuild_lock():
+            with self.session.lock(WAIT_SECONDS):
+                self.live = live_generation(self.session, adopt=self.options.adopt)
                 # Before hours of work, and before anything is noted of what is there.
-                require_ours(self._session, self._session.sinks, adopt=self._options.adopt, sign=True)
-                self._look_at_live()
+                require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)
+                self._check_live_receipts()
                 self._refresh()
                 generation = self._begin()
-                if self._options.fresh_cache:
-                    self._embedder.compute_anew()
+                if self.options.fresh_cache:
+                    self.embedder.compute_anew()
                 self._remove_surplus(keep=generation.id)
             self._fill(generation)
-            with self._lock():
-                self._embedder.drop_outdated()
+            with self.session.lock():
+                self.embedder.drop_outdated()
                 self._remove_surplus()
-                self._note_left(drop_orphans(self._session))
+                self._note_left(drop_orphans(self.session))
         return generation
 
-    def _look_at_live(self) -> None:
+    def _check_live_receipts(self) -> None:
         """The brake goes by receipts: they are checked first, or where they are lost, made of what our builds hold."""
-        if self._live is None:
-            self._lost = recall(self._session, sorted(self._options.keep))
+        if self.live is None:
+            self.recovered = recover_receipts(self.session, sorted(self.options.keep))
         else:
             unreported = RunOutcome()
-            with open_targets(self._session, self._live, unreported, Opening(make=False, adopt=True)) as targets:
-                Convergence(self._session, targets, self._embedder, unreported).look(sign=False)
+            with open_targets(self.session, self.live, unreported, Opening(make=False, adopt=True)) as targets:
+                Convergence(self.session, targets, self.embedder, unreported).check(sign=False)
 
     def _refresh(self) -> None:
-        self._session.refresh()
-        live = self._live = self._state.live_or_none()  # a rollback may have come between
-        if live is not None or not self._options.held_are_left_out:
-            self._session.catalog.require_valid()
-        builds = self._lost if live is None else list(live.builds.values())
-        brake(self._state.db, builds, self._options.allow_deletions)
-        self.outcome.left_behind = count_gone(self._state.db, builds) if live is None else 0
+        self.session.refresh()
+        live = self.live = self.session.state.live_or_none()  # a rollback may have come between
+        if live is not None or not self.options.held_are_left_out:
+            self.session.catalog.require_valid()
+        builds = self.recovered if live is None else list(live.builds.values())
+        brake(self.session.state.db, builds, self.options.allow_deletions)
+        self.outcome.left_behind = count_gone(self.session.state.db, builds) if live is None else 0
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""
         shared = self._shared()
         encoder, model = self._model(shared)
-        found = self._state.unfinished()
+        found = self.session.state.unfinished()
         # What it has was filled from the cache that is to be dropped.
-        if found is not None and not self._options.fresh_cache and self._would_make(found, shared, encoder, model):
+        if found is not None and not self.options.fresh_cache and self._would_make(found, shared, encoder, model):
             return found
         run = new_run_id()
         generation = Generation(
@@ -136,62 +133,62 @@ class Rebuild:
             encoder=encoder,
             model=model,
             # Short and plain: engines have their own rules for names.
-            builds={name: f"{name}-{run.lower()}" for name in self._session.sinks} | shared,
+            builds={name: f"{name}-{run.lower()}" for name in self.session.sinks} | shared,
         )
-        self._state.add_generation(generation)
+        self.session.state.add_generation(generation)
         return generation
 
     def _would_make(
         self, found: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
     ) -> bool:
         """What it shares with others readers see: a build that this run may write is nobody else's."""
-        theirs = {name: build for name, build in found.builds.items() if self._state.is_shared(build, found)}
+        theirs = {name: build for name, build in found.builds.items() if self.session.state.is_shared(build, found)}
         return (
             theirs == shared
-            and found.builds.keys() - theirs.keys() == self._session.sinks.keys()
+            and found.builds.keys() - theirs.keys() == self.session.sinks.keys()
             and (found.encoder, found.model_fingerprint) == (encoder, model.fingerprint)
         )
 
     def _shared(self) -> dict[str, str]:
         """The live builds of the sinks that are kept."""
-        live = {} if self._live is None else self._live.builds
-        return {name: build for name, build in live.items() if name in self._options.keep - set(self._session.sinks)}
+        live = {} if self.live is None else self.live.builds
+        return {name: build for name, build in live.items() if name in self.options.keep - set(self.session.sinks)}
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """What the vectors of all builds together are made with; OtherModel where these would be two."""
-        live = self._live
-        kept = [name for name in shared if self._session.sink(name).wants_vectors]
+        live = self.live
+        kept = [name for name in shared if self.session.sink(name).wants_vectors]
         known = live if live is not None and live.holds_vectors and kept else None
-        if not self._session.wants_vectors:
-            return (self._embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
-        if known is not None and known.model_fingerprint != self._embedder.info.fingerprint:
+        if not self.session.wants_vectors:
+            return (self.embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
+        if known is not None and known.model_fingerprint != self.embedder.info.fingerprint:
             raise OtherModel(
                 f"{' and '.join(kept)} would keep vectors of {known.encoder.model}, and this run would use "
-                f"{self._embedder.info.name}: rebuild all sinks together"
+                f"{self.embedder.info.name}: rebuild all sinks together"
             )
-        return self._embedder.settings, self._embedder.info
+        return self.embedder.settings, self.embedder.info
 
     def _fill(self, generation: Generation) -> None:
         """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
         with ExitStack() as stack:
-            with self._lock():
-                how = Opening(heal=True, adopt=self._options.adopt)
-                targets = stack.enter_context(open_targets(self._session, generation, self.outcome, how))
-            convergence = Convergence(self._session, targets, self._embedder, self.outcome, self._lock)
-            convergence.look()
+            with self.session.lock():
+                how = Opening(heal=True, adopt=self.options.adopt)
+                targets = stack.enter_context(open_targets(self.session, generation, self.outcome, how))
+            convergence = Convergence(self.session, targets, self.embedder, self.outcome, self.session.lock)
+            convergence.check()
             # What an earlier run began may have been made with other settings.
             convergence.update_settings(generation)
             verified = False
             for left in reversed(range(_ROUNDS)):
-                with self._lock():
+                with self.session.lock():
                     self._refresh()
                     verified = verified and convergence.plan().is_empty()
                     if not verified and left == 0:
                         verified = self._last_round(convergence, targets)
                     if verified:
-                        if self._live is not None:
-                            self._compare_with_live(self._live, generation, targets)
-                        flip(self._session, generation, adopt=self._options.adopt)
+                        if self.live is not None:
+                            self._compare_with_live(self.live, generation, targets)
+                        flip(self.session, generation, adopt=self.options.adopt)
                         return
                 if left:
                     verified = self._round(convergence, targets)
@@ -204,14 +201,14 @@ class Rebuild:
         """What readers would lose, and how much their answers change."""
         for target in targets:
             if old := live.builds.get(target.sink):
-                brake_refusals(self._state.db, target.sink, old, target.build_id, self._options.allow_deletions)
-        self.outcome.model_change = model_change(self._session, live, generation, self._embedder)
+                brake_refusals(self.session.state.db, target.sink, old, target.build_id, self.options.allow_deletions)
+        self.outcome.model_change = model_change(self.session, live, generation, self.embedder)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
         """What cannot be removed now is asked for once; a later run tries again."""
-        for generation in self._state.surplus_generations(keep=keep):
+        for generation in self.session.state.surplus_generations(keep=keep):
             if not self.outcome.not_removed.keys() & set(generation.builds.values()):
-                self._note_left(drop(self._session, generation))
+                self._note_left(drop(self.session, generation))
 
     def _note_left(self, builds: Iterable[NotRemoved]) -> None:
         self.outcome.not_removed |= {left.build: left for left in builds}
@@ -238,27 +235,27 @@ class Rebuild:
 
     def _verify(self, targets: Sequence[Target]) -> None:
         """All at once: one engine reads while what another one has read is compared."""
-        removals = self._session.catalog.is_whole()
+        removals = self.session.catalog.is_whole()
         with ExitStack() as bars, ThreadPoolExecutor(len(targets), thread_name_prefix="verify") as threads:
             looks = []
             for target in targets:
-                documents = Receipts(self._state.db, target.build_id).documents()
-                bar = bars.enter_context(self._session.stage(f"verify {target.sink}", documents, "chunks"))
-                looks.append(threads.submit(self._look_over, target, bar.advance, removals))
+                documents = Receipts(self.session.state.db, target.build_id).documents()
+                bar = bars.enter_context(self.session.stage(f"verify {target.sink}", documents, "chunks"))
+                looks.append(threads.submit(self._verify_build, target, bar.advance, removals))
             for look in looks:
                 look.result()
 
-    def _look_over(self, target: Target, on_chunks: Progress, removals: bool) -> None:
+    def _verify_build(self, target: Target, on_chunks: Progress, removals: bool) -> None:
         """In a thread of its own, with its own connection."""
-        cached = self._embedder.expected if self._options.deep and target.holds_vectors else None
-        with State(self._state.home) as state:
-            scan = Scan(state.db, target.build, target.build_id, self._session.records.beside(state))
+        cached = self.embedder.expected if self.options.deep and target.holds_vectors else None
+        with State(self.session.state.home) as state:
+            scan = Scan(state.db, target.build, target.build_id, self.session.records.beside(state))
             began = utc_now()
             scan.run(on_chunks, removals=removals, cached=cached)
             if scan.is_clean():
                 SpotCheck(state.db, target.build_id).note_scan(began)
                 return
-            with self._lock():
+            with self.session.lock():
                 if not Plan(state.db, [target.build_id], removals=removals).is_empty():
                     raise PartitionChanged("another run has taken in more of the bus meanwhile")
                 wrong = scan.examples()

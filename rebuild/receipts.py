@@ -6,10 +6,8 @@ closes it. None of it is proof: a scan can make all of it again from what the en
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.runlog import utc_now
@@ -22,9 +20,8 @@ from chunksink.sinks.contract import RefusedDocument
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-_PAGE = 5000
 WITHOUT_VECTOR = "its text has no vector: "
-"""So the reason begins of a document that has none."""
+"""The reason of a document that was refused for lack of a vector begins with this."""
 OLDER = "older"
 """Stands for the hash of a family that is held and there in another version than was last read, which the build never
 took: nothing is wrong with it."""
@@ -110,19 +107,6 @@ class Receipts:
             [self.build_id],
         )
 
-    def recall(self, found: Iterable[tuple[str, str]], on_documents: Callable[[int], object]) -> None:
-        """Nothing was known of the build: now, which families it holds. `found` names one and its label a document."""
-        self.forget_all()
-        rows = iter(found)
-        while some := list(islice(rows, _PAGE)):
-            with write_transaction(self._db):
-                self._db.conn.executemany(
-                    "insert into receipt values (?, ?, '', null, 1, ?) "
-                    "on conflict do update set documents = documents + 1",
-                    [(self.build_id, *each) for each in some],
-                )
-            on_documents(len(some))
-
     def is_empty(self) -> bool:
         """Whether the build has confirmed no document."""
         return not exists(self._db, "receipt where build = ? and documents > 0", [self.build_id])
@@ -153,26 +137,21 @@ class Receipts:
         )
         return [DeadLetter(*row) for row in rows]
 
-    def without_vector(self, limit: int) -> dict[str, set[str]]:
-        """Documents that stand refused because their text has no vector, by family: those asked for longest ago."""
-        rows = self._db.execute(
-            "select family, id from dead_letter where build = ? and substr(reason, 1, ?) = ? "
+    def next_without_vector(self, limit: int) -> dict[str, set[str]]:
+        """Refused documents whose text has no vector, by family. Each call returns those that were returned longest
+        ago."""
+        chosen = (
+            "select id from dead_letter where build = :build and substr(reason, 1, length(:reason)) = :reason "
             "and family in (select family from current) and family not in (select family from held) "
-            "order by at, id limit ?",
-            [self.build_id, len(WITHOUT_VECTOR), WITHOUT_VECTOR, limit],
+            "order by at, id limit :limit"
         )
+        ask = f"update dead_letter set at = :at where build = :build and id in ({chosen}) returning family, id"
+        named = {"build": self.build_id, "reason": WITHOUT_VECTOR, "limit": limit, "at": utc_now()}
         found: dict[str, set[str]] = {}
-        for family, id in rows:
-            found.setdefault(family, set()).add(id)
-        return found
-
-    def note_asked(self, ids: Iterable[str]) -> None:
-        """The texts of these documents were asked for again."""
         with write_transaction(self._db):
-            self._db.conn.executemany(
-                "update dead_letter set at = ? where build = ? and id = ?",
-                [(utc_now(), self.build_id, id) for id in ids],
-            )
+            for family, id in self._db.execute(ask, named).fetchall():
+                found.setdefault(family, set()).add(id)
+        return found
 
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
@@ -182,30 +161,15 @@ class Receipts:
             return self.refused()
 
     def stamps(self) -> set[str]:
-        """Stamps that the marker may have, by which an older copy is recognized; "" while no run has written to it."""
+        """Stamps that the marker may have; "" while none is recorded. An older copy of the build has another one."""
         rows = self._db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
         return {stamp for (stamp,) in rows} or {""}
 
-    def renew_stamp(self, sign: Callable[[str], object]) -> None:
-        """A new stamp is noted before the marker bears it: where a kill comes in between, the old one is as good."""
-        new = secrets.token_hex(8)
+    def expect_stamps(self, stamps: Collection[str]) -> None:
+        """From now on the marker may have one of these."""
         with write_transaction(self._db):
-            rows = [(self.build_id, stamp) for stamp in (*self.stamps(), new)]
-            self._db.conn.executemany("insert or ignore into stamp values (?, ?)", rows)
-        sign(new)
-        with write_transaction(self._db):
-            self._expect(new)
-
-    def expect_new_stamp(self) -> str:
-        """A new stamp, the only one that is known from now on: no marker bears it yet."""
-        new = secrets.token_hex(8)
-        with write_transaction(self._db):
-            self._expect(new)
-        return new
-
-    def _expect(self, stamp: str) -> None:
-        self._db.execute("delete from stamp where build = ?", [self.build_id])
-        self._db.execute("insert into stamp values (?, ?)", [self.build_id, stamp])
+            self._db.execute("delete from stamp where build = ?", [self.build_id])
+            self._db.conn.executemany("insert into stamp values (?, ?)", [(self.build_id, stamp) for stamp in stamps])
 
     def _forget_all(self) -> None:
         for table in RECORDS_OF_BUILD:

@@ -1,6 +1,7 @@
 """What a run does, while it goes on, and its report in the end: one shape for a sync, a repair and a rebuild."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from time import monotonic
@@ -80,6 +81,14 @@ class RunOutcome:
 
     def sink(self, name: str) -> SinkReport:
         return self.sinks.setdefault(name, SinkReport())
+
+    @contextmanager
+    def noting_failure(self, name: str) -> Iterator[None]:
+        """What the block does to a sink. If the engine fails, the sink has failed, and the run goes on without it."""
+        try:
+            yield
+        except SinkError as error:
+            self.sink(name).error = error
 
     @property
     def failed(self) -> dict[str, SinkError | RebuildError]:

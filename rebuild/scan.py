@@ -6,6 +6,7 @@ Receipts are never proof. A scan shows which documents are missing, extra or cha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -14,11 +15,7 @@ import numpy as np
 
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.embedder import Lookup
-from chunksink.rebuild.families import (
-    FamilyReader,
-    ProjectedFamily,
-    label_of,
-)
+from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import OLDER, Receipts
 from chunksink.rebuild.removals import GONE
@@ -107,57 +104,57 @@ from found_family f left join current c using (family)
 """
 
 
+@dataclass(eq=False)
 class Scan:
     """One reading of one build; in the connection's temporary tables until the next one."""
 
-    def __init__(self, db: Database, build: Build | None, build_id: str, records: FamilyReader) -> None:
-        """A build that is gone holds nothing."""
-        self._db = db
-        self._build = build
-        self._build_id = build_id
-        self._records = records
-        self.damage = ""
-        """Why the engine does not find what it holds, in words; "" where it does."""
-        self.unjudged = 0
-        """Vectors that were to be compared, and whose texts have none in the cache."""
+    db: Database
+    build: Build | None
+    """None if it is gone: then it holds nothing."""
+    build_id: str
+    records: FamilyReader
+    damage: str = ""
+    """Why the engine does not find what it holds, in words; "" where it does."""
+    unjudged: int = 0
+    """Vectors that could not be compared, since the cache has none of their texts."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
         """Reads all of it; with `cached` every vector is compared as well. `removals` is False while the bus is not
         whole: then what nobody claims is not known to be surplus."""
-        for page in unhashed(self._db):
-            self._records.project(page)
-        self._read(self._build.scan(content=True) if self._build else iter(()), on_chunks)
-        self._compare(self._db.execute(_SUSPECTS.format(among=""), [self._build_id]))
-        held = [family for (family,) in self._db.execute(_HELD_SUSPECTS, {"build": self._build_id})]
+        for page in unhashed(self.db):
+            self.records.project(page)
+        self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
+        self._compare(self.db.execute(_SUSPECTS.format(among=""), [self.build_id]))
+        held = [family for (family,) in self.db.execute(_HELD_SUSPECTS, {"build": self.build_id})]
         self._insert("insert into drift values (?, ?, ?)", (row for family in held for row in self._held_drift(family)))
         if removals:
-            self._db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
-        if cached is not None and self._build is not None:
-            self._db.execute("create index temp.found_id on found (id)")
+            self.db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
+        if cached is not None and self.build is not None:
+            self.db.execute("create index temp.found_id on found (id)")
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
                 "and id not in (select id from drift)",
-                ((id,) for id in wrong_vectors(self._build, cached, self._count_unjudged)),
+                ((id,) for id in wrong_vectors(self.build, cached, self._count_unjudged)),
             )
 
     def finds_drift_in(self, families: Sequence[str]) -> bool:
-        """Whether the build holds some of these otherwise than the catalog says. Nothing else of it is read."""
-        if self._build is not None:
-            self._read(self._build.held(families, content=True))
+        """Whether documents of these families differ from the catalog. Reads nothing else of the build."""
+        if self.build is not None:
+            self._read(self.build.held(families, content=True))
         among = f"and family in ({marks(families)})"
-        self._compare(self._db.execute(_SUSPECTS.format(among=among), [*families, self._build_id]))
+        self._compare(self.db.execute(_SUSPECTS.format(among=among), [*families, self.build_id]))
         return not self.is_clean()
 
     def losses(self) -> tuple[int, int]:
-        """Sources of which documents are gone that were confirmed; others that are not as they were confirmed."""
-        lost, altered = self._db.execute(_LOSSES, {"build": self._build_id}).fetchone()
+        """How many sources have lost confirmed documents, and how many others differ from what was confirmed."""
+        lost, altered = self.db.execute(_LOSSES, {"build": self.build_id}).fetchone()
         return lost or 0, altered or 0
 
     def totals(self, model_fingerprint: str | None) -> tuple[int, int, str]:
         """Families, documents, and a digest of the content, which names the model only where vectors are stored."""
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
-        for family, found, documents in self._db.execute(
+        for family, found, documents in self.db.execute(
             "select family, hash, documents from found_family order by family"
         ):
             digest.update(f"{family} {found}\n".encode())
@@ -167,34 +164,34 @@ class Scan:
     def drift(self, kind: str, limit: int = -1) -> list[str]:
         """Ids of documents that are wrong in this way."""
         select = "select id from drift where kind = ? order by family, id limit ?"
-        return [id for (id,) in self._db.execute(select, [kind, limit])]
+        return [id for (id,) in self.db.execute(select, [kind, limit])]
 
     def held_drift(self) -> int:
-        """Documents that are wrong and of sources that are held: no run puts them right for now."""
-        return number(self._db, "select count(*) from drift where family in (select family from held)")
+        """Documents in drift whose sources are held: no run repairs them for now."""
+        return number(self.db, "select count(*) from drift where family in (select family from held)")
 
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
-        rows = self._db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
+        rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
         named = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
         return f"{named} ({self.damage})" if self.damage else named
 
     def is_clean(self) -> bool:
-        return not (self.damage or exists(self._db, "drift"))
+        return not (self.damage or exists(self.db, "drift"))
 
     def make_receipts(self, receipts: Receipts) -> None:
-        """Receipts of what was found. A family in drift has one that fits no version, so that it is put right."""
+        """Receipts of what was found. A family in drift gets one that fits no version, so the next plan writes it."""
         build = receipts.build_id
-        with write_transaction(self._db):
+        with write_transaction(self.db):
             for statement in _FORGET:
-                self._db.execute(statement, {"build": build})
-            self._db.execute(
+                self.db.execute(statement, {"build": build})
+            self.db.execute(
                 "insert or ignore into changed select ?, family, id from drift where kind = 'changed'", [build]
             )
-            self._db.execute(_MAKE_RECEIPTS, {"build": build, "older": OLDER})
+            self.db.execute(_MAKE_RECEIPTS, {"build": build, "older": OLDER})
 
     def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
-        self._db.executescript(_TABLES)
+        self.db.executescript(_TABLES)
         self._insert("insert into found values (?, ?, ?, ?)", map(self._row, stored), on_chunks)
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
 
@@ -209,19 +206,19 @@ class Scan:
 
     def _row(self, found: Stored) -> tuple[object, ...]:
         self.damage = self.damage or found.damage
-        return found.parent_id, found.id, _hash(found), _label(found)
+        return found.parent_id, found.id, _hash(found), label_of(found.document) if found.document else ""
 
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
     ) -> None:
         """In pages. What reads the catalog is not within a transaction, for others may write to it meanwhile."""
         while some := list(islice(rows, _PAGE)):
-            with self._db.atomic():
-                self._db.conn.executemany(statement, some)
+            with self.db.atomic():
+                self.db.conn.executemany(statement, some)
             on_rows(len(some))
 
     def _summed_up(self) -> Iterator[tuple[str, str, int, str]]:
-        rows = self._db.execute("select family, hash, label from found order by family")
+        rows = self.db.execute("select family, hash, label from found order by family")
         for family, rows_of_family in groupby(rows, key=lambda row: row[0]):
             members = list(rows_of_family)
             yield family, family_hash(hash for _, hash, _ in members), len(members), members[0][2]
@@ -230,21 +227,21 @@ class Scan:
         """Document by document: the kind of drift, id, family."""
         these = f"family in ({marks(families)})"
         found: dict[str, dict[str, str]] = {family: {} for family in families}
-        rows = self._db.execute(f"select family, id, hash from found where {these}", list(families))
+        rows = self.db.execute(f"select family, id, hash from found where {these}", list(families))
         for family, id, hash in rows:
             if id in found[family]:
                 yield EXTRA, id, family  # read twice: an engine that shows it twice, or loses its place
             found[family][id] = hash
-        rows = self._db.execute(f"{_EXCUSED} and d.{these}", [self._build_id, *families])
+        rows = self.db.execute(f"{_EXCUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
-        for wanted in self._records.families(families):
+        for wanted in self.records.families(families):
             yield from _drift(wanted, found[wanted.family], refused)
 
     def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
         """Where all ids are there, each of them may be the one that was changed."""
-        chunks = self._db.execute("select chunk_id from family_chunk where family = ?", [family])
+        chunks = self.db.execute("select chunk_id from family_chunk where family = ?", [family])
         wanted = {sink_id(chunk_id) for (chunk_id,) in chunks}
-        found = {id for (id,) in self._db.execute("select id from found where family = ?", [family])}
+        found = {id for (id,) in self.db.execute("select id from found where family = ?", [family])}
         yield from ((MISSING, id, family) for id in sorted(wanted - found))
         yield from ((EXTRA, id, family) for id in sorted(found - wanted))
         if wanted == found:
@@ -252,7 +249,7 @@ class Scan:
 
 
 def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
-    """Takes what it compares out of `held`; the last part of a family finds there what is too many."""
+    """Removes what it compares from `held`. What is left there after the last part of a family is extra."""
     for document in wanted.documents:
         hash = held.pop(document.id, None)
         if hash is None:
@@ -262,10 +259,6 @@ def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> 
             yield CHANGED, document.id, wanted.family
     if wanted.last:
         yield from ((EXTRA, id, wanted.family) for id in held)
-
-
-def _label(found: Stored) -> str:
-    return "" if found.document is None else label_of(found.document)
 
 
 def _hash(found: Stored) -> str:

@@ -1,5 +1,6 @@
 """A session: everything that one run works with, opened once and closed once."""
 
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -98,8 +99,12 @@ class Session:
     def stamp(self, build: Build, receipts: Receipts) -> None:
         """Give the build a new stamp. Call it when the engine has confirmed a batch, before its receipts are written.
 
-        A copy that bears a known stamp then differs from its receipts only in families with open intents."""
-        receipts.renew_stamp(lambda stamp: build.sign(self.marker(receipts.build_id, stamp)))
+        A copy that bears a known stamp then differs from its receipts only in families with open intents. A run that is
+        killed between the steps leaves both stamps valid."""
+        new = secrets.token_hex(8)
+        receipts.expect_stamps({*receipts.stamps(), new})
+        build.sign(self.marker(receipts.build_id, new))
+        receipts.expect_stamps({new})
 
     def owns(self, marker: Marker | None) -> bool:
         """Whether a build with this marker was made by this home; what has none is nobody's."""

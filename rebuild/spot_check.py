@@ -1,7 +1,7 @@
-"""A part of a live build, compared with its receipts at every sync: another part each time.
+"""Spot checks: every sync compares a part of each live build with the chunks, another part each time.
 
-Marker and count do not show documents that somebody else wrote over. A part has a hundredth of the build's documents,
-at most `MOST_DOCUMENTS`, so after a known number of syncs every source was compared: a round.
+Marker and count do not show that another program has overwritten documents. A part is a hundredth of the build, at most
+`MOST_DOCUMENTS`, so a known number of syncs, a round, compares every source.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from chunksink.sinks.contract import Build
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from chunksink.rebuild.scan import Scan
+
 SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """In one part, unless a single source has more."""
 LARGEST = 2000
-"""Documents of a source. To read a larger one takes longer than a sync that has nothing to do: `verify` does."""
-_AFTER_A_TOUCH = 2
-"""Rounds: the one that has begun may have passed what was written over."""
+"""Documents of a source. A larger one is left to `verify`: reading it takes longer than a sync with nothing to do."""
+_ROUNDS_AFTER_A_WRITE = 2
+"""By somebody else: the round that has begun may have passed what was written."""
 
-# What the chunks do not say as it was confirmed is written anyway, or held.
+# Families whose chunks differ from what was confirmed are left out: a sync writes them anyway, or they are held.
 _COMPARABLE = """
 select r.family, r.documents, r.family_hash is c.family_hash and c.family_hash is not null
     and r.family not in (select family from held)
@@ -51,7 +53,7 @@ class SpotCheck:
     def __init__(self, db: Database, build_id: str) -> None:
         self._db = db
         self._build_id = build_id
-        known = "select position, began, since, due from coverage where build = ?"
+        known = "select family, began, since, due from coverage where build = ?"
         row: tuple[str, str, str | None, int] | None = db.execute(known, [build_id]).fetchone()
         self._position, self._began, self._since, self._due = row or ("", utc_now(), None, 1)
 
@@ -59,17 +61,32 @@ class SpotCheck:
         documents = Receipts(self._db, self._build_id).documents()
         return Coverage(self._since, -(-documents // _size(documents)))
 
-    def is_due(self, build: Build) -> bool:
-        """False where the build knows that nobody has written to it since the last round."""
+    def finds_drift(self, build: Build, scan: Scan) -> bool:
+        """Compares the part whose turn it is. Where it differs, all of the build must be scanned."""
+        if not self._is_due(build):
+            return False
+        families = self._next_families()
+        if families and scan.finds_drift_in(families):
+            return True
+        self._save()
+        return False
+
+    def note_scan(self, began: str) -> None:
+        """All of it was compared by a scan."""
+        self._position, self._began, self._since, self._due = "", utc_now(), began, 0
+        self._save()
+
+    def _is_due(self, build: Build) -> bool:
+        """False if the build can tell that nobody has written to it since the last round."""
         resting = capability(build, SupportsRest)
         if resting is None:
             return True
         if not resting.is_at_rest():
-            self._due = _AFTER_A_TOUCH
+            self._due = _ROUNDS_AFTER_A_WRITE
         return self._due > 0
 
-    def families(self) -> list[str]:
-        """Those to compare now. Moves on: call `note` when they were compared."""
+    def _next_families(self) -> list[str]:
+        """The families to compare now. Advances the position, and with the last one the round."""
         families, documents, wanted = list[str](), 0, _size(Receipts(self._db, self._build_id).documents())
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted + 1]).fetchall()
         for family, size, is_comparable in rows:
@@ -84,18 +101,12 @@ class SpotCheck:
             self._due = max(0, self._due - 1)
         return families
 
-    def note(self) -> None:
-        """Keep how far it has come."""
+    def _save(self) -> None:
         with write_transaction(self._db):
             self._db.execute(
                 "insert or replace into coverage values (?, ?, ?, ?, ?)",
                 [self._build_id, self._position, self._began, self._since, self._due],
             )
-
-    def note_scan(self, began: str) -> None:
-        """All of it was compared by a scan."""
-        self._position, self._began, self._since, self._due = "", utc_now(), began, 0
-        self.note()
 
 
 def _size(documents: int) -> int:

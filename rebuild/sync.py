@@ -163,7 +163,7 @@ def _sync(
         convergence = Convergence(session, targets, embedder, outcome)
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)
-        convergence.look(scan=options.scan, deep=options.deep, spots=True)
+        convergence.check(scan=options.scan, deep=options.deep, spot_check=True)
         if options.only_plan is None and embedder.settings.endpoint is not None:
             _ask_again(session, embedder, targets)
         plan = convergence.plan()
@@ -175,15 +175,8 @@ def _sync(
         convergence.run(plan)
         for target in targets:
             if target.sink not in outcome.failed:
-                _show(session, target, outcome, adopt=options.adopt)
-
-
-def _show(session: Session, target: Target, outcome: RunOutcome, *, adopt: bool) -> None:
-    """What other programs find is the live build; a build that was made again shows itself only now."""
-    try:
-        show(session, target.sink, target.build_id, adopt=adopt)
-    except SinkError as error:
-        outcome.sink(target.sink).error = error
+                with outcome.noting_failure(target.sink):  # a build that was made again is shown only now
+                    show(session, target.sink, target.build_id, adopt=options.adopt)
 
 
 def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
@@ -194,7 +187,7 @@ def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[T
         for target in targets:
             if target.holds_vectors:
                 receipts = Receipts(session.state.db, target.build_id)
-                refused = receipts.without_vector(_ASKED_AGAIN)
+                refused = receipts.next_without_vector(_ASKED_AGAIN)
                 documents = [
                     document
                     for projected in session.records.families(list(refused))
@@ -203,7 +196,6 @@ def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[T
                 ]
                 embedder.fill(((document.text_hash, document.text) for document in documents), lambda _texts: None)
                 known = embedder.cached([document.text_hash for document in documents])
-                receipts.note_asked(id for ids in refused.values() for id in ids)
                 receipts.intend({document.parent_id for document in documents if document.text_hash in known})
     except (EndpointError, ModelError) as error:
         session.log.write("not_asked_again", reason=str(error))

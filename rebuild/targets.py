@@ -11,7 +11,7 @@ from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.contract import Build, Sink
-from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,11 @@ def open_targets(
             if name not in generation.builds:
                 continue
             vectors = sink.wants_vectors and generation.holds_vectors
-            try:
+            with outcome.noting_failure(name):
                 opened = _open(session, sink, generation.builds[name], how)
                 build = opened or _make(session, sink, generation, how, with_vectors=vectors)
                 stack.callback(build.close)
                 require_our_build(session, sink, build, adopt=how.adopt)
-            except SinkError as error:
-                outcome.sink(name).error = error
-            else:
                 targets.append(Target(name, generation.builds[name], build, vectors, made=opened is None))
         yield targets
 

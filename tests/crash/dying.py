@@ -62,7 +62,7 @@ def _lost(home: Home) -> None:
     home.sync()
 
 
-def _recalled(home: Home) -> None:
+def _recovered(home: Home) -> None:
     """Somebody removed the records."""
     home.lose_records()
     home.rebuild()
@@ -109,7 +109,7 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
     "projection": _projection,
     "unsigned": _unsigned,
     "lost": _lost,
-    "recalled": _recalled,
+    "recovered": _recovered,
     "refused": _refused,
 }
 

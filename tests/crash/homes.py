@@ -75,7 +75,7 @@ def settle(home: Home, scenario: str) -> None:
         commit(home.root, "bad", source("docs/bad.md", "whole again"))
     if scenario in ("held", "retire"):
         commit(home.root, "gone", GONE)
-    if scenario == "recalled":
+    if scenario == "recovered":
         home.rebuild()  # there is nothing live yet that a sync could go on with
 
 

@@ -58,7 +58,7 @@ KILLS = [
 ]
 COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
-TAKES_AWAY = ("forget", "lost", "recalled")
+TAKES_AWAY = ("forget", "lost", "recovered")
 """Scenarios in which somebody means a source or a build to go."""
 READERS_WAIT = 2.0  # seconds, at most
 READING = {"marker", "count", "held", "scan", "close", "open", "builds"}

@@ -62,10 +62,6 @@ def confirms_gone(db: Database, family: str, _hash: str, build: str = "old") -> 
     Receipts(db, build).confirm_gone([family])
 
 
-def recalls(db: Database, family: str, _hash: str, build: str = "old") -> None:
-    Receipts(db, build).recall([(family, "a label"), (family, "a label")], lambda _documents: None)
-
-
 def forgets(db: Database, _family: str, _hash: str, build: str = "old") -> None:
     Receipts(db, build).forget_all()
     noted = "select build from compared where build = ?1 union select build from moved where build = ?1"
@@ -94,8 +90,8 @@ def test_a_plan_is_what_comparing_everything_gives(db: Database, seed: int) -> N
     for number in range(STEPS):
         family, family_hash, build = chance.choice(FAMILIES), chance.choice(HASHES), chance.choice(BUILDS)
         if number % 500 == 499:
-            written.append(f"{build} is asked which families it holds")
-            recalls(db, family, family_hash, build)
+            written.append(f"{build} is forgotten")
+            forgets(db, family, family_hash, build)
         elif chance.random() < 0.5:
             written.append(f"{(change := chance.choice(CATALOG)).__name__} {family} {family_hash}")
             change(db, family, family_hash)

@@ -80,14 +80,14 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, contents = edited.live(), edited.contents()
-    bus, read = Restless(root), FamilyReader.read
+    bus, read = Restless(root), FamilyReader.families
 
     def rewriting(*arguments: Any) -> Any:
         bus.rewrite()
         return read(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
-        patch.setattr(FamilyReader, "read", rewriting)
+        patch.setattr(FamilyReader, "families", rewriting)
         edited.rebuild()
     assert 5 < len(bus.versions) < 200
     assert (edited.live(), edited.contents()) == (before, contents)
@@ -100,7 +100,7 @@ def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every reading but each fourteenth one meets a partition that was just rewritten."""
-    bus, read = Restless(root), FamilyReader.read
+    bus, read = Restless(root), FamilyReader.families
     readings = count(1)
 
     def rewriting(*arguments: Any) -> Any:
@@ -109,7 +109,7 @@ def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
         return read(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(FamilyReader, "read", rewriting)
+        patch.setattr(FamilyReader, "families", rewriting)
         edited.rebuild()
     assert edited.contents()["fts"] in bus.versions
 
