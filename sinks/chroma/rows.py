@@ -8,7 +8,7 @@ import numpy as np
 
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
-from chunksink.sinks.payload import portions
+from chunksink.sinks.payload import batches, portions
 from chunksink.sinks.reader import Filter
 
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
@@ -72,8 +72,8 @@ def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes
 
 
 def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
-    for start in range(0, len(parent_ids), _KEYS):
-        yield {"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}}
+    for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
+        yield {"parent_id": {"$in": list(some)}}
 
 
 def where(filters: Sequence[Filter]) -> Where:
