@@ -84,29 +84,18 @@ class ChromaBuild:
 
     def flush(self) -> list[RefusedDocument]:
         for ids in batches(self._replacements.surplus(self.held), PAGE):
-            with self._handle.asking() as collection:
-                collection.delete(ids=list(ids))
+            self._delete(ids)
         return self._replacements.finish()
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        for where in rows.of_families(parent_ids):
-            yield from self._paged(content, False, where)
+        yield from rows.read(self.page, PAGE, content=content, parent_ids=parent_ids)
         if NO_PARENT in parent_ids:  # no condition selects rows without a parent
             yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         if content and self._is_served:
             self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
-        yield from self._paged(content, vectors)
-
-    def _paged(self, content: bool, vectors: bool, where: rows.Where = None) -> Iterator[Stored]:
-        offset = 0
-        while True:
-            page = self.page(offset, PAGE, content, vectors, where)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
+        yield from rows.read(self.page, PAGE, content=content, vectors=vectors)
 
     def _require_vectors(self, documents: int) -> None:
         """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
@@ -184,6 +173,10 @@ class ChromaBuild:
             held = self._handle.metadata().get("dimensions")
             self._dimensions = held if isinstance(held, int) else None
         return self._dimensions
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        with self._handle.asking() as collection:
+            collection.delete(ids=list(ids))
 
 
 def _length(family: Family) -> int | None:
