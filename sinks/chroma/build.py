@@ -31,7 +31,7 @@ class ChromaBuild:
         return marker_in(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        dimensions = self._declared()
+        dimensions = self._width()
         with self._handle.asking() as collection:
             collection.modify(metadata=metadata_of(marker, dimensions))
 
@@ -65,8 +65,7 @@ class ChromaBuild:
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that stands twice goes to the later family
         width = self._width()
         for family in last:
-            width = width or _length(family)
-            good, refused = sound_rows(family, width or 1)  # without any length it is none that can be stored
+            good, refused = sound_rows(family, width)
             self._replacements.refuse(refused)
             if family.vectors is not None:
                 for row in good:
@@ -160,15 +159,7 @@ class ChromaBuild:
                 self._write(documents[half], vectors[half], rewritten[half])
 
     def _width(self) -> int | None:
-        """The length of its vectors; None where none was given and there are none."""
-        if self._declared() is None and self.count():
-            with self._handle.asking() as collection:
-                some: Any = collection.get(limit=1, include=["embeddings"])["embeddings"]
-            self._dimensions = len(some[0]) if len(some) else None
-        return self._dimensions
-
-    def _declared(self) -> int | None:
-        """The length that its vectors were given, or are known to have."""
+        """The length of its vectors, as it was made for them; None where it does not say."""
         if self._dimensions is None:
             held = self._handle.metadata().get("dimensions")
             self._dimensions = held if isinstance(held, int) else None
@@ -177,7 +168,3 @@ class ChromaBuild:
     def _delete(self, ids: Sequence[str]) -> None:
         with self._handle.asking() as collection:
             collection.delete(ids=list(ids))
-
-
-def _length(family: Family) -> int | None:
-    return family.vectors.shape[1] if family.vectors is not None and family.vectors.ndim == 2 else None

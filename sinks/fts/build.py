@@ -1,4 +1,4 @@
-"""A keyword build, for its writer. A replacement is one transaction."""
+"""A keyword build, for its writer."""
 
 import json
 import sqlite3
@@ -50,12 +50,6 @@ class FtsBuild:
             raise
         self._replacements = Replacements()
         self._refused: list[RefusedDocument] = []
-
-    def __enter__(self) -> "FtsBuild":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def marker(self) -> Marker | None:
         with translated(self._path):

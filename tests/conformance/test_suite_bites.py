@@ -13,8 +13,8 @@ import pytest
 from chunksink.sinks.conformance import DIMENSIONS, SinkConformance, marker
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.memory import MemoryBuild, MemorySink
 from chunksink.sinks.payload import sound_rows
+from tests.support.memory_sink import MemoryBuild, MemorySink
 
 
 class ForgetsSurplus(MemoryBuild):

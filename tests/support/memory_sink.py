@@ -114,10 +114,9 @@ class MemoryBuild:
             documents, rows = list(self.content.documents.values()), dict(self.content.vectors)
         for document in documents:
             yield Stored(
-                id=document.id,
-                parent_id=document.parent_id or NO_PARENT,
-                document_hash=hashes_of_content(document)[0] if content else document.document_hash,
-                text_hash=hashes_of_content(document)[1] if content else document.text_hash,
+                document.id,
+                document.parent_id or NO_PARENT,
+                *(hashes_of_content(document) if content else (document.document_hash, document.text_hash)),
                 document=document if content else None,
                 vector=rows.get(document.id) if vectors else None,
             )
