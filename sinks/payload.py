@@ -1,11 +1,14 @@
-"""What is sent to an engine: vectors that it can store, in requests of a size that it takes, and what it keeps then."""
+"""What engines are sent: vectors that they can store, in requests that they take; and what is surplus then."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from chunksink.sinks.contract import RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
+
+T = TypeVar("T")
 
 _NO_DIRECTION = (
     "its vector has no direction: it is zero, or holds NaN or infinity, or is so long that its length overflows float32"
@@ -54,12 +57,18 @@ def portions(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice
         yield slice(start, len(sizes))
 
 
-class Kept:
-    """Which documents families keep, of all that were replaced since the last flush."""
+def batches(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), most):
+        yield items[start : start + most]
+
+
+class Replacements:
+    """Families that were replaced or deleted since the last flush: what each keeps, and what was refused of it."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, dict[str, str]] = {}
         self._incomplete: set[str] = set()
+        self._refused: dict[str, RefusedDocument] = {}
 
     def begin(self, families: Iterable[Family]) -> list[Family]:
         """Before the first write; until `add`, nothing of these families is surplus. Returns those to write: of two
@@ -69,6 +78,8 @@ class Kept:
             self._incomplete.add(parent_id)
             if family.first:
                 self._hashes[parent_id] = {}
+            for document in family.documents:
+                self._refused.pop(document.id, None)
         return list(last.values())
 
     def add(self, families: Iterable[Family]) -> None:
@@ -78,23 +89,31 @@ class Kept:
             if family.last:
                 self._incomplete.discard(family.parent_id)
 
-    def refuse(self, refused: Iterable[RefusedDocument]) -> None:
-        """The engine did not take these: what it holds under their ids is an old version."""
-        for one in refused:
-            self._hashes.get(one.parent_id, {}).pop(one.id, None)
-
-    def forget(self, parent_ids: Iterable[str]) -> None:
+    def delete(self, parent_ids: Iterable[str]) -> None:
         for parent_id in parent_ids:
-            self._hashes.pop(parent_id, None)
+            self._hashes[parent_id] = {}
             self._incomplete.discard(parent_id)
 
-    def has(self, document: Document) -> bool:
+    def refuse(self, refused: Iterable[RefusedDocument]) -> None:
+        self._refused.update((one.id, one) for one in refused)
+
+    def keeps(self, document: Document) -> bool:
         return self._hashes.get(document.parent_id, {}).get(document.id) == document.document_hash
 
-    def complete(self) -> list[str]:
-        """Families of which the last part was written."""
-        return [parent_id for parent_id in self._hashes if parent_id not in self._incomplete]
+    def surplus(self, held: Callable[[Sequence[str]], Iterable[Stored]]) -> list[str]:
+        """Once all documents are written: ids of what a build holds of complete families and they do not keep."""
+        for one in self._refused.values():  # what is held under such an id is an old version
+            self._hashes.get(one.parent_id, {}).pop(one.id, None)
+        found = held(self.complete())
+        return [one.id for one in found if self._hashes[one.parent_id].get(one.id) != one.document_hash]
 
-    def surplus(self, held: Iterable[Stored]) -> list[str]:
-        """Ids of what a build holds of complete families, and what is none of their documents."""
-        return [found.id for found in held if self._hashes[found.parent_id].get(found.id) != found.document_hash]
+    def finish(self) -> list[RefusedDocument]:
+        """Once the surplus is gone: forget the complete families; returns the documents that were refused."""
+        for parent_id in self.complete():
+            del self._hashes[parent_id]
+        refused, self._refused = list(self._refused.values()), {}
+        return refused
+
+    def complete(self) -> list[str]:
+        """Families of which the last part was written, or that were deleted."""
+        return [parent_id for parent_id in self._hashes if parent_id not in self._incomplete]

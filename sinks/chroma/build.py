@@ -11,7 +11,7 @@ from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_i
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.payload import Kept, sound_rows
+from chunksink.sinks.payload import Replacements, batches, sound_rows
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
@@ -25,14 +25,13 @@ class ChromaBuild:
         self._store_text = store_text
         self._is_served = isinstance(handle.where, Address)
         self._dimensions: int | None = None
-        self._kept = Kept()
-        self._refused: dict[str, RefusedDocument] = {}
+        self._replacements = Replacements()
 
     def marker(self) -> Marker | None:
         return marker_in(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        dimensions = self._declared()
+        dimensions = self._width()
         with self._handle.asking() as collection:
             collection.modify(metadata=metadata_of(marker, dimensions))
 
@@ -62,15 +61,12 @@ class ChromaBuild:
         return self._handle.is_sealed()
 
     def replace(self, families: Sequence[Family]) -> None:
-        last = self._kept.begin(families)
+        last = self._replacements.begin(families)
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that stands twice goes to the later family
         width = self._width()
         for family in last:
-            for document in family.documents:
-                self._refused.pop(document.id, None)
-            width = width or _length(family)
-            good, refused = sound_rows(family, width or 1)  # without any length it is none that can be stored
-            self._refuse(refused)
+            good, refused = sound_rows(family, width)
+            self._replacements.refuse(refused)
             if family.vectors is not None:
                 for row in good:
                     document = family.documents[row]
@@ -80,42 +76,25 @@ class ChromaBuild:
             self._write(documents[part], vectors[part], rewritten[part])
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.
-        self._kept.add(last)
+        self._replacements.add(last)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        for where in rows.of_families(parent_ids):
-            self._delete(where=where)
-        self._kept.forget(parent_ids)
-        if NO_PARENT in parent_ids:
-            self._delete_strangers()
+        self._replacements.delete(parent_ids)
 
     def flush(self) -> list[RefusedDocument]:
-        self._kept.refuse(self._refused.values())
-        complete = self._kept.complete()
-        surplus = self._kept.surplus(self.held(complete))
-        for start in range(0, len(surplus), PAGE):
-            self._delete(ids=surplus[start : start + PAGE])
-        self._kept.forget(complete)
-        refused, self._refused = list(self._refused.values()), {}
-        return refused
+        for ids in batches(self._replacements.surplus(self.held), PAGE):
+            self._delete(ids)
+        return self._replacements.finish()
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        for where in rows.of_families(parent_ids):
-            yield from self._paged(content, False, where)
+        yield from rows.read(self.page, PAGE, content=content, parent_ids=parent_ids)
+        if NO_PARENT in parent_ids:  # no condition selects rows without a parent
+            yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         if content and self._is_served:
             self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
-        yield from self._paged(content, vectors)
-
-    def _paged(self, content: bool, vectors: bool, where: rows.Where = None) -> Iterator[Stored]:
-        offset = 0
-        while True:
-            page = self.page(offset, PAGE, content, vectors, where)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < PAGE:
-                return
-            offset += PAGE
+        yield from rows.read(self.page, PAGE, content=content, vectors=vectors)
 
     def _require_vectors(self, documents: int) -> None:
         """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
@@ -173,40 +152,19 @@ class ChromaBuild:
                     )
         except RefusedData as error:
             if len(documents) == 1:
-                self._refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
+                self._replacements.refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
                 return
             middle = len(documents) // 2
             for half in (slice(middle), slice(middle, None)):
                 self._write(documents[half], vectors[half], rewritten[half])
 
     def _width(self) -> int | None:
-        """The length of its vectors; None where none was given and there are none."""
-        if self._declared() is None and self.count():
-            with self._handle.asking() as collection:
-                some: Any = collection.get(limit=1, include=["embeddings"])["embeddings"]
-            self._dimensions = len(some[0]) if len(some) else None
-        return self._dimensions
-
-    def _declared(self) -> int | None:
-        """The length that its vectors were given, or are known to have."""
+        """The length of its vectors, as it was made for them; None where it does not say."""
         if self._dimensions is None:
             held = self._handle.metadata().get("dimensions")
             self._dimensions = held if isinstance(held, int) else None
         return self._dimensions
 
-    def _refuse(self, refused: Sequence[RefusedDocument]) -> None:
-        self._refused.update((one.id, one) for one in refused)
-
-    def _delete(self, **selected: Any) -> None:
+    def _delete(self, ids: Sequence[str]) -> None:
         with self._handle.asking() as collection:
-            collection.delete(**selected)
-
-    def _delete_strangers(self) -> None:
-        """Rows without a parent cannot be selected by a condition."""
-        strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
-        for start in range(0, len(strangers), PAGE):
-            self._delete(ids=strangers[start : start + PAGE])
-
-
-def _length(family: Family) -> int | None:
-    return family.vectors.shape[1] if family.vectors is not None and family.vectors.ndim == 2 else None
+            collection.delete(ids=list(ids))

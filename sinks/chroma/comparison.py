@@ -6,7 +6,7 @@ compare all is exact, and for a tenant quicker than the graph under a filter. To
 tenant are kept as long as the collection is open.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_OF_TENANT = 20_000
 """Documents: to read them takes about a second. A tenant with more is searched through the graph."""
+_FEW = 1000
+"""So many documents are compared one by one where that is all there is."""
 _MOST_BYTES = 128 * 2**20  # kept, of all tenants together
 
 
@@ -38,8 +40,20 @@ class Compared:
             similar = self.vectors @ unit(np.asarray(vector, dtype=np.float32))
             yield from ((self.ids[row], float(similar[row])) for row in np.argsort(-similar, kind="stable"))
 
+    def among(self, ids: Set[str]) -> "Compared":
+        rows = [row for row, id in enumerate(self.ids) if id in ids]
+        return Compared([self.ids[row] for row in rows], self.vectors[rows])
 
-def read(collection: "Collection", filters: Sequence[Filter], most: int) -> Compared | None:
+
+def of_few(
+    collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Compared | None"], *, more_than: int
+) -> Compared | None:
+    """None also where there are not `more_than` so many."""
+    found = _read(collection, filters, _FEW)
+    return found if found is not None and len(found.ids) > more_than else None
+
+
+def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Compared | None:
     """None where that are too many documents."""
     where: Any = rows.where(filters)
     if len(collection.get(where=where, limit=most + 1, include=[])["ids"]) > most:
@@ -51,17 +65,18 @@ def read(collection: "Collection", filters: Sequence[Filter], most: int) -> Comp
 
 
 def of_tenant(
-    collection: "Collection",
-    filters: Sequence[Filter],
-    known: dict[str, Compared | None],
-    wanted: frozenset[str] = frozenset(),
+    collection: "Collection", filters: Sequence[Filter], known: dict[str, "Compared | None"]
 ) -> Compared | None:
-    """What is `known`, or else read; read again where it lacks any of the `wanted`: these were written since."""
-    key = repr(filters)
-    if key not in known or ((held := known[key]) and not wanted.issubset(held.ids)):
+    """What is `known` of the tenant, or else read; also where it lacks any that pass, which were written since."""
+    tenant = [one for one in filters if one.field == "tenant_key"]
+    where: Any = rows.where(filters)
+    passing = None if tenant == list(filters) else set(collection.get(where=where, include=[])["ids"])
+    key = repr(tenant)
+    if key not in known or (passing and (held := known[key]) and not passing.issubset(held.ids)):
         known.pop(key, None)
-        own = read(collection, filters, MOST_OF_TENANT)
+        own = _read(collection, tenant, MOST_OF_TENANT)
         if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MOST_BYTES:
             known.clear()
         known[key] = own
-    return known.get(key)
+    own = known[key]
+    return own if own is None or passing is None else own.among(passing)

@@ -2,25 +2,28 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
 from chunksink.sinks.chroma import comparison, rows
+from chunksink.sinks.chroma.comparison import Compared
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
-from chunksink.sinks.payload import unit
+from chunksink.sinks.payload import batches, unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
+
+if TYPE_CHECKING:
+    from chromadb.api.models.Collection import Collection
 
 _TRIES = 4
 _PAGE = 5000
-_FEW = 1000
-"""So many documents are compared one by one where that is all there is."""
 _MOST_KNOWN = 100_000
 """Documents whose families are remembered: some 30 MB."""
 _NO_TEXT = text_hash("")
@@ -64,10 +67,9 @@ class ChromaReader:
     def get(self, ids: Sequence[str]) -> list[Document]:
         found: dict[str, Document] = {}
         with self._in_use() as handle:
-            for start in range(0, len(ids), _PAGE):
-                some = list(dict.fromkeys(ids[start : start + _PAGE]))
+            for some in batches(list(dict.fromkeys(ids)), _PAGE):
                 with handle.asking() as collection:
-                    page: Any = collection.get(ids=some, include=["metadatas", "documents"])
+                    page: Any = collection.get(ids=list(some), include=["metadatas", "documents"])
                 for id, held, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
                     if (document := rows.document(id, held, text)) is not None:
                         found[id] = document
@@ -77,11 +79,10 @@ class ChromaReader:
         asked = unit(np.asarray(vector, dtype=np.float32))
         found: dict[str, float] = {}
         with self._in_use() as handle:
-            for start in range(0, len(ids), _PAGE):
-                some = list(dict.fromkeys(ids[start : start + _PAGE]))
+            for some in batches(list(dict.fromkeys(ids)), _PAGE):
                 with handle.asking() as collection:
                     handle.load()
-                    page: Any = collection.get(ids=some, include=["embeddings"])
+                    page: Any = collection.get(ids=list(some), include=["embeddings"])
                 if page["ids"]:
                     stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
                     found.update(zip(page["ids"], map(float, stored @ asked), strict=True))
@@ -102,7 +103,9 @@ class ChromaReader:
     ) -> tuple[list[Hit], int]:
         """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
         vector says: as many more are asked for."""
-        if (of_tenant := self._of_tenant(vector, limit, filters, families)) is not None:
+        exactly = partial(self._exactly, vector, limit, filters, families)
+        is_of_tenant = any(one.field == "tenant_key" for one in filters)
+        if is_of_tenant and (of_tenant := exactly(comparison.of_tenant)) is not None:
             return of_tenant
         asked = limit
         while True:
@@ -123,47 +126,28 @@ class ChromaReader:
             if not without_text or len(hits) >= limit or len(found) < asked:
                 break
             asked = limit + 2 * without_text
-        if len(found) < asked and (compared := self._compared(vector, limit, filters, families, len(found))):
+        of_few = partial(comparison.of_few, more_than=len(found))
+        if len(found) < asked and (compared := exactly(of_few)) is not None:
             return compared
         return hits[:limit], len(found) - len(parents)
 
-    def _of_tenant(
-        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
+    def _exactly(
+        self,
+        vector: Vectors,
+        limit: int,
+        filters: Sequence[Filter],
+        families: FamiliesOf,
+        read: Callable[["Collection", Sequence[Filter], dict[str, Compared | None]], Compared | None],
     ) -> tuple[list[Hit], int] | None:
-        """The same for a tenant, whose documents are all compared; None for anybody, and where those are too many."""
-        tenant = [one for one in filters if one.field == "tenant_key"]
-        if not tenant:
-            return None
+        """The same of all that is `read`, which is compared one by one; None where nothing is."""
         with self._in_use() as handle:
             with handle.asking() as collection:
                 handle.load()
-                if tenant == list(filters):
-                    own = comparison.of_tenant(collection, tenant, handle.tenants)
-                    nearest = own.nearest(vector) if own else None
-                else:
-                    where: Any = rows.where(filters)
-                    passing = frozenset(collection.get(where=where, include=[])["ids"])
-                    own = comparison.of_tenant(collection, tenant, handle.tenants, passing)
-                    nearest = (one for one in own.nearest(vector) if one[0] in passing) if own else None
-                if nearest is None:
-                    return None
+                compared = read(collection, filters, handle.tenants)
                 moved = handle.may_have_moved()
-            return _first(handle, nearest, limit, families, moved=moved)
-
-    def _compared(
-        self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf, found: int
-    ) -> tuple[list[Hit], int] | None:
-        """All that the filters let through; None where that is too much, or no more than was `found`."""
-        with self._in_use() as handle:
-            if not filters and handle.count() > _FEW:
+            if compared is None:
                 return None
-            with handle.asking() as collection:
-                handle.load()
-                all_of_them = comparison.read(collection, filters, _FEW)
-                moved = handle.may_have_moved()
-            if all_of_them is None or len(all_of_them.ids) <= found:
-                return None
-            return _first(handle, all_of_them.nearest(vector), limit, families, moved=moved)
+            return _first(handle, compared.nearest(vector), limit, families, moved=moved)
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:

@@ -1,14 +1,14 @@
 """A document as Chroma keeps it: flat metadata beside the text. Pure."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
-from chunksink.sinks.payload import portions
+from chunksink.sinks.payload import batches, portions
 from chunksink.sinks.reader import Filter
 
 # Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
@@ -52,7 +52,26 @@ def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Ve
     return Stored(id=id, **hashes, document=found, vector=vector)
 
 
-def documents_in(page: Page, content: bool) -> Iterator[Stored]:
+def read(
+    page: Callable[[int, int, bool, bool, Where], Page],
+    most: int,
+    *,
+    content: bool,
+    vectors: bool = False,
+    parent_ids: Sequence[str] | None = None,
+) -> Iterator[Stored]:
+    """All documents of a build, or those of some families; `page` gives at most so many of them, from an offset on."""
+    for where in [None] if parent_ids is None else _of_families(parent_ids):
+        offset = 0
+        while True:
+            found = page(offset, most, content, vectors, where)
+            yield from _documents_in(found, content)
+            if len(found["ids"]) < most:
+                break
+            offset += most
+
+
+def _documents_in(page: Page, content: bool) -> Iterator[Stored]:
     texts, vectors = page["documents"], page["embeddings"]
     for position, id in enumerate(page["ids"]):
         text = texts[position] if texts is not None else None
@@ -71,9 +90,9 @@ def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes
     return portions(sizes, most, most_bytes)
 
 
-def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
-    for start in range(0, len(parent_ids), _KEYS):
-        yield {"parent_id": {"$in": list(parent_ids[start : start + _KEYS])}}
+def _of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
+    for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
+        yield {"parent_id": {"$in": list(some)}}
 
 
 def where(filters: Sequence[Filter]) -> Where:

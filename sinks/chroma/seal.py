@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -95,11 +95,8 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     except FileNotFoundError:  # the folder is gone: nobody else can be in there
         yield
         return
-    try:
-        _lock(handle, path, is_reader=is_reader)
+    with _locked(handle, path, is_reader=is_reader):
         yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -121,14 +118,10 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
     With `writing` the caller counts as an open writer until it calls what is returned.
     """
     with _alone(path, is_reader=not writing):
-        if (path / DATABASE).exists() and not _is_written(path) and not _is_as_sealed(path):
+        if (path / DATABASE).exists() and not _is_written(path) and _read(path).files != _files(path):
             with turn(path, is_reader=not writing):  # a reader's call may be saving them, and seals them when it has
                 _check(path)
         return _writing(path) if writing else lambda: None
-
-
-def _is_as_sealed(path: Path) -> bool:
-    return _read(path).files == _files(path)
 
 
 def _check(path: Path) -> None:
@@ -188,10 +181,13 @@ def _write(path: Path, seal: Seal) -> None:
     waiting.replace(path / FILE)
 
 
-@contextmanager
-def _alone(path: Path, *, is_reader: bool = False) -> Iterator[None]:
+def _alone(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
     """One looks at a build at a time: otherwise two who look at once would each take the other for a writer."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
+
+
+@contextmanager
+def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
     try:
         _lock(handle, path, is_reader=is_reader)
         yield

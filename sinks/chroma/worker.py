@@ -10,6 +10,7 @@ open the build, meets nobody who still writes.
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing import Pipe
 from pathlib import Path
 from threading import Timer
@@ -94,6 +95,7 @@ class WorkerBuild:
 
     def __init__(self, worker: Worker, marker: Marker, dimensions: int | None) -> None:
         self._worker = worker
+        self._page = partial(worker.call, "page")
         self._open = True
         try:
             worker.call("create", marker, dimensions)
@@ -132,20 +134,10 @@ class WorkerBuild:
         return refused
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        for where in rows.of_families(parent_ids):
-            yield from self._paged(content, False, where)
+        return rows.read(self._page, _READ_AT_ONCE, content=content, parent_ids=parent_ids)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        return self._paged(content, vectors)
-
-    def _paged(self, content: bool, vectors: bool, where: rows.Where = None) -> Iterator[Stored]:
-        offset = 0
-        while True:
-            page = self._worker.call("page", offset, _READ_AT_ONCE, content, vectors, where)
-            yield from rows.documents_in(page, content)
-            if len(page["ids"]) < _READ_AT_ONCE:
-                return
-            offset += _READ_AT_ONCE
+        return rows.read(self._page, _READ_AT_ONCE, content=content, vectors=vectors)
 
     def close(self) -> None:
         if self._open:

@@ -1,4 +1,4 @@
-"""A keyword build, for its writer. A replacement is one transaction."""
+"""A keyword build, for its writer."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ from chunksink.sinks.fts import index_check, schema
 from chunksink.sinks.fts.errors import translated
 from chunksink.sinks.fts.query import is_spaceless
 from chunksink.sinks.fts.reader import read_marker
-from chunksink.sinks.payload import Kept
+from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
 _KEYS = 400  # families in one statement, each with its own mark: a stranger's may hold a NUL (see schema.LISTED)
@@ -48,14 +48,8 @@ class FtsBuild:
         except BaseException:
             self._connection.close()
             raise
-        self._kept = Kept()
+        self._replacements = Replacements()
         self._refused: list[RefusedDocument] = []
-
-    def __enter__(self) -> "FtsBuild":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def marker(self) -> Marker | None:
         with translated(self._path):
@@ -76,7 +70,7 @@ class FtsBuild:
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def replace(self, families: Sequence[Family]) -> None:
-        last = self._kept.begin(families)
+        last = self._replacements.begin(families)
         try:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
@@ -84,23 +78,20 @@ class FtsBuild:
                 rewrite = set[str]().union(*(family.rewrite for family in last))
                 refused = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
                 refused += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
-                self._kept.add(last)
-                self._kept.refuse(refused)
-                complete = self._kept.complete()
-                surplus = self._kept.surplus(self.held(complete))
+                self._replacements.add(last)
+                self._replacements.refuse(refused)
+                surplus = self._replacements.surplus(self.held)
                 connection.executemany("DELETE FROM documents WHERE id = ?", [(id,) for id in surplus])
         except BaseException:
-            self._kept.begin(last)
+            self._replacements.begin(last)
             raise
-        self._kept.forget(complete)
-        self._refused += refused
+        self._refused += self._replacements.finish()
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
             index_check.rebuild_if_noted(connection)
-            for some in _slices(parent_ids, _KEYS):
+            for some in batches(parent_ids, _KEYS):
                 connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
-        self._kept.forget(parent_ids)
 
     def flush(self) -> list[RefusedDocument]:
         refused, self._refused = self._refused, []
@@ -108,7 +99,7 @@ class FtsBuild:
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         columns = ", ".join(FIELDS) if content else _HASHES
-        for some in _slices(parent_ids, _KEYS):
+        for some in batches(parent_ids, _KEYS):
             select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"
             with translated(self._path):
                 rows = self._connection.execute(select, some).fetchall()
@@ -199,8 +190,3 @@ def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
         return Stored(*names, *hashes_of_content(document), document, damage=damage)
     except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
         return Stored(*names, "", "", damage=damage)
-
-
-def _slices(items: Sequence[Any], size: int) -> Iterator[list[Any]]:
-    for start in range(0, len(items), size):
-        yield list(items[start : start + size])

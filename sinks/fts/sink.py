@@ -1,6 +1,7 @@
 """The embedded keyword sink: SQLite FTS5, one file a build, no server. Readers go on while it is written (WAL)."""
 
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -63,5 +64,5 @@ class FtsSink:
 def _lay_out(marker: Marker, folder: Path) -> None:
     with translated(folder):
         schema.lay_out(folder / FILE)
-    with FtsBuild(folder / FILE) as build:
+    with closing(FtsBuild(folder / FILE)) as build:
         build.sign(marker)

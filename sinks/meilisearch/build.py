@@ -10,8 +10,8 @@ from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, 
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
-from chunksink.sinks.meilisearch.tasks import Deletion, Payload, PendingWork, Row
-from chunksink.sinks.payload import portions, sound_rows
+from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
+from chunksink.sinks.payload import Replacements, batches, portions, sound_rows
 
 _KEYS = 500  # families in one filter
 _MOST_BLAMED = 64
@@ -42,7 +42,8 @@ class MeilisearchBuild:
         self._vectors = vectors
         indexes.ask_dimensions(name)
         self._payload_bytes = limits.payload_bytes
-        self._pending = PendingWork()
+        self._replacements = Replacements()
+        self._pending = PendingWork(self._replacements)
 
     @property
     def _dimensions(self) -> int | None:
@@ -73,7 +74,8 @@ class MeilisearchBuild:
 
     def replace(self, families: Sequence[Family]) -> None:
         unchanged = self._unchanged(families)
-        families = self._pending.replace(families)
+        families = self._replacements.begin(families)
+        self._replacements.add(families)
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family):
@@ -99,30 +101,20 @@ class MeilisearchBuild:
             self._send(payload)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._pending.delete(parent_ids)
-        parents = [parent for parent in parent_ids if parent != NO_PARENT]
-        for start in range(0, len(parents), _KEYS):
-            self._delete(Deletion(parents[start : start + _KEYS]))
-        if NO_PARENT in parent_ids:
-            self._settle()  # nothing may be written while they are looked for
-            self._delete(Deletion([NO_PARENT]))
+        self._replacements.delete(parent_ids)
 
     def flush(self) -> list[RefusedDocument]:
         self._settle()
-        kept = self._pending.kept
-        kept.refuse(self._pending.refused.values())
-        complete = kept.complete()
-        surplus = kept.surplus(self.held(complete))
-        pruning = [self._order("delete-batch", surplus[at : at + _PAGE]) for at in range(0, len(surplus), _PAGE)]
+        surplus = self._replacements.surplus(self.held)
+        pruning = [self._order("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
         for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
             raise error
-        kept.forget(complete)
-        refused, self._pending = list(self._pending.refused.values()), PendingWork(kept)
-        return refused
+        self._pending = PendingWork(self._replacements)
+        return self._replacements.finish()
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        for start in range(0, len(parent_ids), _KEYS):
-            condition = f"parent_id IN {rows.listed(parent_ids[start : start + _KEYS])}"
+        for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
+            condition = f"parent_id IN {rows.listed(some)}"
             try:
                 for found in self._held(content=content, vectors=False, condition=condition):
                     yield rows.stored(found, None, content)
@@ -130,6 +122,8 @@ class MeilisearchBuild:
                 if self.marker() is not None:
                     raise
                 raise self._removed() from error
+        if NO_PARENT in parent_ids:  # their `parent_id` may be anything that no filter knows
+            yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         embedder = self._embedder if vectors else None
@@ -140,10 +134,8 @@ class MeilisearchBuild:
         """Documents without a vector of this length say that they have none."""
         held = (rows.stored(each, EMBEDDER, False) for each in self._held(content=False, vectors=True))
         ids = [each.id for each in held if each.vector is None or each.vector.shape != (dimensions,)]
-        for start in range(0, len(ids), _PAGE):  # when all is read: to write meanwhile would move what comes
-            none: list[dict[str, Any]] = [
-                {"id": id, rows.VECTORS: {EMBEDDER: None}} for id in ids[start : start + _PAGE]
-            ]
+        for some in batches(ids, _PAGE):  # when all is read: to write meanwhile would move what comes
+            none: list[dict[str, Any]] = [{"id": id, rows.VECTORS: {EMBEDDER: None}} for id in some]
             with self._connection.translated():
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
@@ -165,7 +157,8 @@ class MeilisearchBuild:
             offset += limit
 
     def close(self) -> None:
-        self._pending = PendingWork()
+        self._replacements = Replacements()
+        self._pending = PendingWork(self._replacements)
 
     def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
@@ -173,13 +166,12 @@ class MeilisearchBuild:
             yield from ((document, None) for document in family.documents)
             return
         good, refused = sound_rows(family, self._dimensions)
-        for one in refused:
-            self._pending.refused[one.id] = one
+        self._replacements.refuse(refused)
         if family.vectors is not None:
             yield from ((family.documents[row], family.vectors[row]) for row in good)
 
     def _refuse(self, document: Document, reason: str) -> None:
-        self._pending.refused[document.id] = RefusedDocument(document.id, document.parent_id, reason)
+        self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
 
     def _blame(self, document: Document, reason: str) -> None:
         """Documents are refused one here and there. Where each of many is, it is not them, and nothing older may go."""
@@ -217,18 +209,13 @@ class MeilisearchBuild:
         for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
             payload.rows = documents
             self._send(payload)
-        for deletion in [deletion for deletion in self._pending.deletions if deletion.tasks is None]:
-            self._send_deletion(deletion)
         sent = {payload.task: payload for payload in self._pending.payloads if payload.task is not None}
-        orders = {number: deletion for deletion in self._pending.deletions for number in deletion.tasks or ()}
         later: SinkError | None = None
-        failed = tasks.failures(self._connection, [*sent, *orders], self._limits.patience)
+        failed = tasks.failures(self._connection, list(sent), self._limits.patience)
         self._pending.any_taken = self._pending.any_taken or bool(sent.keys() - failed.keys())
         refused: dict[int, RefusedData] = {}
         for number, error in failed.items():
-            if number in orders:
-                orders[number].tasks, later = None, error
-            elif isinstance(error, RefusedData):
+            if isinstance(error, RefusedData):
                 refused[number] = error
             else:
                 sent[number].task, later = None, error
@@ -259,12 +246,11 @@ class MeilisearchBuild:
 
     def _unchanged(self, families: Sequence[Family]) -> set[tuple[str, str]]:
         """Family and hash of documents that the index holds already. While anything is under way, none is known to."""
-        if self._pending.payloads or self._pending.deletions:
+        if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()
         ids = rows.possible([document.id for family in families for document in family.documents])
-        for start in range(0, len(ids), _PAGE):
-            some = ids[start : start + _PAGE]
+        for some in batches(ids, _PAGE):
             asked = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
             page = self._connection.send(f"{self._path}/documents/fetch", asked)["results"]
             known = (rows.stored(held, None, False) for held in page)
@@ -277,22 +263,6 @@ class MeilisearchBuild:
             f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being written: "
             f"{MAKE_ANEW}"
         )
-
-    def _delete(self, deletion: Deletion) -> None:
-        self._pending.deletions.append(deletion)
-        self._send_deletion(deletion)
-
-    def _send_deletion(self, deletion: Deletion) -> None:
-        """Only what is still to go: a family that came again since is rid of its old documents by `flush`."""
-        gone = [parent for parent in deletion.parents if parent in self._pending.gone]
-        numbers: list[int] = []
-        if gone == [NO_PARENT]:  # their `parent_id` may be anything that no filter knows
-            strangers = [found.id for found in self.scan() if found.parent_id == NO_PARENT]
-            parts = [strangers[start : start + _PAGE] for start in range(0, len(strangers), _PAGE)]
-            numbers += [self._order("delete-batch", part) for part in parts]
-        elif gone:
-            numbers.append(self._order("delete", {"filter": f"parent_id IN {rows.listed(gone)}"}))
-        deletion.tasks = numbers
 
     def _order(self, what: str, body: dict[str, Any] | list[Any]) -> int:
         return int(self._connection.send(f"{self._path}/documents/{what}", body)["taskUid"])

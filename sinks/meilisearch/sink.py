@@ -93,26 +93,22 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """Brings the settings of a build to those of the file; which ones it had otherwise. With `dimensions`, the
-        length of its vectors, the embedder too: the server keeps the vectors while there is none."""
+        """With `dimensions` the embedder too: the server keeps the vectors while there is none."""
         name = self._indexes.find(build_id).name
         found = differences(self.wanted_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(found))
         return [difference.name for difference in found]
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """Those that `update_settings` would change."""
         name = self._indexes.find(build_id, unmarked=True).name
         return [each.name for each in differences(self.wanted_settings(dimensions), self._settings_of(name))]
 
     def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        """Those of the file, and the embedder of a build that holds vectors of this length."""
         if not self.wants_vectors or dimensions is None:
             return dict(self._settings)
         return {**self._settings, EMBEDDERS: {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}}
 
     def live_settings(self) -> dict[str, Any]:
-        """The settings of the index under the public name, as the settings file would have them."""
         return self._settings_of(self._indexes.public)
 
     def change_live_settings(self, patch: Mapping[str, Any]) -> None:

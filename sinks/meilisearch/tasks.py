@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from chunksink.sinks.contract import RefusedDocument
-from chunksink.sinks.document import Document, Family
+from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import of_task
-from chunksink.sinks.payload import Kept
+from chunksink.sinks.payload import Replacements, batches
 
 Task = dict[str, Any]
 
@@ -33,28 +32,15 @@ class Payload:
     task: int | None = None
 
 
-@dataclass(eq=False)
-class Deletion:
-    """Families to remove; `tasks` is None until the server has taken it, and again when one was lost."""
-
-    parents: list[str]
-    tasks: list[int] | None = None
-
-
 @dataclass
 class PendingWork:
     """What was asked for since the last flush. A call puts it here before it sends anything."""
 
-    kept: Kept = field(default_factory=Kept)
-    """What the families that were replaced keep."""
+    replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
     """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
     bytes: int = 0
     """Of all payloads."""
-    deletions: list[Deletion] = field(default_factory=list)
-    gone: set[str] = field(default_factory=set)
-    """Families that were deleted and have not come again since."""
-    refused: dict[str, RefusedDocument] = field(default_factory=dict)
     blamed: int = 0
     """Documents that the server refused."""
     any_taken: bool = False
@@ -64,35 +50,18 @@ class PendingWork:
         self.payloads.append(payload)
         self.bytes += size
 
-    def replace(self, families: Sequence[Family]) -> list[Family]:
-        """What is asked now counts, whatever was asked of these families and their documents before."""
-        last = self.kept.begin(families)
-        self.kept.add(last)
-        self.gone.difference_update(family.parent_id for family in last)
-        for family in last:
-            for document in family.documents:
-                self.refused.pop(document.id, None)
-        return last
-
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        self.kept.forget(parent_ids)
-        self.gone.update(parent_ids)
-
     def settled(self) -> None:
         """All of it is confirmed."""
         self.payloads.clear()
-        self.deletions.clear()
         self.bytes = 0
 
     def outstanding(self, some: Sequence[Payload]) -> list[list[Row]]:
         """What of each may be written again: of families that nothing was asked of since, ids that none took since."""
         if not some:
             return []
-        last = {row[0].id: payload for payload in self.payloads for row in payload.rows if self._is_current(row)}
-        return [[row for row in one.rows if self._is_current(row) and last[row[0].id] is one] for one in some]
-
-    def _is_current(self, row: Row) -> bool:
-        return self.kept.has(row[0])
+        keeps = self.replacements.keeps
+        last = {row[0].id: payload for payload in self.payloads for row in payload.rows if keeps(row[0])}
+        return [[row for row in one.rows if keeps(row[0]) and last[row[0].id] is one] for one in some]
 
 
 def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dict[int, Task]:
@@ -177,8 +146,7 @@ def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:
 
 
 def _ask(connection: Connection, numbers: list[int]) -> Iterator[tuple[int, Task]]:
-    for start in range(0, len(numbers), _PAGE):
-        some = numbers[start : start + _PAGE]
+    for some in batches(numbers, _PAGE):
         answer = connection.get("/tasks", uids=",".join(map(str, some)), limit=len(some))
         known = {task["uid"]: task for task in answer["results"]}
         for number in some:

@@ -7,7 +7,7 @@ for in steps: all that occur, then without the most frequent one, down to the ra
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chunksink.sinks.meilisearch.rows import is_searchable
@@ -73,14 +73,8 @@ def _parts(query: str) -> list[re.Match[str]]:
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
     """The query with these of its parts alone, in the order and with the signs between them as they were typed."""
-    return "".join(_pieces(query, parts, set(kept)))
-
-
-def _pieces(query: str, parts: Sequence[re.Match[str]], kept: set[int]) -> Iterator[str]:
-    at = 0
+    wanted, at, found = set(kept), 0, ""
     for number, part in enumerate(parts):
-        yield query[at : part.start()]
-        if number in kept:
-            yield part[0]
+        found += query[at : part.start()] + (part[0] if number in wanted else "")
         at = part.end()
-    yield " " if at < len(query) or len(parts) - 1 not in kept else ""  # what is not last is no beginning
+    return found if at == len(query) and len(parts) - 1 in wanted else f"{found} "  # what is not last is no beginning

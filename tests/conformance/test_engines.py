@@ -10,10 +10,10 @@ from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.memory import MemorySink
 from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.meilisearch import SETTINGS
+from tests.support.memory_sink import MemorySink
 
 
 class TestMemory(SinkConformance, VectorConformance):

@@ -7,8 +7,8 @@ import pytest
 from chunksink.sinks.conformance import SinkConformance, VectorConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.errors import Transient
-from chunksink.sinks.memory import MemorySink
 from chunksink.sinks.retry import RetryingSink
+from tests.support.memory_sink import MemorySink
 
 
 class TestPatient(SinkConformance, VectorConformance):

@@ -21,11 +21,11 @@ from chunksink.rebuild.session import Silent
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.memory import MemorySink
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import fts, memory
+from tests.support.memory_sink import MemorySink
 from tests.support.tampering import lose
 from tests.support.watched_sinks import Moment, watching
 

@@ -16,9 +16,9 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
-from chunksink.sinks.memory import MemorySink
 from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.home import Home, each, sinks_with
+from tests.support.memory_sink import MemorySink
 from tests.support.tampering import live_build, lose, put, require_sound, sink_of
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 

@@ -24,13 +24,13 @@ from chunksink.sinks.chroma.folder import COLLECTION
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Vectors
-from chunksink.sinks.memory import MemoryReader, MemorySink
 from tests.conftest import ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, memory
+from tests.support.memory_sink import MemoryReader, MemorySink
 from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 

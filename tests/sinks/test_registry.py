@@ -104,7 +104,7 @@ def test_another_package_brings_a_sink(install: Install, tmp_path: Path) -> None
     install(
         "paper",
         "paper",
-        "from chunksink.sinks.memory import MemorySink\n" + OPENING.format("return MemorySink(**options)"),
+        "from tests.support.memory_sink import MemorySink\n" + OPENING.format("return MemorySink(**options)"),
     )
     assert "paper" in sink_names()
     assert open_sink("paper", tmp_path, {"wants_vectors": False}).wants_vectors is False

@@ -16,8 +16,8 @@ from chunksink.sinks.capabilities import (
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker, Stored
 from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient, Unreachable
-from chunksink.sinks.memory import MemoryBuild, MemorySink
 from chunksink.sinks.retry import Fault, RetryingBuild, RetryingSink, RetryPolicy
+from tests.support.memory_sink import MemoryBuild, MemorySink
 
 CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
     ("create", lambda sink, build: sink.create(marker(), DIMENSIONS)),

@@ -9,7 +9,7 @@ from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from chunksink.sinks.memory import MemorySink
+from tests.support.memory_sink import MemorySink
 
 
 def fts(home: Path) -> Sink:

@@ -19,11 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.sinks.memory import MemoryContent, MemorySink
 from chunksink.sinks.projection import project_family
 from tests.support.bus import commit, parent_of, source
 from tests.support.home import Home
 from tests.support.local_engines import fts
+from tests.support.memory_sink import MemoryContent, MemorySink
 
 PARTITIONS = ("p0", "p1", "p2")
 NAMES = tuple(f"docs/{number}.md" for number in range(6))

@@ -171,27 +171,9 @@ def test_the_dimensions_are_those_the_build_was_made_for(sink: ChromaSink, build
     [refused] = again.flush()
     assert "3 dimensions, the build has 8" in refused.reason
     again.close()
-
-
-def test_without_dimensions_the_first_vectors_decide(sink: ChromaSink, signed: Marker) -> None:
-    def of_length(name: str, length: int) -> Family:
-        return Family(project_family(records(name, ["x"])), np.ones((1, length), dtype=np.float32))
-
-    build = sink.create(signed)
-    build.replace([of_length("none", 0), of_length("a", 3), of_length("b", 5), of_length("c", 3)])
-    refused = build.flush()
-    assert {one.id for one in refused} == {of_length(n, 1).documents[0].id for n in ("none", "b")}
-    assert all("dimensions" in one.reason for one in refused)
-    assert held(build) == wanted([of_length("a", 3), of_length("c", 3)])
-    build.close()
-    again = sink.open(signed.build_id)
-    again.replace([of_length("d", 5), of_length("e", 3)])
-    assert [one.id for one in again.flush()] == [of_length("d", 5).documents[0].id]
-    assert again.count() == 3
-    again.close()
-    with pytest.raises(WrongShape, match="3 dimensions, not 5"):
+    with pytest.raises(WrongShape, match="8 dimensions, not 5"):
         sink.create(signed, 5)
-    sink.create(signed, 3).close()
+    sink.create(signed, 8).close()
 
 
 # --- few documents pass a filter: all are compared -------------------------------------------------------------

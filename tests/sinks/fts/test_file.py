@@ -161,7 +161,7 @@ def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuil
     shutil.rmtree(sink._root / build_id)
     reader.refresh()
     assert len(reader.search("river")) == 1, "as long as there is no other one"
-    with sink.create(Marker("home", build_id, 1)) as again:
+    with closing(sink.create(Marker("home", build_id, 1))) as again:
         again.replace([family("a", ["river"]), family("b", ["another river"])])
         reader.refresh()
         assert len(reader.search("river")) == 2
@@ -216,7 +216,7 @@ def traces(folder: Path) -> set[str]:
 @pytest.fixture
 def secret(tmp_path: Path) -> FtsSink:
     sink = FtsSink(tmp_path)
-    with sink.create(Marker("home", "b1", 1)) as build:
+    with closing(sink.create(Marker("home", "b1", 1))) as build:
         build.replace([*KEPT, SECRET])
     return sink
 
@@ -227,7 +227,7 @@ def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: 
         other.execute("DELETE FROM documents WHERE parent_id = ?", [SECRET.parent_id])
         other.commit()
     assert traces(tmp_path / "b1") == {FILE}
-    with secret.open("b1") as build, closing(secret.reader("b1")) as reader:
+    with closing(secret.open("b1")) as build, closing(secret.reader("b1")) as reader:
         build.scrub()
         assert held(build) == wanted(KEPT)
         assert len(reader.search("plain words")) == len(reader.search("東京都庁")) == 10
@@ -237,7 +237,7 @@ def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: 
 
 def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> None:
     """Its tail is never written again where nobody empties it."""
-    with closing(secret.reader("b1")) as reader, secret.open("b1") as build:
+    with closing(secret.reader("b1")) as reader, closing(secret.open("b1")) as build:
         assert reader.search("plain")
         build.replace([SECRET])
         build.delete([SECRET.parent_id])
@@ -247,7 +247,7 @@ def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> N
 
 
 def test_while_an_answer_is_being_read_it_says_so(secret: FtsSink, tmp_path: Path) -> None:
-    with secret.open("b1") as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
+    with closing(secret.open("b1")) as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
         build._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM documents").fetchone()

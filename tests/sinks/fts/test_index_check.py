@@ -36,7 +36,7 @@ WORDS = ("red", "東京", "ชาวโลก", "Apfel", "夜", "rare")
 
 @pytest.fixture
 def build(sink: FtsSink) -> Iterator[FtsBuild]:
-    with sink.create(marker()) as build:
+    with closing(sink.create(marker())) as build:
         build.replace(FAMILIES)
         yield build
 
@@ -69,7 +69,7 @@ def test_a_scan_tells_it_and_the_next_write_puts_it_right(
     assert ("index of trigrams" if "trigrams" in harm else "index of words") in told
     assert held(build) == wanted(FAMILIES), "its documents are all there"
     build.close()
-    with sink.open(sink.builds()[0]) as other:  # whoever writes next
+    with closing(sink.open(sink.builds()[0])) as other:  # whoever writes next
         other.replace(FAMILIES[:1])
         assert damage(other) == {""}
         assert held(other, content=True) == wanted(FAMILIES)
@@ -186,7 +186,7 @@ def test_it_is_sound_while_a_reader_holds_it_and_others_write(sink: FtsSink, bui
         number = 0
         while not done.is_set():
             number += 1
-            with sink.open(sink.builds()[0]) as other:
+            with closing(sink.open(sink.builds()[0])) as other:
                 other.replace([family(f"f{number % 9}", [f"{text} {number}" for text in TEXTS], version=str(number))])
 
     thread = threading.Thread(target=write)

@@ -146,13 +146,24 @@ def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server:
     assert owners.keys() == rest | {row[0] for row in wanted([three, family("other", ALPHA)])}
 
 
-def test_a_lost_deletion_does_not_take_what_came_since(server: Server, sink: MeilisearchSink) -> None:
+def test_a_lost_deletion_is_ordered_again(
+    server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two = family("a", ALPHA), family("b", BETA)
     build = build_of(sink, [one, two])
-    build.delete([one.parent_id, two.parent_id])
-    server.purge()
-    build.replace([one])
-    flush_twice(build)
+    order = build._order
+
+    def lost(*arguments: Any) -> int:
+        number = order(*arguments)
+        server.purge()
+        return number
+
+    monkeypatch.setattr(build, "_order", lost)
+    build.delete([two.parent_id])
+    with pytest.raises(NotConfirmed, match="cancelled or purged"):
+        build.flush()
+    monkeypatch.undo()
+    assert build.flush() == []
     assert held(build) == wanted([one])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.payload import Kept, sound_rows, unit
+from chunksink.sinks.payload import Replacements, sound_rows, unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
 
 
@@ -80,8 +80,7 @@ class MemoryBuild:
         self.content = content
         self._wants_vectors = wants_vectors
         self._queue: list[Callable[[], None]] = []
-        self._kept = Kept()
-        self._refused: list[RefusedDocument] = []
+        self._replacements = Replacements()
 
     def marker(self) -> Marker | None:
         return self.content.marker
@@ -97,15 +96,14 @@ class MemoryBuild:
             self._queue.append(partial(self._add, family))
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._queue.append(lambda: self._remove(set(parent_ids)))
+        self._queue.append(partial(self._replacements.delete, list(parent_ids)))
 
     def flush(self) -> list[RefusedDocument]:
         for work in self._queue:
             work()
         self._prune()
-        refused, self._refused = self._refused, []
         self._queue = []
-        return refused
+        return self._replacements.finish()
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         wanted = set(parent_ids)
@@ -116,10 +114,9 @@ class MemoryBuild:
             documents, rows = list(self.content.documents.values()), dict(self.content.vectors)
         for document in documents:
             yield Stored(
-                id=document.id,
-                parent_id=document.parent_id or NO_PARENT,
-                document_hash=hashes_of_content(document)[0] if content else document.document_hash,
-                text_hash=hashes_of_content(document)[1] if content else document.text_hash,
+                document.id,
+                document.parent_id or NO_PARENT,
+                *(hashes_of_content(document) if content else (document.document_hash, document.text_hash)),
                 document=document if content else None,
                 vector=rows.get(document.id) if vectors else None,
             )
@@ -128,27 +125,21 @@ class MemoryBuild:
         self._queue = []
 
     def _add(self, family: Family) -> None:
-        self._kept.begin([family])
+        self._replacements.begin([family])
         rows = list(range(len(family.documents)))
         if self._wants_vectors:
             rows, refused = sound_rows(family, self.content.dimensions)
-            self._refused += refused
+            self._replacements.refuse(refused)
         with self.content.lock:
             for row in rows:
                 document = family.documents[row]
                 self.content.documents[document.id] = document
                 if self._wants_vectors and family.vectors is not None:
                     self.content.vectors[document.id] = unit(family.vectors[row])
-        self._kept.add([family])
-
-    def _remove(self, parents: set[str]) -> None:
-        self._take([d.id for d in self.content.documents.values() if d.parent_id in parents])
+        self._replacements.add([family])
 
     def _prune(self) -> None:
-        self._kept.refuse(self._refused)
-        complete = self._kept.complete()
-        self._take(self._kept.surplus(self.held(complete)))
-        self._kept.forget(complete)
+        self._take(self._replacements.surplus(self.held))
 
     def _take(self, ids: list[str]) -> None:
         with self.content.lock:

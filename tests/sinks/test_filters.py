@@ -1,0 +1,31 @@
+"""Filters that no engine can answer are refused before one is asked."""
+
+import math
+from typing import Any
+
+import pytest
+
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.reader import Filter
+
+WRONG: list[dict[str, Any]] = [
+    {"field": "text", "any_of": ("x",)},
+    {"field": "tags", "at_least": 1},
+    {"field": "year"},
+    {"field": "year", "any_of": (1,), "at_least": 1},
+    {"field": "year", "any_of": (2001.0,)},
+    {"field": "tags", "any_of": "fruit"},
+    {"field": "tags", "any_of": (None,)},
+    {"field": "year", "at_least": 10**400},
+    {"field": "year", "at_most": -(10**5000)},
+    {"field": "year", "at_least": math.nan},
+    {"field": "year", "at_most": math.inf},
+    {"field": "year", "at_least": True},
+    {"field": "year", "at_least": "2001"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
+def test_a_filter_that_cannot_be_answered_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFilter):
+        Filter(**wrong)
