@@ -71,12 +71,12 @@ class CurrentChunk:
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """Texts that stand, letter for letter, in more than one source: how many, and in how many chunks."""
+    """Texts that more than one source has, letter for letter: how many, and in how many chunks."""
 
     texts: int
     chunks: int
     examples: tuple[tuple[str, str], ...]
-    """Pairs of chunk ids of two sources that share a text, of those that stand most often."""
+    """Pairs of chunk ids of two sources that share a text; the most frequent texts."""
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,13 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """More than a run takes away without being told to."""
+    """More than a run removes unless a flag allows it."""
 
     removed: int
     total: int
     """Of the sources in the index, or of the documents where an engine refused them."""
     flag: str
-    """What lets a run go on."""
+    """What allows it."""
     chunks: int = 0
     """That go with them."""
 

@@ -26,7 +26,7 @@ from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
 EMBEDDED_AT_ONCE = 512
-"""Documents, of which a long text counts as several: a few seconds of work, so that progress can be told."""
+"""Documents; a long text counts as several. A few seconds of work, so that progress can be shown."""
 WRITTEN_AT_ONCE = PART
 """Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller. No
 batch has two parts of one family."""
@@ -63,7 +63,7 @@ class Executor:
     that each sink wrote."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
-        """All of the plan, on all targets that go on answering. `on_progress` is given documents read and embedded."""
+        """Carries out the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as ahead:
             under_way: Future[None] | None = None
             for batch in self._batches(plan, on_progress):
@@ -165,7 +165,7 @@ class Executor:
         receipts.confirm(confirmed, left_out)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
-        """A sink knows only that a vector is missing; the encoder said why."""
+        """A sink knows only that a vector is missing; the encoder knows why."""
         if not refused:
             return []
         texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
@@ -197,7 +197,7 @@ class Executor:
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:
-    """Runs of items, of so much together or a little more; the first one of less, where that is said."""
+    """Batches of items, each just over `most` in size; the first one just over `first`."""
     batch: list[T] = []
     total, wanted = 0, first or most
     for item in items:

@@ -1,11 +1,11 @@
 """Why a chunk is in the index as it is, or is not: all that is known of one chunk, gathered without changing anything.
 
-A chunk may stand in several partitions; each place is judged apart. What a sink should hold is projected anew from the
-chunks file and compared with what its engine answers.
+A chunk may be in several partitions; each place is judged by itself. What a sink should hold is projected again from
+the chunks file and compared with what its engine answers.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -58,7 +58,7 @@ from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One place where the chunk stands, and whether it counts there."""
+    """One place of the chunk, and whether it counts there."""
 
     partition: str
     partition_state: str
@@ -117,7 +117,9 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     family = (current or rows[-1]).family
     named = [standing.source for row, standing in pairs if row.family == family and standing.source]
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
-    parts = _projected(state, root, family) if current is not None else []
+    parts: list[ProjectedFamily] = []
+    with suppress(PartitionChanged):
+        parts = list(FamilyReader(root, Catalog(state)).families([family] if current is not None else []))
     expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
     document = expected.id if expected else sink_id(chunk_id)
     hashes = state.db.execute("select family_hash from current where family = ?", [family]).fetchone() or (None,)
@@ -219,14 +221,6 @@ def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[N
             lines += data.count(b"\n")
             left -= len(data)
     return lines, label_of(document)
-
-
-def _projected(state: State, root: BusRoot, family: str) -> list[ProjectedFamily]:
-    """Its documents as sinks should hold them; none where the chunks file is not what was taken in."""
-    try:
-        return list(FamilyReader(root, Catalog(state)).families([family]))
-    except PartitionChanged:
-        return []
 
 
 def _copy(

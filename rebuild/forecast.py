@@ -44,7 +44,7 @@ class SyncPlan:
 
     plan: Plan
     builds: dict[str, str]
-    """Of each configured sink; where there is none yet, a name that stands for it."""
+    """Of each configured sink; the name of the sink where it has no build yet."""
     empty: dict[str, str]
     """Sinks that must be filled from nothing, and why."""
     hash: str | None
@@ -89,7 +89,7 @@ class Forecast:
     settings: dict[str, list[str]]
     """Index settings that a sync would change, by sink."""
     brake: Removal | None
-    """What a sync would stop at, unless it is told the number."""
+    """What a sync would stop at, unless a flag allows it."""
 
     def __repr__(self) -> str:
         changes = f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed"
@@ -148,21 +148,21 @@ def plan_sync(
                 raise error
         known = {} if live is None else live.builds
         builds = {name: known.get(name, name) for name in session.sinks}
-        told = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
+        broken = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
         empty = {
-            name: _why_empty(failed.get(name), is_told=name in told)
+            name: _why_empty(failed.get(name), is_broken=name in broken)
             for name in session.sinks
             if name in failed or name not in known
         }
         plan = convergence.plan([builds[name] for name in empty])
-        written = [builds[name] for name in known if name in builds and name not in told]
+        written = [builds[name] for name in known if name in builds and name not in broken]
         due = {target.sink: settings_due(session, live, target) for target in targets if live is not None}
         settings = {name: names for name, names in due.items() if names}
         return SyncPlan(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
 
 
-def _why_empty(error: Exception | None, *, is_told: bool) -> str:
-    if is_told:
+def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
+    if is_broken:
         return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
     if error is None:
         return "it has no build yet"
@@ -230,7 +230,7 @@ def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
 
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
-    """Of a first index nothing is told: what a home that lost its records has, its engines would have to be asked."""
+    """None before the first index: only engines know what a home that lost its records has."""
     if live is None:
         return None
     if session.catalog.is_whole() and planned.empty:
@@ -259,7 +259,7 @@ class _Texts:
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> _Texts:
-    """For what these builds are sent. How much of a line is text is told by a sample."""
+    """The texts that these builds are sent. A sample shows how much of a line is text."""
     cached = missing = size = 0
     sample: list[tuple[str, int]] = []
     for page in plan.texts_to_write(_PAGE, builds):

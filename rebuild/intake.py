@@ -65,7 +65,7 @@ class Intake:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
     def run(self, on_bytes: OnBytes = _ignore, *, reread: bool = False) -> None:
-        """Takes in what changed. Findings of partitions that were read are told; all that stand are kept."""
+        """Takes in what changed. Reports the findings of partitions that were read, and keeps them."""
         self._note_misnamed()
         self._note_missing()
         keys = self.pending(reread=reread)
@@ -75,9 +75,9 @@ class Intake:
 
     def _note_misnamed(self) -> None:
         """Files that nothing reads; they are no partitions, so nothing is held for them."""
-        said = "no partition can have this name"
+        detail = "no partition can have this name"
         names = self.root.misnamed_files()
-        found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, said) for name in names]
+        found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in names]
         with write_transaction(self.state.db):
             self.state.db.execute("delete from finding where code = ?", [PARTITION_KEY])
             self._insert_findings(found)
@@ -87,9 +87,8 @@ class Intake:
     def _note_missing(self) -> None:
         for key in self.gone():
             with write_transaction(self.state.db):
-                self.state.db.execute(
-                    "delete from partition where key = ? and checksum is null", [key]
-                )  # it never was valid
+                # A partition that never was valid has nothing to hold.
+                self.state.db.execute("delete from partition where key = ? and checksum is null", [key])
                 self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
 

@@ -55,7 +55,7 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """For who makes new builds, or must have nobody make them; syncs go on beside it."""
+    """For a run that makes new builds, or that must keep others from making them. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")

@@ -34,16 +34,15 @@ def model_change(session: Session, live: Generation, new: Generation, embedder: 
     """None where both generations have the same model, or one of them has none."""
     if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
+    names = _names(live.model, new.model)
     for name in new.builds:
         sink = session.sinks.get(name)
         readable = capability(sink, SupportsReader)
         if name not in live.builds or sink is None or not sink.wants_vectors or readable is None:
             continue
-        shares = _shares(session, readable, live, new, name, embedder)
-        if shares is not None:
-            overlap = sum(shares) / len(shares) if shares else None
-            return ModelChange(*_names(live.model, new.model), len(shares), overlap)
-    return ModelChange(*_names(live.model, new.model), 0, None)
+        if shares := _shares(session, readable, live, new, name, embedder):
+            return ModelChange(*names, len(shares), sum(shares) / len(shares))
+    return ModelChange(*names, 0, None)
 
 
 def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
@@ -60,22 +59,22 @@ def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
 
 def _shares(
     session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
-) -> list[float] | None:
-    """For each chunk of the sample; None where this sink cannot be asked."""
+) -> list[float]:
+    """For each chunk of the sample; none where this sink cannot be asked."""
     texts = session.catalog.some_texts(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:
         with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:
             nearest, nearest_now = capability(old, VectorReader), capability(fresh, VectorReader)
             if nearest is None or nearest_now is None:
-                return None
+                return []
             return [
                 _share(nearest.query, nearest_now.query, before[text], after[text])
                 for text in texts
                 if text in before and text in after
             ]
     except SinkError:
-        return None
+        return []
 
 
 def _share(old: Callable[..., Any], new: Callable[..., Any], before: Vectors, after: Vectors) -> float:

@@ -123,6 +123,7 @@ def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
 def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
     """Where the records are lost: receipts of the builds that readers may have had, one of each sink, and their ids.
     Also of sinks `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
+    session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *beside]):
         excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there

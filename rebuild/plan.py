@@ -94,7 +94,7 @@ class FamilyCounts:
 
 
 class Plan:
-    """A diff as it stands in the connection's temporary tables; the next plan replaces it."""
+    """A diff in the connection's temporary tables; the next plan replaces it."""
 
     def __init__(
         self, db: Database, builds: Sequence[str], *, removals: bool, empty: Collection[str] = frozenset()

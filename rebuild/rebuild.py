@@ -1,12 +1,14 @@
 """Rebuild: a new generation from nothing but the chunks, verified, then shown to readers in one step.
 
-A rebuild that fails leaves the live generation untouched; the next one goes on where it stopped. Syncs go on beside it.
+A rebuild that fails leaves the live generation untouched; the next one continues where it stopped. Syncs can run
+meanwhile.
 """
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
@@ -15,6 +17,7 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
+from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
@@ -81,7 +84,7 @@ class Rebuild:
     """Builds whose receipts were made again because the records are lost."""
 
     def run(self) -> Generation:
-        """Fills, verifies and flips; returns what is live now. An unfinished generation of the same kind goes on."""
+        """Fills, verifies and flips; returns what is live now. Continues an unfinished generation of the same kind."""
         with self.session.rebuild_lock():
             with self.session.lock(WAIT_SECONDS):
                 self.live = live_generation(self.session, adopt=self.options.adopt)
@@ -103,7 +106,7 @@ class Rebuild:
     def _check_live_receipts(self) -> None:
         """The brake goes by receipts: they are checked first, or where they are lost, made of what our builds hold."""
         if self.live is None:
-            self.recovered = recover_receipts(self.session, sorted(self.options.keep))
+            self.recovered = again(partial(recover_receipts, self.session, sorted(self.options.keep)))
         else:
             unreported = RunOutcome()
             with open_targets(self.session, self.live, unreported, Opening(make=False, adopt=True)) as targets:

@@ -50,87 +50,87 @@ class DeadLetter:
     at: str
 
 
+@dataclass(frozen=True, eq=False)
 class Receipts:
     """The records of one build."""
 
-    def __init__(self, db: Database, build_id: str) -> None:
-        self._db = db
-        self.build_id = build_id
+    db: Database
+    build_id: str
 
     def intend(self, families: Iterable[str]) -> None:
         """Committed when this returns: from here on nothing is known of these families."""
-        with write_transaction(self._db):
-            self._db.conn.executemany(
+        with write_transaction(self.db):
+            self.db.conn.executemany(
                 "insert or ignore into intent values (?, ?)", [(self.build_id, family) for family in families]
             )
 
     def confirm(self, receipts: Sequence[Receipt], refused: Sequence[RefusedDocument]) -> None:
         """The engine has confirmed these families, all but the documents that it refused."""
         build, at = self.build_id, utc_now()
-        with write_transaction(self._db):
-            self._db.conn.executemany(
+        with write_transaction(self.db):
+            self.db.conn.executemany(
                 "insert or replace into receipt values (?, ?, ?, ?, ?, ?)",
                 [(build, *astuple(each)) for each in receipts],
             )
             self._close([each.family for each in receipts])
-            self._db.conn.executemany(
+            self.db.conn.executemany(
                 "insert or replace into dead_letter values (?, ?, ?, ?, ?)",
                 [(build, each.id, each.parent_id, each.reason, at) for each in refused],
             )
 
     def confirm_gone(self, families: Sequence[str]) -> None:
         """The engine has confirmed that it holds nothing of these families."""
-        with write_transaction(self._db):
+        with write_transaction(self.db):
             self._drop("receipt", families)
             self._close(families)
 
     def forget_all(self) -> None:
         """Nothing is known of the build any more."""
-        with write_transaction(self._db):
+        with write_transaction(self.db):
             self._forget_all()
 
     def lose_all(self) -> None:
         """The build is gone. Nothing is known of the next one, but that it lacks what is held and stood in this one."""
         held = "select family, label from receipt where build = ? and family in (select family from held)"
-        with write_transaction(self._db):
-            lacking = self._db.execute(held, [self.build_id]).fetchall()
+        with write_transaction(self.db):
+            lacking = self.db.execute(held, [self.build_id]).fetchall()
             self._forget_all()
-            self._db.conn.executemany(
+            self.db.conn.executemany(
                 "insert into receipt values (?, ?, '', null, 0, ?)", [(self.build_id, *each) for each in lacking]
             )
 
     def held_and_lost(self) -> int:
         """Sources that it had and has not any more, and that no run writes again since they are held."""
         return number(
-            self._db,
+            self.db,
             "select count(*) from receipt join held using (family) where build = ? and documents = 0",
             [self.build_id],
         )
 
     def is_empty(self) -> bool:
         """Whether the build has confirmed no document."""
-        return not exists(self._db, "receipt where build = ? and documents > 0", [self.build_id])
+        return not exists(self.db, "receipt where build = ? and documents > 0", [self.build_id])
 
     def documents(self) -> int:
         """How many documents the build confirmed to hold."""
-        return number(self._db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
+        return number(self.db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
 
     def has_intents(self) -> bool:
-        return exists(self._db, "intent where build = ?", [self.build_id])
+        return exists(self.db, "intent where build = ?", [self.build_id])
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
         """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
         gone = "" if removals else "or family not in (select family from current)"
         return exists(
-            self._db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
+            self.db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
         )
 
     def refused(self) -> int:
         """How many documents the engine refused."""
-        return number(self._db, "select count(*) from dead_letter where build = ?", [self.build_id])
+        return number(self.db, "select count(*) from dead_letter where build = ?", [self.build_id])
 
     def dead_letters(self, limit: int = -1) -> list[DeadLetter]:
-        rows = self._db.execute(
+        rows = self.db.execute(
             "select id, family, coalesce(label, ''), reason, at from dead_letter "
             "left join receipt using (build, family) where build = ? order by id limit ?",
             [self.build_id, limit],
@@ -148,39 +148,39 @@ class Receipts:
         ask = f"update dead_letter set at = :at where build = :build and id in ({chosen}) returning family, id"
         named = {"build": self.build_id, "reason": WITHOUT_VECTOR, "limit": limit, "at": utc_now()}
         found: dict[str, set[str]] = {}
-        with write_transaction(self._db):
-            for family, id in self._db.execute(ask, named).fetchall():
+        with write_transaction(self.db):
+            for family, id in self.db.execute(ask, named).fetchall():
                 found.setdefault(family, set()).add(id)
         return found
 
     def retry_dead_letters(self) -> int:
         """The next sync sends their families again; how many documents wait for it."""
-        with write_transaction(self._db):
+        with write_transaction(self.db):
             letters = "select build, family from dead_letter where build = ?"
-            self._db.execute(f"insert or ignore into intent {letters}", [self.build_id])
+            self.db.execute(f"insert or ignore into intent {letters}", [self.build_id])
             return self.refused()
 
     def stamps(self) -> set[str]:
         """Stamps that the marker may have; "" while none is recorded. An older copy of the build has another one."""
-        rows = self._db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
+        rows = self.db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
         return {stamp for (stamp,) in rows} or {""}
 
     def expect_stamps(self, stamps: Collection[str]) -> None:
         """From now on the marker may have one of these."""
-        with write_transaction(self._db):
-            self._db.execute("delete from stamp where build = ?", [self.build_id])
-            self._db.conn.executemany("insert into stamp values (?, ?)", [(self.build_id, stamp) for stamp in stamps])
+        with write_transaction(self.db):
+            self.db.execute("delete from stamp where build = ?", [self.build_id])
+            self.db.conn.executemany("insert into stamp values (?, ?)", [(self.build_id, stamp) for stamp in stamps])
 
     def _forget_all(self) -> None:
         for table in RECORDS_OF_BUILD:
-            self._db.execute(f"delete from {table} where build = ?", [self.build_id])
+            self.db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def _close(self, families: Sequence[str]) -> None:
         for table in ("intent", "dead_letter", "changed"):
             self._drop(table, families)
 
     def _drop(self, table: str, families: Sequence[str]) -> None:
-        self._db.conn.executemany(
+        self.db.conn.executemany(
             f"delete from {table} where build = ? and family = ?", [(self.build_id, family) for family in families]
         )
 

@@ -62,7 +62,7 @@ def count_gone(db: Database, builds: Sequence[str]) -> int:
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
-    """Stops a run that would take a large share of what readers have now, unless it was told the number."""
+    """Stops a run that would remove a large share of what readers have now, unless that many are `allowed`."""
     found = large_removal(db, live_builds, allowed)
     if found is None:
         return
@@ -81,8 +81,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Stops a flip to a build that lacks a large share of the documents because its engine refused them, unless the
-    live one lacks as many or it was told the number."""
+    """Stops a flip to a build whose engine refused a large share of the documents, unless the live build lacks as many
+    or that many are `allowed`."""
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()

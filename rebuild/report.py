@@ -1,4 +1,4 @@
-"""What a run does, while it goes on, and its report in the end: one shape for a sync, a repair and a rebuild."""
+"""What a run has done so far, and its report in the end: the same for a sync, a repair and a rebuild."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ class SinkReport:
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
-    """Why it could not go on or be built; what it holds of its last batch is unknown."""
+    """Why it could not be written or built; what it holds of its last batch is unknown."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RunOutcome:
 
     @contextmanager
     def noting_failure(self, name: str) -> Iterator[None]:
-        """What the block does to a sink. If the engine fails, the sink has failed, and the run goes on without it."""
+        """If the engine fails in the block, notes the error. The run continues without this sink."""
         try:
             yield
         except SinkError as error:
@@ -110,8 +110,8 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class RunReport:
-    """`status` is the worst that is to be said of the index now: a sink could not be written, families are held
-    because chunks are missing or invalid, documents stand refused."""
+    """`status` is the first of these that is true of the index now: a sink could not be written, families are held
+    because chunks are missing or invalid, documents are refused."""
 
     run_id: str
     generation: str

@@ -76,7 +76,7 @@ def find_run(home: Path, run_id: str) -> Path:
 
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
-    """What a run told, in order. A line that cannot be read ends it."""
+    """The events of a run, in order, up to a line that cannot be read."""
     with suppress(ValueError):
         yield from (event for event in read_run(file) if isinstance(event, dict))
 
@@ -152,12 +152,12 @@ def blank(home: Path, names: Iterable[str]) -> int:
 
 
 def _needle(name: str) -> bytes:
-    """The name as it stands within JSON."""
+    """The name as JSON writes it."""
     return orjson.dumps(name)[1:-1]
 
 
 def _texts_of(line: bytes) -> Iterator[tuple[str, str]]:
-    """Every text of a line that could name a source, with the field that it stands in."""
+    """Every text of a line that could name a source, with its field."""
     try:
         yield from _texts_in("", orjson.loads(line))
     except ValueError:  # cut off by a kill, and so still written as JSON

@@ -89,7 +89,7 @@ _FORGET = (
     # Families of which nothing was taken: a scan cannot find them.
     f"delete from receipt where build = :build and not ({_HELD_AND_LOST}) and not (documents = 0 and family in "
     f"({_UNMOVED}) and family not in (select family from found_family) and family not in (select family from drift))",
-    # What was refused and is to be sent again still is. Of what is held no run would close it.
+    # Refused documents that wait to be sent again keep their intent, but not in held families: no run would close it.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
@@ -134,7 +134,7 @@ class Scan:
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
                 "and id not in (select id from drift)",
-                ((id,) for id in wrong_vectors(self.build, cached, self._count_unjudged)),
+                ((id,) for id in self._wrong_vectors(self.build, cached)),
             )
 
     def finds_drift_in(self, families: Sequence[str]) -> bool:
@@ -201,9 +201,6 @@ class Scan:
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
 
-    def _count_unjudged(self, vectors: int) -> None:
-        self.unjudged += vectors
-
     def _row(self, found: Stored) -> tuple[object, ...]:
         self.damage = self.damage or found.damage
         return found.parent_id, found.id, _hash(found), label_of(found.document) if found.document else ""
@@ -237,6 +234,19 @@ class Scan:
         for wanted in self.records.families(families):
             yield from _drift(wanted, found[wanted.family], refused)
 
+    def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:
+        """Ids of documents whose vector is missing, or is not the cached one."""
+        stored = build.scan(vectors=True)
+        while page := list(islice(stored, _VECTORS)):
+            known = cached([found.text_hash for found in page if found.text_hash])
+            for found in page:
+                if found.vector is None:
+                    yield found.id
+                elif found.text_hash not in known:
+                    self.unjudged += 1
+                elif not _same(found.vector, *known[found.text_hash]):
+                    yield found.id
+
     def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
         """Where all ids are there, each of them may be the one that was changed."""
         chunks = self.db.execute("select chunk_id from family_chunk where family = ?", [family])
@@ -268,18 +278,6 @@ def _hash(found: Stored) -> str:
         return ""
     is_as_stored = (document.document_hash, document.text_hash) == (found.document_hash, found.text_hash)
     return found.document_hash if is_as_stored else ""
-
-
-def wrong_vectors(build: Build, cached: Lookup, on_unjudged: Callable[[int], object]) -> Iterator[str]:
-    """Ids of documents whose vector is missing, or is not the cached one. Those whose texts are not cached cannot be
-    judged: how many of each page there were is told."""
-    stored = build.scan(vectors=True)
-    while page := list(islice(stored, _VECTORS)):
-        known = cached([found.text_hash for found in page if found.text_hash])
-        on_unjudged(sum(1 for found in page if found.vector is not None and found.text_hash not in known))
-        for found in page:
-            if found.vector is None or (found.text_hash in known and not _same(found.vector, *known[found.text_hash])):
-                yield found.id
 
 
 def _same(one: Vectors, other: Vectors, least_cosine: float) -> bool:

@@ -133,7 +133,7 @@ class State(Store):
         return dict(self.db.execute("select sink, build from public").fetchall())
 
     def begin_flip(self, generation: Generation) -> None:
-        """From here on sinks may show this generation; whoever finds it so goes on with the flip."""
+        """From here on sinks may show this generation; a run that finds a begun flip completes it."""
         with write_transaction(self.db):
             self.db.execute("insert or replace into flipping values (?)", [generation.id])
 
@@ -188,7 +188,7 @@ class State(Store):
         return found - {NO_MODEL.fingerprint}
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
-        """How long work took the last time, for whoever plans more of it; not a little of it, which begins slowly."""
+        """How long work took the last time, for forecasts. A much smaller amount is ignored: it starts slowly."""
         with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert into pace values (?, ?, ?) on conflict (what) do update set amount = excluded.amount, "

@@ -111,7 +111,7 @@ class HomeStatus:
     held_families: tuple[HeldFamily, ...]
     rebuild_due: str | None
     brake: Removal | None
-    """What a sync would stop at by what was taken in of the bus, unless it is told the number."""
+    """What a sync would stop at by the chunks that were taken in, unless a flag allows it."""
     locks: tuple[str, ...]
     last_run: RunRecord | None
 

@@ -180,9 +180,9 @@ def _sync(
 
 
 def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
-    """Ask the endpoint again for texts that it refused. Only sources of which a text got its vector are planned again.
+    """Ask the endpoint again for texts that it refused. Sources are written again if a text of theirs got its vector.
 
-    An endpoint that cannot be asked is no reason to fail: who needs it for other texts meets it later."""
+    If the endpoint cannot be asked, that is only logged: the run fails later if it needs vectors of other texts."""
     try:
         for target in targets:
             if target.holds_vectors:

@@ -80,7 +80,7 @@ def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | 
         if not how.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
             stack.pop_all()
             return build
-    return None  # its making was broken off: it goes on
+    return None  # a run ended while it made the build: it is made now
 
 
 def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *, with_vectors: bool) -> Build:

@@ -1,6 +1,6 @@
 """Verify: every live build is read through its own interface and compared with what the bus says now.
 
-Syncs go on while it reads. Repair is the sync that follows: the scan's receipts on one side, the catalog on the other.
+Syncs can run while it reads. A repair is a sync whose receipts a scan has just made.
 """
 
 from contextlib import ExitStack, suppress
@@ -121,19 +121,19 @@ class VerifyReport:
 
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
-    told: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
-    told |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ()) | {"recall": None}
+    facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
+    facts |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ()) | {"recall": None}
     if sink is not None:
-        told = asdict(sink)
+        facts = asdict(sink)
     ok = error is None and sink is not None and sink.ok
-    return {"ok": ok, **told, "error": str(error) if error else None}
+    return {"ok": ok, **facts, "error": str(error) if error else None}
 
 
 def verify(session: Session, *, deep: bool = False, recall: bool = False) -> VerifyReport:
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one. With `recall`,
     measure how many of the nearest documents its search by vectors finds.
 
-    Nobody waits for the reading: what seems wrong may only have been written meanwhile, so it is read again, locked.
+    Other runs may write while it reads. So if something seems wrong, it reads again with the writer's lock held.
     """
     found: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import HEAVY
@@ -30,6 +31,12 @@ pytestmark = pytest.mark.promise(2)
 ENGINES = {"fts": fts, "jsonl": jsonl, "chroma": chroma}
 BATCHES = 3
 CHANGES = ("replace", "delete", "flush", "sign")
+
+
+@pytest.fixture(autouse=True)
+def no_spot_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would find these small builds out as well."""
+    monkeypatch.setattr(SpotCheck, "finds_drift", lambda *_: False)
 
 
 class _Watched(WrappedBuild):
@@ -129,6 +136,19 @@ def test_a_copy_is_found_also_when_the_run_was_broken_off(repaired: bool, tmp_pa
             put_back(other, "fts", copies[number])
             other.sync()
             assert other.verify().ok, (until, number)
+
+
+def test_a_copy_is_found_also_when_a_scan_ended_before_it_stamped_the_build(
+    tmp_path: Path, small_batches: None
+) -> None:
+    home = indexed(tmp_path, fts, replaced=False)
+    shutil.copytree(home.folder / "fts", tmp_path / "copy")
+    for options in ({}, {"scan": True}):  # the scan closes what the first run left open
+        with pytest.raises(KeyboardInterrupt):
+            home.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()))), **options)
+    put_back(home, "fts", tmp_path / "copy")
+    assert sinks_with(home.sync(), "scanned") == ["fts"]
+    assert home.verify().ok
 
 
 def test_a_server_that_is_set_back_to_the_middle_of_a_run_is_found(tmp_path: Path, small_batches: None) -> None:
