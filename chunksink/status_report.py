@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
-from chunksink.rebuild.spot_check import Coverage
+from chunksink.rebuild.spot_check import LARGEST, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Figure, Report, ReportRow, Section
@@ -47,7 +47,7 @@ def _compared(coverages: list[Coverage]) -> str:
     """How far spot checks have come, in the sink that is furthest behind."""
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
-    compared = f"every source with its engine since {since}" if since else "not yet every source with its engine"
+    compared = f"every source of up to {LARGEST:,} chunks since {since}" if since else "not yet every source"
     return f"{compared}; a round takes {syncs}"
 
 

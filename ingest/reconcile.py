@@ -156,8 +156,8 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     raise IngestRefused(
-        f"{len(shrunk):,} sources would lose most of their chunks, {lost:,} of {total:,} in all ({names}); nothing was "
-        f"written. Are these files whole? If that is intended: --allow-deletions {len(shrunk)}"
+        f"{lost:,} of the {total:,} chunks in all partitions would go, from {len(shrunk):,} of the sources ({names}); "
+        f"nothing was written. Are the files complete? If that is intended: --allow-deletions {len(shrunk)}"
     )
 
 

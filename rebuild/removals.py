@@ -67,16 +67,15 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     if found is None:
         return
     some = (
-        f"select max(coalesce(nullif(label, ''), family)) from {_of(_RECORDED, live_builds)} and {GONE} "
-        "group by family order by 1 limit 3"
+        "select max(coalesce(nullif(label, ''), family)) from receipt left join current using (family) "
+        f"where build in ({marks(live_builds)}) and documents > 0 and family not in (select family from held) "
+        f"and coalesce(chunks, 0) * {SHRUNK} < documents group by family order by 1 limit 3"
     )
     names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
-    lacking = f", for they lack {names} and others" if names else ""
     raise Brake(
         found,
         f"{found.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
-        f"pass {found.flag}. Otherwise look at the chunks{lacking}: `chunksink plan` names more where there is "
-        "a live index",
+        f"pass {found.flag}. Otherwise look at the chunks of {names}",
     )
 
 

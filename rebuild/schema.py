@@ -105,18 +105,20 @@ create table intent (build text, family text, primary key (build, family)) witho
 create table dead_letter (
     build text, id text, family text, reason text, at text, primary key (build, id)) without rowid;
 create index dead_letter_family on dead_letter (build, family);
--- Documents that a scan found changed. They are sent again, whatever the engine says that it holds.
-create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
 -- The stamps that the build's marker may have: none before the first run that writes, two while a run changes it.
 create table stamp (build text, stamp text, primary key (build, stamp)) without rowid;
--- How far spot checks have come: the last family, when this round began, when the last whole round began, and how many
--- rounds are due.
-create table coverage (build text primary key, family text, began text, since text, due integer) without rowid;
 -- Builds that were compared with the catalog as a whole.
 create table compared (build text primary key) without rowid;
 -- Families of theirs that differed then, or of which a row that a comparison goes by was written since; what was held
 -- then was not compared.
 create table moved (build text, family text, primary key (build, family)) without rowid;
+"""
+_CHECKS = """
+-- Documents that a scan found changed. They are sent again, whatever the engine says that it holds.
+create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
+-- How far spot checks have come: the last family, when this round began, when the last whole round began, and how many
+-- rounds are due.
+create table coverage (build text primary key, family text, began text, since text, due integer) without rowid;
 """
 # No `insert or ignore` in a trigger: a statement with a policy of its own overrides it.
 _NOTE_MOVED = """
@@ -142,6 +144,7 @@ def migrations() -> Migrations:
 
     found = Migrations("chunksink.state")
     found()(create_tables)
+    found()(create_tables_of_checks)
     return found
 
 
@@ -152,6 +155,11 @@ def create_tables(db: Database) -> None:
     for table, name, event, condition, row in _MOVES:
         builds = f"build = {row}.build" if table in RECORDS_OF_BUILD else "true"
         db.execute(_NOTE_MOVED.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
+
+
+def create_tables_of_checks(db: Database) -> None:
+    for statement in _CHECKS.split(";\n"):
+        db.execute(statement)
 
 
 def marks(values: Sequence[object]) -> str:

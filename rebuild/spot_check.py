@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.receipts import Receipts
-from chunksink.sinks.capabilities import SupportsRest, capability
+from chunksink.sinks.capabilities import SupportsUnchanged, capability
 from chunksink.sinks.contract import Build
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ class SpotCheck:
 
     def _is_due(self, build: Build) -> bool:
         """False if the build can tell that nobody has written to it since the last round."""
-        resting = capability(build, SupportsRest)
-        if resting is None:
+        unchanged = capability(build, SupportsUnchanged)
+        if unchanged is None:
             return True
-        if not resting.is_at_rest():
+        if not unchanged.is_unchanged():
             self._due = _ROUNDS_AFTER_A_WRITE
         return self._due > 0
 

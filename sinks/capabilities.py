@@ -100,10 +100,10 @@ class SupportsScrub(Protocol):
         """After a flush: erase from its files all that was ever deleted."""
 
 
-class SupportsRest(Protocol):
+class SupportsUnchanged(Protocol):
     """A build that can tell whether it was written to, without being asked what it holds."""
 
-    def is_at_rest(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether nobody has written to it since our last writer closed it. False where that is not known."""
 
 

@@ -70,7 +70,7 @@ class Stored:
 class Build(Protocol):
     """One build of one sink, opened for writing.
 
-    Optional: `SupportsScrub`, `SupportsRest`, `SupportsSearchSettings`.
+    Optional: `SupportsScrub`, `SupportsUnchanged`, `SupportsSearchSettings`.
     """
 
     def marker(self) -> Marker | None:

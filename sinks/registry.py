@@ -26,7 +26,7 @@ _OURS = "chunksink"
 
 def open_sink(name: str, home: Path, options: Mapping[str, Any]) -> Sink:
     """The sink of this name. Engines are imported here, and asked nothing yet."""
-    found = _entry_point(name)
+    found = require_sink(name)
     try:
         opening = found.load()
     except Exception as error:  # whatever the module of another package does
@@ -49,13 +49,9 @@ def read_options(sink: str, kind: type[Options], options: Mapping[str, Any]) -> 
         raise ConfigError(f"options of the sink {sink}: {error}; there are: {known}") from error
 
 
-def require_sink(name: str) -> None:
-    """Raises ConfigError where none of that name is installed."""
-    _entry_point(name)
-
-
-def _entry_point(name: str) -> EntryPoint:
-    """Ours before anyone else's. Which of two others came first would be chance, so neither is taken."""
+def require_sink(name: str) -> EntryPoint:
+    """Its entry point, ours before anyone else's; ConfigError where none is installed. Which of two others came first
+    would be chance, so neither is taken."""
     offers = {_distribution(found): found for found in installed_sinks() if found.name == name}
     if not offers:
         raise ConfigError(f"there is no sink {name!r}; installed are: {', '.join(sink_names())}")

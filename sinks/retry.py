@@ -1,6 +1,6 @@
 """A sink around another one: transient errors are retried until a deadline, writing can be slowed, faults reported.
 
-    sink = RetryingSink(ChromaSink.server(url), RetryPolicy(documents_per_second=500), on_fault=faults.append)
+    sink = RetryingSink(ChromaSink(Server(url)), RetryPolicy(documents_per_second=500), on_fault=faults.append)
 
 `Transient` errors are retried, with waits that grow and are random; `Refused` never: it is an answer. Anything else is
 a bug and passes. That a call may be repeated is the promise of `sinks.contract`, also where it was done and only its

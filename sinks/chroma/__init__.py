@@ -10,10 +10,11 @@ from chunksink.settings.config import ConfigError
 from chunksink.settings.secret import key_in
 from chunksink.sinks.chroma.build import ChromaBuild
 from chunksink.sinks.chroma.reader import ChromaReader
+from chunksink.sinks.chroma.server import Server
 from chunksink.sinks.chroma.sink import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.registry import read_options
 
-__all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "open_sink"]
+__all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "Server", "open_sink"]
 
 
 class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,21 +38,20 @@ class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
     wanted = read_options("chroma", ChromaOptions, options)
     if wanted.url is None:
-        return ChromaSink.embedded(
-            Path(wanted.folder) if wanted.folder else home / "chroma", store_text=wanted.store_text
-        )
+        folder = Path(wanted.folder) if wanted.folder else home / "chroma"
+        return EmbeddedChromaSink(folder, store_text=wanted.store_text)
     if wanted.folder is not None:
         raise ConfigError("the sink chroma is either in a folder or on a server: give `folder` or `url`, not both")
     variable = wanted.token_variable
     token = key_in(variable, "option token_variable of the sink chroma", needed=True) if variable else None
     try:
-        return ChromaSink.server(
+        server = Server(
             wanted.url,
             prefix=wanted.prefix,
             token=token,
             timeout=wanted.timeout,
             search_timeout=wanted.search_timeout,
-            store_text=wanted.store_text,
         )
     except ValueError as error:
         raise ConfigError(f"options of the sink chroma: {error}") from error
+    return ChromaSink(server, store_text=wanted.store_text)

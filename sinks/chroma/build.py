@@ -57,7 +57,7 @@ class ChromaBuild:
     def count(self) -> int:
         return self._handle.count()
 
-    def is_at_rest(self) -> bool:
+    def is_unchanged(self) -> bool:
         return self._handle.is_sealed()
 
     def replace(self, families: Sequence[Family]) -> None:
@@ -131,17 +131,17 @@ class ChromaBuild:
             with self._handle.asking() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
                 old = {id: held or {} for id, held in zip(found["ids"], found["metadatas"], strict=True)}
-                whole, about = [], []
+                whole, metadata_only = [], []
                 for row, document in enumerate(documents):
                     held = {} if rewritten[row] else old.get(document.id, {})
                     if held.get("parent_id") != document.parent_id or held.get("text_hash") != document.text_hash:
                         whole.append(row)
                     elif held.get("document_hash") != document.document_hash:
-                        about.append(row)
-                if about:
+                        metadata_only.append(row)
+                if metadata_only:
                     collection.update(
-                        ids=[documents[row].id for row in about],
-                        metadatas=[rows.metadata(documents[row], old[documents[row].id]) for row in about],
+                        ids=[documents[row].id for row in metadata_only],
+                        metadatas=[rows.metadata(documents[row], old[documents[row].id]) for row in metadata_only],
                     )
                 if whole:
                     collection.upsert(

@@ -6,7 +6,7 @@ compare all is exact, and for a tenant quicker than the graph under a filter. To
 tenant are kept as long as the collection is open.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ _MOST_BYTES = 128 * 2**20  # kept, of all tenants together
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Candidates:
     """Documents by id, and their vectors."""
 
     ids: Sequence[str]
@@ -40,20 +40,24 @@ class Compared:
             similar = self.vectors @ unit(np.asarray(vector, dtype=np.float32))
             yield from ((self.ids[row], float(similar[row])) for row in np.argsort(-similar, kind="stable"))
 
-    def among(self, ids: Set[str]) -> "Compared":
+    def among(self, ids: Set[str]) -> "Candidates":
         rows = [row for row, id in enumerate(self.ids) if id in ids]
-        return Compared([self.ids[row] for row in rows], self.vectors[rows])
+        return Candidates([self.ids[row] for row in rows], self.vectors[rows])
+
+
+Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]], "Candidates | None"]
+"""Of a collection what passes some filters; None where it is not compared. A known tenant is not read again."""
 
 
 def of_few(
-    collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Compared | None"], *, more_than: int
-) -> Compared | None:
+    collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
+) -> Candidates | None:
     """None also where there are not `more_than` so many."""
     found = _read(collection, filters, _FEW)
     return found if found is not None and len(found.ids) > more_than else None
 
 
-def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Compared | None:
+def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Candidates | None:
     """None where that are too many documents."""
     where: Any = rows.where(filters)
     if len(collection.get(where=where, limit=most + 1, include=[])["ids"]) > most:
@@ -61,12 +65,12 @@ def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Com
     page: Any = collection.get(where=where, include=["embeddings"])
     order = sorted(range(len(page["ids"])), key=page["ids"].__getitem__)
     vectors = np.asarray(page["embeddings"], dtype=np.float32)
-    return Compared([page["ids"][row] for row in order], unit(vectors[order]) if order else vectors)
+    return Candidates([page["ids"][row] for row in order], unit(vectors[order]) if order else vectors)
 
 
 def of_tenant(
-    collection: "Collection", filters: Sequence[Filter], known: dict[str, "Compared | None"]
-) -> Compared | None:
+    collection: "Collection", filters: Sequence[Filter], known: dict[str, "Candidates | None"]
+) -> Candidates | None:
     """What is `known` of the tenant, or else read; also where it lacks any that pass, which were written since."""
     tenant = [one for one in filters if one.field == "tenant_key"]
     where: Any = rows.where(filters)

@@ -110,5 +110,5 @@ class Folder:
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:
         with seal.turn(path, is_reader=not writing):
             self._in_turn()
-            with nullcontext() if writing else seal.kept(path):
+            with nullcontext() if writing else seal.reseal(path):
                 yield

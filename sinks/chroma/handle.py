@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
-from chunksink.sinks.chroma.comparison import Compared
+from chunksink.sinks.chroma.comparison import Candidates
 from chunksink.sinks.chroma.errors import translated
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, SinkError
@@ -91,7 +91,7 @@ class Handle:
         self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
         """The family of each document that answers have named, as long as this is open."""
-        self.tenants: dict[str, Compared | None] = {}
+        self.tenants: dict[str, Candidates | None] = {}
         """For `comparison.of_tenant`."""
 
     def opened(self) -> Opened:

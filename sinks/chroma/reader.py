@@ -4,23 +4,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
 from chunksink.sinks.chroma import comparison, rows
-from chunksink.sinks.chroma.comparison import Compared
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.payload import batches, unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
-
-if TYPE_CHECKING:
-    from chromadb.api.models.Collection import Collection
 
 _TRIES = 4
 _PAGE = 5000
@@ -137,7 +133,7 @@ class ChromaReader:
         limit: int,
         filters: Sequence[Filter],
         families: FamiliesOf,
-        read: Callable[["Collection", Sequence[Filter], dict[str, Compared | None]], Compared | None],
+        read: comparison.Read,
     ) -> tuple[list[Hit], int] | None:
         """The same of all that is `read`, which is compared one by one; None where nothing is."""
         with self._in_use() as handle:

@@ -100,7 +100,7 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def kept(path: Path) -> Iterator[None]:
+def reseal(path: Path) -> Iterator[None]:
     """In a reader's turn: what was sealed before its call is sealed after it.
 
     Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.

@@ -24,7 +24,15 @@ class Server:
     """`prefix` begins the names of its collections. Requests end after `timeout` seconds, those of readers after
     `search_timeout`: somebody waits for their answers."""
 
-    def __init__(self, url: str, *, prefix: str, token: str | None, timeout: float, search_timeout: float = 5) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "chunksink",
+        token: str | None = None,
+        timeout: float = 120,
+        search_timeout: float = 5,
+    ) -> None:
         self._ssl, self._host, self._port = address(url)
         self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
         self._where.secrets = (token,) if token else ()

@@ -25,24 +25,6 @@ class ChromaSink:
         self._place = place
         self._store_text = store_text
 
-    @staticmethod
-    def embedded(root: Path, *, store_text: bool = True) -> "EmbeddedChromaSink":
-        return EmbeddedChromaSink(root, store_text=store_text)
-
-    @classmethod
-    def server(
-        cls,
-        url: str,
-        *,
-        prefix: str = "chunksink",
-        token: str | None = None,
-        timeout: float = 120,
-        search_timeout: float = 5,
-        store_text: bool = True,
-    ) -> "ChromaSink":
-        place = Server(url, prefix=prefix, token=token, timeout=timeout, search_timeout=search_timeout)
-        return cls(place, store_text=store_text)
-
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
         try:

@@ -53,7 +53,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("tags", any_of=("\ud800",))], []),
     ([Filter("tags", any_of=("\ud800", "machine"))], [1]),
     ([Filter("content_truncated", any_of=(2**70, True))], [3]),
-    ([Filter("year", at_least=2**70)], []),
+    ([Filter("year", at_least=10**400)], []),
     ([Filter("year", at_most=1e300)], [0, 1, 3]),
     ([Filter("year", at_least=-(10**30), at_most=2**64)], [0, 1, 3]),
 ]

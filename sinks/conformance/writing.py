@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,6 +31,7 @@ from chunksink.sinks.conformance.samples import (
 from chunksink.sinks.contract import Build, Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter, KeywordReader, VectorReader
 
@@ -166,7 +167,7 @@ class SinkConformance:
             for stored in build.scan(vectors=True):
                 assert stored.vector is not None
                 text = found[stored.id].text  # type: ignore[union-attr]
-                assert cosine(stored.vector, vector(text)) > 0.99999
+                assert float(unit(stored.vector) @ vector(text)) > 0.99999
 
     def test_awkward_texts_come_back_as_they_are(self, build: Build) -> None:
         families = [family(f"awkward/{name}", [text]) for name, text in AWKWARD.items()]
@@ -418,7 +419,3 @@ def spoil(good: Family, how: str) -> tuple[Family, set[str]]:
     vectors = good.vectors.copy()
     vectors[1, 0] = np.nan if how == "nan" else np.inf
     return Family(good.documents, vectors), {good.documents[1].id}
-
-
-def cosine(one: Any, other: Any) -> float:
-    return float(np.dot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))

@@ -19,7 +19,7 @@ import orjson
 import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
-from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
 
 LAYOUT = 3  # PRAGMA user_version
@@ -160,7 +160,9 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     if layout == 0:
         raise BuildBroken(f"{path} holds nothing of a keyword index: {MEND}")
     if layout != LAYOUT:
-        raise WrongShape(f"{path} has layout {layout}, this version of chunksink knows {LAYOUT}: rebuild it")
+        raise BuildMissing(
+            f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {MAKE_ANEW}"
+        )
 
 
 def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:

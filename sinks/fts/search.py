@@ -11,15 +11,6 @@ from chunksink.sinks.document import LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
 from chunksink.sinks.fts.filters import Value, as_sql
 from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
-from chunksink.sinks.fts.statements import (
-    BEGUN_WEIGHT,
-    JOINED_WEIGHT,
-    Sources,
-    beside,
-    idf,
-    match,
-    sources_of,
-)
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
@@ -52,7 +43,7 @@ class Search:
         query = self._rarest(query)
         begun_weight = self._begun_weight(query)
         claims = tuple(text_patterns.claims(query, begun_weight))
-        sources = sources_of(query, begun_weight, self._tenant)
+        sources = statements.sources_of(query, begun_weight, self._tenant)
         ranked = self._ranked(sources, query.phrases, max(limit, _LOOKED_AT) if claims else limit)
         return self._hits(self._proved(ranked, claims)[:limit])
 
@@ -68,9 +59,9 @@ class Search:
         named = tuple(word for word in names_of(query) if 0 < held[word] <= _FEW_ROWS)
         if named and self._holds_all(replace(query, words=named)):
             return None
-        words = sum(idf(rows, number) for number in held.values())
-        joined = sum(idf(rows, self._count(expressions.word(one))) for one in query.joined)
-        return (K1 + 1) * (words + JOINED_WEIGHT * joined)
+        words = sum(statements.idf(rows, number) for number in held.values())
+        joined = sum(statements.idf(rows, self._count(expressions.word(one))) for one in query.joined)
+        return (K1 + 1) * (words + statements.JOINED_WEIGHT * joined)
 
     def _holds_all(self, query: Query) -> bool:
         owned, own = self._owned("documents_fts.rowid")
@@ -101,11 +92,11 @@ class Search:
         """Words that begin with a word but not with its stem are rarer than it and would count for more: they give what
         they and it together would."""
         if not query.prefix:
-            return BEGUN_WEIGHT
+            return statements.BEGUN_WEIGHT
         rows = self._about_rows()
-        alone = idf(rows, self._count(expressions.begun_alone(query)))
-        together = idf(rows, self._count(expressions.beginning(query)))
-        return BEGUN_WEIGHT * together / alone
+        alone = statements.idf(rows, self._count(expressions.begun_alone(query)))
+        together = statements.idf(rows, self._count(expressions.beginning(query)))
+        return statements.BEGUN_WEIGHT * together / alone
 
     def _held_by(self, query: Query, word: str) -> int:
         return self._count(expressions.word(word, begun=word == query.prefix))
@@ -129,7 +120,7 @@ class Search:
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(expressions.any_word(query))
-        if attached := beside(query, self._tenant):
+        if attached := statements.beside(query, self._tenant):
             parts.append(f"SELECT row FROM ({attached[0]})")
             values += attached[1]
         if runs := statements.short_runs(query):
@@ -158,7 +149,7 @@ class Search:
             counted[field].append(FacetValue(bool(value) if field in schema.BOOLEANS else value, families))
         return counted
 
-    def _ranked(self, sources: Sources, phrases: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    def _ranked(self, sources: statements.Sources, phrases: Sequence[str], limit: int) -> list[tuple[int, float]]:
         """The best rows of any of the sources, their scores there added up, that hold the phrases."""
         asked = [(kind, *source) for kind, of_kind in sources.items() for source in of_kind]
         if not asked:
@@ -182,7 +173,7 @@ class Search:
         rows = json.dumps([row for row, _ in ranked])
         best = {row for row, _ in ranked[:_LOOKED_AT]}
         for claim in claims:
-            statement, values = match("documents_fts", claim.expression, self._tenant, claim.weight)
+            statement, values = statements.match("documents_fts", claim.expression, self._tenant, claim.weight)
             among = f"+row IN {schema.LISTED}"  # else each of them is looked for by itself
             given = dict(
                 self._connection.execute(f"SELECT row, score FROM ({statement}) WHERE {among}", [*values, rows])

@@ -26,8 +26,10 @@ class FtsSink:
         self._root = root
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "FtsBuild":
-        if not (build_folders.folder(self._root, marker.build_id) / FILE).exists():
-            build_folders.remove(self._root, marker.build_id)  # a folder that lost its file is no build
+        try:
+            self.open(marker.build_id).close()
+        except BuildMissing:
+            build_folders.remove(self._root, marker.build_id)  # a folder that lost its file, or of another layout
         build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
         build = self.open(marker.build_id)
         if build.marker() is None:

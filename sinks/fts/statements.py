@@ -17,7 +17,7 @@ from chunksink.sinks.fts import expressions, text_patterns
 from chunksink.sinks.fts.filters import Value
 from chunksink.sinks.fts.query import FEW, MOST_PAIRS, MOST_TERMS, RUN, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
-from chunksink.sinks.fts.tenant import K1, WITHOUT_END, Tenant, bm25_part
+from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
 
 _IDF, _STANDS, _PART = "chunksink_idf", "chunksink_stands", "chunksink_bm25_part"
 
@@ -213,7 +213,7 @@ def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.
         score = f"-{weight} * bm25({table}, {_WEIGHTS})"
         return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
     own = tenant.lengths(table)
-    part = f"{_PART}(bm25({table}, {_WEIGHTS}), bm25({table}, {WITHOUT_END}), size.sz, {own.of_all!r}, {own.average!r})"
+    part = f"{_PART}(bm25({table}, {_WEIGHTS}), bm25({table}, {SATURATED}), size.sz, {own.of_all!r}, {own.average!r})"
     parts = (
         f"SELECT phrase.key AS phrase, {table}.rowid AS row, "
         f"CASE WHEN +{table}.rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH ?) THEN {part} END AS part "

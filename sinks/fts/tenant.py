@@ -14,7 +14,7 @@ from chunksink.sinks.fts.filters import as_sql
 from chunksink.sinks.reader import Filter
 
 K1, B = 1.2, 0.75  # those of FTS5's bm25()
-WITHOUT_END = ", ".join(["1e200"] * len(schema.WEIGHTS))
+SATURATED = ", ".join(["1e200"] * len(schema.WEIGHTS))
 _AVERAGES = 1  # where FTS5 keeps the number of rows and the sums of their lengths
 
 

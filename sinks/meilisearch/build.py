@@ -94,10 +94,10 @@ class MeilisearchBuild:
         documents = list(taken.values())
         sizes = [len(line) for _, line in documents]
         for part in portions(sizes, self._limits.documents, self._payload_bytes):
-            payload, size = Payload(documents[part]), sum(sizes[part])
-            if self._pending.payloads and self._pending.bytes + size > self._limits.bytes_in_flight:
+            payload = Payload(documents[part])
+            if self._pending.payloads and self._pending.size() + sum(sizes[part]) > self._limits.bytes_in_flight:
                 self._settle()
-            self._pending.add(payload, size)
+            self._pending.payloads.append(payload)
             self._send(payload)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -228,7 +228,7 @@ class MeilisearchBuild:
             sent[number].task = number
         if later is not None:
             raise later
-        self._pending.settled()
+        self._pending.payloads.clear()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""

@@ -34,10 +34,6 @@ class TooLarge(RefusedData):
     """The server takes smaller payloads only."""
 
 
-class NotFilterable(RefusedData):
-    """The index's settings do not let us filter by what we must."""
-
-
 @contextmanager
 def translated(where: str, key: str | None = None) -> Iterator[None]:
     """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client.
@@ -76,10 +72,8 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
             "MEILI_MASTER_KEY, or the environment variable that the sink's option `key_variable` names, to a key with "
             "the actions indexes.*, settings.*, documents.*, tasks.get, stats.get, version and search"
         )
-    if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
-    if code in _OF_FILTERS and _LACKING in message:
-        return _not_filterable(message, where)
+    if (of_index := _of_index(code, message, where)) is not None:
+        return of_index
     if status in _LATER or status >= 500:
         return Transient(f"Meilisearch at {where} is overloaded or restarting ({message}); its log may say why")
     if status == 413:
@@ -100,21 +94,24 @@ def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
     """What the error of a failed task says."""
     error = error or {}
     message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
-    if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
-    if code in _OF_FILTERS and _LACKING in message:
-        return _not_filterable(message, where)
+    if (of_index := _of_index(code, message, where)) is not None:
+        return of_index
     if error.get("type") in _OF_THE_ENGINE:
         return Transient(f"Meilisearch at {where} failed: {message}")
     return RefusedData(message)
 
 
-def _not_filterable(message: str, where: str) -> NotFilterable:
-    told = message.split("\n", 1)[0]
-    return NotFilterable(
-        f"the index settings on Meilisearch at {where} are not those of the settings file ({told}): run `chunksink "
-        "settings apply`, or `chunksink sync`, which brings them back"
-    )
+def _of_index(code: str, message: str, where: str) -> SinkError | None:
+    """An index that is not there, or whose settings do not let us filter by what we must."""
+    if code == "index_not_found":
+        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
+    if code in _OF_FILTERS and _LACKING in message:
+        told = message.split("\n", 1)[0]
+        return RefusedData(
+            f"the index settings on Meilisearch at {where} are not those of the settings file ({told}): run `chunksink "
+            "settings apply`, or `chunksink sync`, which brings them back"
+        )
+    return None
 
 
 def _ours(error: Exception, where: str) -> SinkError | None:

@@ -39,21 +39,14 @@ class PendingWork:
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
     """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
-    bytes: int = 0
-    """Of all payloads."""
     blamed: int = 0
     """Documents that the server refused."""
     any_taken: bool = False
     """Whether it took any."""
 
-    def add(self, payload: Payload, size: int) -> None:
-        self.payloads.append(payload)
-        self.bytes += size
-
-    def settled(self) -> None:
-        """All of it is confirmed."""
-        self.payloads.clear()
-        self.bytes = 0
+    def size(self) -> int:
+        """Bytes of all payloads."""
+        return sum(len(line) for payload in self.payloads for _, line in payload.rows)
 
     def outstanding(self, some: Sequence[Payload]) -> list[list[Row]]:
         """What of each may be written again: of families that nothing was asked of since, ids that none took since."""

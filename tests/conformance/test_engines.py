@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.fts import FtsSink
@@ -45,7 +45,7 @@ class TestJsonl(SinkConformance):
 class TestChromaEmbedded(SinkConformance, VectorConformance):
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
-        return lambda: ChromaSink.embedded(tmp_path / "chroma")
+        return lambda: EmbeddedChromaSink(tmp_path / "chroma")
 
 
 @pytest.mark.skipif(not HEAVY, reason="a process for each test; test_worker has the essence; CHUNKSINK_SOAK_HEAVY")
@@ -55,7 +55,7 @@ class TestChromaBeside(SinkConformance):
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
         def prepared() -> ChromaSink:
-            sink = ChromaSink.embedded(tmp_path / "chroma")
+            sink = EmbeddedChromaSink(tmp_path / "chroma")
             sink.prepare()
             return sink
 
@@ -65,7 +65,7 @@ class TestChromaBeside(SinkConformance):
 class TestChromaServer(SinkConformance, VectorConformance):
     @pytest.fixture
     def connect(self, chroma_server: ChromaServer) -> Connect:
-        return lambda: ChromaSink.server(chroma_server.url, prefix="conformance")
+        return lambda: ChromaSink(Server(chroma_server.url, prefix="conformance"))
 
 
 class TestMeilisearch(SinkConformance, KeywordConformance):

@@ -15,7 +15,7 @@ from pathlib import Path
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.state import State
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Document
 from chunksink.sinks.document import family_hash as hash_of_family
@@ -76,7 +76,11 @@ def meilisearch(server: MeilisearchServer, *, patience: float = 20, timeout: flo
 
 def chroma(server: ChromaServer) -> Engine:
     prefix = f"f{uuid.uuid4().hex[:10]}"
-    return Engine("chroma", server.url, partial(ChromaSink.server, prefix=prefix, timeout=TIMEOUT), "/upsert ")
+
+    def connect(url: str) -> Sink:
+        return ChromaSink(Server(url, prefix=prefix, timeout=TIMEOUT))
+
+    return Engine("chroma", server.url, connect, "/upsert ")
 
 
 def sources(version: int) -> list[list[Record]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks import chroma as chroma_sink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.values import MOST_MEMBERS
 from tests.engines.servers import ChromaServer, MeilisearchServer
@@ -49,7 +49,7 @@ def test_in_embedded_engines(tmp_path: Path) -> None:
 
 def test_on_servers(chroma_server: ChromaServer, meilisearch: Server, tmp_path: Path) -> None:
     def on_chroma(_home: Path) -> Sink:
-        return ChromaSink.server(chroma_server.url, prefix="large")
+        return chroma_sink.ChromaSink(chroma_sink.Server(chroma_server.url, prefix="large"))
 
     add_large_documents(tmp_path, on_chroma, lambda _home: meilisearch.sink())
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -27,7 +27,7 @@ def connect(request: pytest.FixtureRequest) -> Connect:
     """A sink by its prefix or public name."""
     server = request.getfixturevalue(f"{request.param}_server")
     if request.param == "chroma":
-        return lambda name: ChromaSink.server(server.url, prefix=name)
+        return lambda name: ChromaSink(Server(server.url, prefix=name))
     return lambda name: MeilisearchSink(server.url, server.key, settings=SETTINGS, index=name)
 
 

@@ -18,7 +18,7 @@ from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.resolve import resolve_model
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, required
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.chroma.client import open_folder
 from chunksink.sinks.chroma.folder import COLLECTION
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
@@ -130,7 +130,7 @@ def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(
 def test_a_build_on_a_server_reaches_the_goal(
     real: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
 ) -> None:
-    assert recall_of(real(lambda _home: ChromaSink.server(chroma_server.url))).mean >= GOAL
+    assert recall_of(real(lambda _home: ChromaSink(Server(chroma_server.url)))).mean >= GOAL
 
 
 def test_meilisearch_reaches_the_goal_with_more_candidates(

@@ -13,7 +13,7 @@ import numpy as np
 from chunksink.chunkbus.chunk import Record
 from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.search.question import Mode
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.fts import FtsSink
@@ -96,7 +96,7 @@ def legs_over(
         if not vectors_too:
             yield Legs(words, None, unavailable or {})
             return
-        chroma = ChromaSink.embedded(folder / "chroma", store_text=store_text)
+        chroma = EmbeddedChromaSink(folder / "chroma", store_text=store_text)
         vectors = chroma.create(Marker("home", "vectors", 1), DIMENSIONS)
         vectors.replace(held)
         vectors.flush()

@@ -16,7 +16,7 @@ from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.capabilities import SupportsFamilies, capability
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
@@ -214,7 +214,7 @@ def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> 
     """And not after that of a load, which may be long."""
     sinks = (
         MeilisearchSink(silent, "key", settings={}, search_timeout=TIMEOUT),
-        ChromaSink.server(silent, search_timeout=TIMEOUT),
+        ChromaSink(Server(silent, search_timeout=TIMEOUT)),
     )
     for sink in sinks:
         with closing(sink):

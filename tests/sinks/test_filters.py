@@ -16,8 +16,6 @@ WRONG: list[dict[str, Any]] = [
     {"field": "year", "any_of": (2001.0,)},
     {"field": "tags", "any_of": "fruit"},
     {"field": "tags", "any_of": (None,)},
-    {"field": "year", "at_least": 10**400},
-    {"field": "year", "at_most": -(10**5000)},
     {"field": "year", "at_least": math.nan},
     {"field": "year", "at_most": math.inf},
     {"field": "year", "at_least": True},

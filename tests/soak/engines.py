@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.sinks.chroma import ChromaReader, ChromaSink, handle
+from chunksink.sinks.chroma import ChromaReader, EmbeddedChromaSink, handle
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -101,7 +101,7 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
         this = build, folder.stat().st_ino if folder.exists() else 0
         if this not in opened:
             close()
-            opened[this] = ChromaSink.embedded(folder.parent).reader(build)
+            opened[this] = EmbeddedChromaSink(folder.parent).reader(build)
         with opened[this]._in_use() as handle, handle.asking() as collection:  # a look behind the interface
             found = collection.get(include=["metadatas"])
         return {str(held["parent_id"]) for held in found["metadatas"] or []}

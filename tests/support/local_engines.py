@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
@@ -27,7 +27,7 @@ def eager(home: Path) -> Sink:
 
 
 def chroma(home: Path) -> Sink:
-    return ChromaSink.embedded(home / "chroma")
+    return EmbeddedChromaSink(home / "chroma")
 
 
 ENGINES: dict[str, Callable[[Path], Sink]] = {"fts": eager, "chroma": chroma}

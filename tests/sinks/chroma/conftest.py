@@ -15,7 +15,7 @@ from tests.support.many_families import FAMILIES
 
 @pytest.fixture
 def sink(tmp_path: Path) -> EmbeddedChromaSink:
-    return ChromaSink.embedded(tmp_path / "chroma")
+    return EmbeddedChromaSink(tmp_path / "chroma")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def build(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Marker]:
     """A build large enough that Chroma has saved its vectors to a file; closed in order."""
     root, signed = tmp_path_factory.mktemp("large"), marker()
-    build = ChromaSink.embedded(root).create(signed, DIMENSIONS)
+    build = EmbeddedChromaSink(root).create(signed, DIMENSIONS)
     build.replace(FAMILIES)
     build.close()
     return root, signed

@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
@@ -55,7 +55,7 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
     """Here or in the process beside; opened again it is looked at in another one, as its seal is gone."""
     root, signed = tmp_path / "chroma", marker()
-    sink = ChromaSink.embedded(root)
+    sink = EmbeddedChromaSink(root)
     if beside:
         sink.prepare()
     build = sink.create(signed, DIMENSIONS)
@@ -71,7 +71,7 @@ def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
 @pytest.mark.usefixtures("others")
 @pytest.mark.parametrize("others", [in_the_environment, in_a_file], indirect=True)
 def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None:
-    sink, signed = ChromaSink.server(chroma_server.url, prefix="ambient"), marker()
+    sink, signed = ChromaSink(Server(chroma_server.url, prefix="ambient")), marker()
     build = sink.create(signed, DIMENSIONS)
     build.replace(FEW)
     assert held(build) == wanted(FEW)
@@ -85,7 +85,7 @@ def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of
 ) -> None:
     import chromadb
 
-    sink, signed = ChromaSink.embedded(tmp_path / "chroma"), marker()
+    sink, signed = EmbeddedChromaSink(tmp_path / "chroma"), marker()
     build = sink.create(signed, DIMENSIONS)
     build.replace(FEW)
     if is_first:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from chromadb.config import Settings
 
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.chroma.probe import flaw
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
@@ -61,7 +61,7 @@ def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
     signed, families = marker(), [family(str(number), ["one", "two"]) for number in range(700)]
     with (
         run_chroma(data=tmp_path / "data") as server,
-        closing(ChromaSink.server(server.url)) as sink,
+        closing(ChromaSink(Server(server.url))) as sink,
         closing(sink.create(signed, DIMENSIONS)) as build,
     ):
         build.replace(families)
@@ -71,7 +71,7 @@ def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
     shutil.rmtree(vectors)
     with (
         run_chroma(data=tmp_path / "data") as server,
-        closing(ChromaSink.server(server.url)) as sink,
+        closing(ChromaSink(Server(server.url))) as sink,
         closing(sink.open(signed.build_id)) as build,
     ):
         assert build.count() == len(wanted(families))

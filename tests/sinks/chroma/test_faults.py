@@ -11,7 +11,7 @@ import pytest
 
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.settings.config import ConfigError
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, open_sink
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, Server, open_sink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient, WrongKey
@@ -19,7 +19,7 @@ from tests.engines.servers import ChromaServer
 
 
 def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServer, signed: Marker) -> None:
-    sink = ChromaSink.server(chroma_server.url, prefix="dropped")
+    sink = ChromaSink(Server(chroma_server.url, prefix="dropped"))
     build = sink.create(signed, DIMENSIONS)
     sink.drop(signed.build_id)
     for call in (build.marker, build.count, lambda: build.replace([family("a", ["x"])])):
@@ -127,7 +127,7 @@ def test_no_connection_is_left_open(chroma_server: ChromaServer) -> None:
     gc.collect()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", ResourceWarning)
-        sink = ChromaSink.server(chroma_server.url, prefix="hung-up")
+        sink = ChromaSink(Server(chroma_server.url, prefix="hung-up"))
         signed = marker()
         sink.create(signed, 8).close()
         sink.open(signed.build_id).close()
@@ -140,7 +140,7 @@ def test_no_connection_is_left_open(chroma_server: ChromaServer) -> None:
 
 
 def test_credentials_are_in_no_message(chroma_server: ChromaServer) -> None:
-    sink = ChromaSink.server(chroma_server.url, token="hunter2")
+    sink = ChromaSink(Server(chroma_server.url, token="hunter2"))
     with pytest.raises(BuildMissing) as missing:
         sink.open("nobody")
     assert "hunter2" not in repr(missing.value) + repr(sink) + repr(vars(sink))

@@ -25,10 +25,10 @@ from tests.support.chroma import folder
 WRITER = """
 import sys
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import family
 
-build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
+build = EmbeddedChromaSink(Path(sys.argv[1])).open(sys.argv[2])
 for line in sys.stdin:
     version, *texts = line.split()
     build.replace([family("a", texts, version=version)])
@@ -83,10 +83,10 @@ def test_a_reader_that_cannot_open_again_keeps_its_view(
 WRITER_ONCE = """
 import sys
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import family
 
-build = ChromaSink.embedded(Path({root!r})).open({build!r})
+build = EmbeddedChromaSink(Path({root!r})).open({build!r})
 build.replace([family("more" + sys.argv[1], ["x"])])
 build.flush()
 build.close()
@@ -95,10 +95,10 @@ build.close()
 BUSY_WRITER = """
 import sys, time
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import family
 
-build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
+build = EmbeddedChromaSink(Path(sys.argv[1])).open(sys.argv[2])
 end, version = time.monotonic() + float(sys.argv[3]), 0
 while time.monotonic() < end:
     version += 1
@@ -113,10 +113,10 @@ build.close()
 BUSY_READER = """
 import sys, time
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import vector
 
-sink = ChromaSink.embedded(Path(sys.argv[1]))
+sink = EmbeddedChromaSink(Path(sys.argv[1]))
 reader, end, asked = sink.reader(sys.argv[2]), time.monotonic() + float(sys.argv[3]), 0
 while time.monotonic() < end or asked < 5:
     if sys.argv[4] == "anew":

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from chunksink.sinks.chroma import ChromaSink, folder, seal
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, folder, seal
 from chunksink.sinks.chroma.handle import signature_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
@@ -32,7 +32,7 @@ found.delete(ids=found.get(limit=1)["ids"])
 @pytest.fixture
 def sink(tmp_path: Path) -> ChromaSink:
     """Fewer documents than Chroma saves by itself."""
-    sink = ChromaSink.embedded(tmp_path)
+    sink = EmbeddedChromaSink(tmp_path)
     build = sink.create(Marker("home", "b", 1), DIMENSIONS)
     build.replace([family(f"{number}.md", f"a cat {number}") for number in range(20)])
     build.flush()

@@ -10,7 +10,7 @@ import pytest
 
 import chunksink.sinks.chroma.build as chroma_build
 import chunksink.sinks.chroma.handle as chroma_handle
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
 from chunksink.sinks.contract import Marker
@@ -25,8 +25,8 @@ NEAREST = 100
 def sink(request: pytest.FixtureRequest, tmp_path: Path) -> ChromaSink:
     if request.param == "server":
         server: ChromaServer = request.getfixturevalue("chroma_server")
-        return ChromaSink.server(server.url)
-    embedded = ChromaSink.embedded(tmp_path / "chroma")
+        return ChromaSink(Server(server.url))
+    embedded = EmbeddedChromaSink(tmp_path / "chroma")
     if request.param == "worker":
         embedded.prepare()
     return embedded
@@ -65,7 +65,7 @@ def test_a_build_that_grew_is_searched_more_widely(sink: ChromaSink, monkeypatch
 
 
 def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
-    sink: EmbeddedChromaSink = ChromaSink.embedded(tmp_path / "chroma")
+    sink: EmbeddedChromaSink = EmbeddedChromaSink(tmp_path / "chroma")
     with closing(sink), closing(sink.create(signed, DIMENSIONS)) as build:
         for version in range(5):
             build.replace([family("a", [f"{version} {place}" for place in range(500)])])
@@ -84,16 +84,16 @@ def test_a_server_takes_it_when_it_is_restarted(tmp_path: Path, monkeypatch: pyt
     exact = {documents[row].id for row in np.argsort(-(vectors @ vectors[0]))[:NEAREST]}
 
     def found(server: ChromaServer) -> int:
-        with closing(ChromaSink.server(server.url).reader(signed.build_id)) as reader:
+        with closing(ChromaSink(Server(server.url)).reader(signed.build_id)) as reader:
             return len(exact & set(reader.nearest(vectors[0], NEAREST)))
 
     monkeypatch.setattr(chroma_handle, "ef_search", lambda _documents: 10)
     with run_chroma(data=tmp_path) as server:
-        with closing(ChromaSink.server(server.url).create(signed, 64)) as build:
+        with closing(ChromaSink(Server(server.url)).create(signed, 64)) as build:
             build.replace([Family(documents, vectors)])
             build.flush()
         before = found(server)
-        with closing(ChromaSink.server(server.url).open(signed.build_id)) as build:
+        with closing(ChromaSink(Server(server.url)).open(signed.build_id)) as build:
             assert isinstance(build, ChromaBuild)
             assert build.update_search_settings() == [EF_SEARCH]
         assert found(server) == before < NEAREST

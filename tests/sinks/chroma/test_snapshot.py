@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.sinks.chroma import ChromaSink, seal
+from chunksink.sinks.chroma import EmbeddedChromaSink, seal
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Build, Marker
@@ -47,7 +47,7 @@ def signed() -> Marker:
 @pytest.fixture
 def folder(tmp_path: Path, signed: Marker) -> Path:
     """Of a build that was closed after it was counted, as every run does."""
-    with closing(ChromaSink.embedded(tmp_path).create(signed, DIMENSIONS)) as build:
+    with closing(EmbeddedChromaSink(tmp_path).create(signed, DIMENSIONS)) as build:
         build.replace(FEW)
         build.flush()
         assert build.count() == 2
@@ -69,7 +69,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def opened(folder: Path) -> Build:
-    return ChromaSink.embedded(folder.parent).open(folder.name)
+    return EmbeddedChromaSink(folder.parent).open(folder.name)
 
 
 def test_what_it_is_and_holds_is_known_without_chroma(folder: Path, signed: Marker, connections: list[Path]) -> None:
@@ -184,7 +184,7 @@ def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]
 
 def test_one_that_is_gone_is_missing(folder: Path) -> None:
     with pytest.raises(BuildMissing):
-        ChromaSink.embedded(folder.parent).open("nowhere")
+        EmbeddedChromaSink(folder.parent).open("nowhere")
 
 
 def test_commands_that_need_no_vectors_do_not_load_chroma(shell: Shell) -> None:

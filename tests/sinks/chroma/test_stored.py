@@ -13,7 +13,7 @@ import pytest
 from chromadb.config import Settings
 
 import chunksink.sinks.chroma.build as chroma_build
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, rows
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, Server, rows
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import (
     DIMENSIONS,
@@ -49,7 +49,7 @@ def test_other_programs_can_read_it(build: ChromaBuild, tmp_path: Path, signed: 
 
 
 def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) -> None:
-    sink = ChromaSink.embedded(tmp_path / "chroma", store_text=False)
+    sink = EmbeddedChromaSink(tmp_path / "chroma", store_text=False)
     build = sink.create(signed, DIMENSIONS)
     one = family("a", ["a secret phrase", "another"])
     build.replace([one])
@@ -103,7 +103,7 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
 def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
     """Chroma leaves them behind and gives them to new rows; neither ours nor anybody else's may get them."""
     client = chromadb.HttpClient("127.0.0.1", chroma_server.port, settings=Settings(anonymized_telemetry=False))
-    sink, signed = ChromaSink.server(chroma_server.url, prefix="lists"), marker()
+    sink, signed = ChromaSink(Server(chroma_server.url, prefix="lists")), marker()
     vectors = np.ones((40, DIMENSIONS), dtype=np.float32)
     if dropped_by_us:
         build = sink.create(signed, DIMENSIONS)
@@ -187,7 +187,7 @@ SAME = 400
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaReader]:
     crowd = [worded(f"{n}.md", "cat cat cat", ids=f"c{n}", tenant_id="other", year=2000) for n in range(SAME)]
     own = [worded(f"own {n}.md", f"tax {n} " * (n + 1), ids=f"o{n}", tenant_id="acme", year=2020) for n in range(5)]
-    sink = ChromaSink.embedded(tmp_path_factory.mktemp("chroma"))
+    sink = EmbeddedChromaSink(tmp_path_factory.mktemp("chroma"))
     build = sink.create(Marker("home", "few", 1), _width(crowd[0]))
     build.replace([*crowd, *own])
     build.flush()

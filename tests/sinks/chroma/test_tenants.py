@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chunksink.chunkbus.identity import tenant_key
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, comparison
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, comparison
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import family, marker
 from chunksink.sinks.document import Family, Vectors
@@ -48,7 +48,7 @@ def exact(one: Family, number: int = 50) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaSink]:
-    with closing(ChromaSink.embedded(tmp_path_factory.mktemp("chroma"))) as sink:
+    with closing(EmbeddedChromaSink(tmp_path_factory.mktemp("chroma"))) as sink:
         yield sink
 
 

@@ -184,12 +184,12 @@ def test_one_that_was_prepared_is_used_or_ended(sink: EmbeddedChromaSink, signed
 FILL = """
 import sys
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS
 from chunksink.sinks.contract import Marker
 from tests.support.chroma import FEW, long
 
-sink = ChromaSink.embedded(Path(sys.argv[1]))
+sink = EmbeddedChromaSink(Path(sys.argv[1]))
 sink.prepare()
 build = sink.create(Marker("home", sys.argv[2], 1), DIMENSIONS)
 try:

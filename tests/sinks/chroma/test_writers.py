@@ -23,14 +23,14 @@ OPEN = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import vector
 from chunksink.sinks.errors import BuildBroken
 
 root, build_id = Path(sys.argv[1]), sys.argv[2]
 if len(sys.argv) > 3:
     (root / build_id / "chunksink-seal.json").write_text('{"writer": %d}' % os.getpid())
-sink = ChromaSink.embedded(root)
+sink = EmbeddedChromaSink(root)
 try:
     build = sink.open(build_id)
 except BuildBroken:
@@ -100,10 +100,10 @@ def test_two_handles_of_one_process_and_none_after_them(
 WRITE = """
 import sys
 from pathlib import Path
-from chunksink.sinks.chroma import ChromaSink
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import family
 
-build = ChromaSink.embedded(Path(sys.argv[1])).open(sys.argv[2])
+build = EmbeddedChromaSink(Path(sys.argv[1])).open(sys.argv[2])
 print("open", flush=True)
 for number in range(int(sys.argv[3])):
     build.replace([family(f"w{number}/{n}", [f"{number} {n} {place}" for place in range(10)]) for n in range(150)])

@@ -16,7 +16,7 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.conformance.samples import family, held, marker, records, renamed, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient, WrongShape
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.projection import project_family
@@ -146,12 +146,18 @@ def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None
     assert not path.exists(), "looking for a build made one"
 
 
-def test_another_layout_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
-    build._connection.execute("PRAGMA user_version = 99")
+def test_a_build_of_another_version_is_made_anew(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+    signed = build.marker()
+    assert signed is not None
+    build.replace([family("a", ["old"])])
+    build._connection.execute("PRAGMA user_version = 2")
     build.close()
-    with pytest.raises(WrongShape, match="layout 99"):
-        sink.open(sink.builds()[0])
-    assert path.exists()
+    for opened in sink.open, sink.reader:
+        with pytest.raises(BuildMissing, match="chunksink sync"):
+            opened(signed.build_id)
+    assert path.exists(), "only looked at"
+    with closing(sink.create(signed)) as again:
+        assert (again.count(), again.marker()) == (0, signed)
 
 
 def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
