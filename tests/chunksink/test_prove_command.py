@@ -46,7 +46,7 @@ def test_two_homes_make_the_same_file(synced: Shell, tmp_path: Path) -> None:
     assert synced("rebuild", *flags).code == Exit.OK
     assert synced("prove", "here.json").code == synced("prove", "there.json", "--deep", *flags).code == Exit.OK
     assert Path("here.json").read_bytes() == Path("there.json").read_bytes()
-    assert synced("prove", "here.json", "--check", *flags).out.endswith("\nhere.json is what is here\n")
+    assert synced("prove", "here.json", "--check", *flags).out.endswith("\nhere.json matches what the engines hold\n")
 
 
 @pytest.mark.usefixtures("public_index")
