@@ -60,7 +60,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
         echo([*recalls, f"{file} proves {', '.join(found.sinks)}"])
         return Exit.OK
     wrong = [Note(line) for line in _differences(known, proof, "")]
-    echo([*recalls, *wrong, f"{file} {'is not' if wrong else 'is'} what is here"])
+    echo([*recalls, *wrong, f"{file} {'does not match' if wrong else 'matches'} what the engines hold"])
     return Exit.DRIFT if wrong else Exit.OK
 
 

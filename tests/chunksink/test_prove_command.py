@@ -139,7 +139,7 @@ def test_a_changed_chunk_is_told(synced: Shell) -> None:
     synced.commit("p2", source("b.md", "a ship", version="2"), at=FEBRUARY)
     assert synced("sync").code == Exit.OK
     ended = synced("prove", "proof.json", "--check")
-    assert (ended.code, ended.out.splitlines()[-1]) == (Exit.DRIFT, "proof.json is not what is here")
+    assert (ended.code, ended.out.splitlines()[-1]) == (Exit.DRIFT, "proof.json does not match what the engines hold")
     places = [line.split(":")[0] for line in ended.err.splitlines()]
     assert places == ["partitions.p2.sha256", "sinks.chroma.digest", "sinks.fts.digest"]
     assert Path("proof.json").read_bytes() == before

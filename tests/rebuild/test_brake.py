@@ -110,7 +110,7 @@ def test_a_home_that_lost_all_records_asks_its_builds_what_there_is_to_lose(home
     commit(home.root, "p1", sources(*range(8)))
     before = home.builds()
     for _ in range(2):
-        with pytest.raises(Brake, match=r"12 of the 20 sources .*--allow-deletions 12\b.* chunks of docs/10.md, docs/11.md"):
+        with pytest.raises(Brake, match=r"12 of the 20 .*--allow-deletions 12\b.* of docs/10.md, docs/11.md"):
             home.rebuild(allow_deletions=11)
         assert home.builds() == before
     home.rebuild(allow_deletions=12)
