@@ -46,7 +46,7 @@ class ProjectedFamily:
 
     @cached_property
     def texts(self) -> str:
-        """One hash for its texts: what stays the same when only what is said about them changes."""
+        """One hash for its texts: the same as before where only metadata changed."""
         return json_hash([text for _, text in self._hashes()])
 
     @property
