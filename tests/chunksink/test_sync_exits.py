@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.rebuild import locks, verify
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
-from tests.conftest import sampled
+from tests.conftest import ROOT, sampled
 from tests.support.bus import FEBRUARY, source
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
@@ -86,14 +85,18 @@ def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shel
     assert quick_shell.texts() == ["a cat", "a mat"]
 
 
+WAITING = [file.stem for file in (ROOT / "rebuild").glob("*.py") if "WAIT_SECONDS" in file.read_text()]
+"""Modules of rebuild/ that wait for the home's lock, each with its own name for how long."""
+
+
 @pytest.mark.parametrize(
     "command", sampled(["sync", "plan", "verify", "rebuild", "rollback", "forget", "retire-partition"])
 )
 def test_another_writer_is_waited_for_and_then_told(
     command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (locks, verify):
-        monkeypatch.setattr(module, "WAIT_SECONDS", 0.1)
+    for module in WAITING:
+        monkeypatch.setattr(f"chunksink.rebuild.{module}.WAIT_SECONDS", 0.1)
     before = synced.files()
     operands = {"forget": ["a.md"], "retire-partition": ["p1"]}
     with writing(synced.home):
