@@ -24,7 +24,7 @@ from chunksink.sinks.chroma.folder import COLLECTION
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Vectors
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, source
@@ -133,6 +133,7 @@ def test_a_build_on_a_server_reaches_the_goal(
     assert recall_of(real(lambda _home: ChromaSink(Server(chroma_server.url)))).mean >= GOAL
 
 
+@pytest.mark.skipif(not HEAVY, reason="thousands of vectors in Meilisearch: in `make soak`")
 def test_meilisearch_reaches_the_goal_with_more_candidates(
     real: Callable[[Callable[[Path], Sink]], Home],
     meilisearch_server: MeilisearchServer,
