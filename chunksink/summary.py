@@ -133,7 +133,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
-    altered = f"held {counted(sink.altered, 'source')} otherwise than confirmed" if sink.altered else ""
+    altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
     return " and ".join(filter(None, [lost, altered])) or "had drifted from its records"
 
 

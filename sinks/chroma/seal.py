@@ -227,7 +227,9 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
 
 
 def _not_confirmed(how: str, path: Path, began: float) -> NotConfirmed:
-    return NotConfirmed(f"{how} has been using the build at {path} for {monotonic() - began:.1f} s and longer")
+    return NotConfirmed(
+        f"{how} has been using the build at {path} for {monotonic() - began:.1f} s and longer; resume it or end it"
+    )
 
 
 def _is_held_by_a_running_process(handle: int) -> bool:
