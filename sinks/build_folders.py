@@ -34,7 +34,7 @@ def make(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
     path = folder(root, build_id)
     if not path.is_dir():
         aside = _hidden(root, build_id)
-        aside.mkdir(parents=True)
+        aside.mkdir(mode=0o700, parents=True)  # it holds texts, also where the home may be read by others
         try:
             fill(aside)
             aside.rename(path)

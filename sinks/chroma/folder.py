@@ -31,7 +31,7 @@ class Folder:
 
     def create(self, marker: Marker, dimensions: int | None) -> Handle:
         path = build_folders.folder(self._root, marker.build_id)
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = self._handle(path, writing=True, made=metadata_of(marker, dimensions))
         handle.opened()
         return handle

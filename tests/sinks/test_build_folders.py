@@ -1,11 +1,14 @@
 """Folders of builds: names and links that lead nowhere else, builds that are made and removed as a whole."""
 
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chunksink.sinks import build_folders
+from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.fts import FtsSink
@@ -136,3 +139,13 @@ def test_a_name_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytes
         build_folders.make(tmp_path, "b1", lambda _: None)
     build_folders.make(tmp_path, "b1", lambda _: None)
     assert synced == ["failed", "b1"]
+
+
+@pytest.mark.parametrize("open_sink", [FtsSink, JsonlSink, EmbeddedChromaSink])
+def test_a_build_is_its_owners_alone(tmp_path: Path, open_sink: Callable[[Path], Sink]) -> None:
+    """Also below a folder that others may read."""
+    tmp_path.chmod(0o755)
+    sink = open_sink(tmp_path)
+    sink.create(Marker("home", "b1", 1), 8).close()
+    sink.close()
+    assert stat.S_IMODE((tmp_path / "b1").stat().st_mode) == 0o700
