@@ -1,4 +1,4 @@
-"""How long a search takes, from Python, one after the other, and how much of what is near it finds."""
+"""How long one search after another takes in Python, and what share of the nearest documents it finds."""
 
 from __future__ import annotations
 

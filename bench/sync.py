@@ -83,7 +83,7 @@ def _changed(bus: Path, home: Path, chunks: int, place: str, version: int) -> fl
 
 
 def measure_append(case: Measurement) -> None:
-    """Both write one partition anew, in which the large source is, and both vectors of ten texts are in the cache."""
+    """Both write the partition of the large source again. All vectors are in the cache."""
     size, rounds, sinks = case.number("chunks"), case.number("rounds"), case.text("sinks")
     bus, home = case.scratch / "bus", case.scratch / "home"
     took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}

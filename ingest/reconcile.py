@@ -137,7 +137,7 @@ def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
 
 
-# Sources that come back with little of what the partitions hold of them, or with nothing. What is pruned may go.
+# Sources of which few chunks or none came back. Sources that vanished are not among them: `prune` decides about those.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)

@@ -59,8 +59,7 @@ class Executor:
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
     """By build and family: documents taken and refused of the confirmed parts of a family that is not done."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """How much of what took how many seconds: once to load the `model`, bytes of texts that were `embedded`, documents
-    that each sink wrote."""
+    """Amount and seconds of each kind of work: loading the `model`, bytes of text `embedded`, documents by sink."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """Carries out the plan on all targets that answer. `on_progress` gets the number of documents embedded."""

@@ -19,7 +19,8 @@ GONE = "family not in (select family from current) and family not in (select fam
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _CONFIRMED = f"family_hash not in ('', '{OLDER}')"
-"""Receipts of what we wrote. A scan also makes receipts of what somebody else added: that may go without a flag."""
+"""Receipts of what we wrote. A scan also makes receipts of documents that somebody else added; no flag is
+needed to remove those."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
 # What was withdrawn before its partition was lost is in no index, and nothing of it would come.
@@ -62,7 +63,7 @@ def count_gone(db: Database, builds: Sequence[str]) -> int:
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
-    """Stops a run that would remove a large share of what readers have now, unless that many are `allowed`."""
+    """Stops a run that would remove a large share of the live index, unless `allowed` covers it."""
     found = large_removal(db, live_builds, allowed)
     if found is None:
         return

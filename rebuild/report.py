@@ -53,7 +53,7 @@ class SinkReport:
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
-    """Why it could not be written or built; what it holds of its last batch is unknown."""
+    """Why it could not be written or built; the state of its last batch is unknown."""
 
 
 @dataclass(frozen=True)

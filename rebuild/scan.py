@@ -61,7 +61,7 @@ where p.state <> 'valid' and f.hash is not c.family_hash and c.family_hash is no
 and coalesce(r.family_hash, '') in ('', c.family_hash)
 and c.family not in (select family from dead_letter where build = :build)
 """
-# By the receipts as they were before the scan makes them anew.
+# Compared with the receipts from before the scan.
 _LOSSES = """
 select sum(lost), sum(not lost and altered) from (
     select r.documents > coalesce(f.documents, 0) as lost,
@@ -180,7 +180,8 @@ class Scan:
         return not (self.damage or exists(self.db, "drift"))
 
     def make_receipts(self, receipts: Receipts) -> None:
-        """Receipts of what was found. A family in drift gets one that fits no version, so the next plan writes it."""
+        """Replaces the receipts by what was found. A family with drift gets one that fits no version: the next plan
+        writes it."""
         build = receipts.build_id
         with write_transaction(self.db):
             for statement in _FORGET:

@@ -97,8 +97,8 @@ LISTS = ("headings", "tags", "authors")
 
 
 def document_hash(fields: Mapping[str, Any]) -> str:
-    """Hash of everything that is stored of a document, of `Document.fields()`. `text_hash` stands for the text, so that
-    a sink that keeps no texts can compute it too."""
+    """Hash of everything that is stored of a document (`Document.fields()`). `text_hash` takes the place of the text,
+    so that a sink that keeps no texts can compute it too."""
     return json_hash({name: value for name, value in fields.items() if name not in ("text", "document_hash")})
 
 

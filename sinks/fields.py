@@ -350,7 +350,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- added by project_family ------------------------------------------------------------------------------
     FieldRule("previous_id", "`id` of the chunk before, in the order of `chunk_index`"),
     FieldRule("next_id", "`id` of the chunk after, in the order of `chunk_index`"),
-    FieldRule("document_hash", "hash of everything above; `text_hash` stands for the text"),
+    FieldRule("document_hash", "hash of everything above, with `text_hash` in place of the text"),
 )
 
 GROUPS = frozenset(

@@ -62,7 +62,7 @@ class ChromaBuild:
 
     def replace(self, families: Sequence[Family]) -> None:
         last = self._replacements.begin(families)
-        taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that stands twice goes to the later family
+        taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that occurs twice goes to the later family
         width = self._width()
         for family in last:
             good, refused = sound_rows(family, width)

@@ -34,7 +34,7 @@ READER_SECONDS = 10.0
 """For a turn, as long as its holder is seen to be at work; a call of a writer takes about one."""
 WRITER_SECONDS = 60.0
 _STOPPED_SECONDS = 1.2
-"""Then a reader looks whether the holder of the turn was stopped. A search is to be answered within two."""
+"""After these a reader checks whether the holder of the turn was stopped. A search must be answered within two."""
 
 Numbers = tuple[int, ...]
 

@@ -10,7 +10,6 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 import msgspec
-import numpy as np
 import pytest
 
 from chunksink.sinks.capabilities import SupportsReader, capability
@@ -19,11 +18,13 @@ from chunksink.sinks.conformance.samples import (
     DIMENSIONS,
     RICH,
     family,
+    fill,
     held,
     marker,
     records,
     renamed,
     rewritten,
+    spoil,
     vector,
     wanted,
     with_vectors,
@@ -401,21 +402,3 @@ def apart(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Called in a thread of its own."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(call, *arguments, **named).result()
-
-
-def fill(build: Build, families: list[Family]) -> None:
-    build.replace(families)
-    assert build.flush() == []
-
-
-def spoil(good: Family, how: str) -> tuple[Family, set[str]]:
-    """The family with something wrong about its vectors, and the ids that must be refused for it."""
-    everyone = {document.id for document in good.documents}
-    if how == "no vectors":
-        return Family(good.documents, None), everyone
-    if how == "wrong length":
-        return Family(good.documents, np.ones((len(good.documents), DIMENSIONS + 1), dtype=np.float32)), everyone
-    assert good.vectors is not None
-    vectors = good.vectors.copy()
-    vectors[1, 0] = np.nan if how == "nan" else np.inf
-    return Family(good.documents, vectors), {good.documents[1].id}

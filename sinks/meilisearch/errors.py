@@ -46,9 +46,9 @@ def translated(where: str, key: str | None = None) -> Iterator[None]:
         ours = error if isinstance(error, SinkError) else _ours(error, where)
         if ours is None:
             raise
-        told = str(ours)
-        if key and key in told:
-            raise type(ours)(told.replace(key, "[key]")) from None
+        reason = str(ours)
+        if key and key in reason:
+            raise type(ours)(reason.replace(key, "[key]")) from None
         if ours is error:
             raise
         raise ours from (None if _quotes_us(error, key) else error)
@@ -106,10 +106,10 @@ def _of_index(code: str, message: str, where: str) -> SinkError | None:
     if code == "index_not_found":
         return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
     if code in _OF_FILTERS and _LACKING in message:
-        told = message.split("\n", 1)[0]
+        reason = message.split("\n", 1)[0]
         return RefusedData(
-            f"the index settings on Meilisearch at {where} are not those of the settings file ({told}): run `chunksink "
-            "settings apply`, or `chunksink sync`, which brings them back"
+            f"the index settings on Meilisearch at {where} are not those of the settings file ({reason}): run "
+            "`chunksink settings apply`, or `chunksink sync`, which brings them back"
         )
     return None
 

@@ -192,12 +192,12 @@ class MeilisearchReader:
         found: dict[str, list[FacetValue]] = {}
         if alike:
             [answer] = self._ask([widest | _ONE_PAGE | {"facets": alike}])
-            told = answer.get("facetDistribution", {})
-            found |= {name: _sorted(name, told.get(name, {})) for name in alike}
+            counts = answer.get("facetDistribution", {})
+            found |= {name: _sorted(name, counts.get(name, {})) for name in alike}
         if other:
             [answer] = self._ask([widest | _ONE_PAGE | {"distinct": PRIMARY_KEY, "facets": other}])
-            told = answer.get("facetDistribution", {})
-            found |= {name: self._by_families(widest, name, told.get(name, {}), limit) for name in other}
+            counts = answer.get("facetDistribution", {})
+            found |= {name: self._by_families(widest, name, counts.get(name, {}), limit) for name in other}
         return {name: found[name][:limit] for name in fields}
 
     def _by_families(
@@ -206,27 +206,27 @@ class MeilisearchReader:
         """Meilisearch tells how many documents have a value, or how many families have it in the one document that
         stands for each. So each value is asked for alone, until none can have as many families as those that are found.
         """
-        ranked = sorted(documents, key=lambda told: -documents[told])
+        ranked = sorted(documents, key=lambda value: -documents[value])
         found: dict[str, int] = {}
         for start in range(0, len(ranked), _AT_ONCE):
             best = sorted(found.values(), reverse=True)
             if len(best) >= limit and (limit == 0 or best[limit - 1] > documents[ranked[start]]):
                 break
             some = ranked[start : start + _AT_ONCE]
-            found |= {told: 1 for told in some if documents[told] == 1}
-            found |= self._families_with(question, field, [told for told in some if documents[told] > 1])
+            found |= {value: 1 for value in some if documents[value] == 1}
+            found |= self._families_with(question, field, [value for value in some if documents[value] > 1])
         return _sorted(field, found)
 
     def _families_with(self, question: Mapping[str, Any], field: str, values: Sequence[str]) -> dict[str, int]:
         if not values:
             return {}
         same = {**question, **_ONE_PAGE, "facets": [field]}
-        having = (rows.conditions([_having(field, told)]) for told in values)
+        having = (rows.conditions([_having(field, value)]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
         # At least one: a value that is too long for a filter is not found by it. Their total has a limit, a facet none.
         return {
-            told: max(1, answer.get("facetDistribution", {}).get(field, {}).get(told, answer["totalHits"]))
-            for told, answer in zip(values, answers, strict=True)
+            value: max(1, answer.get("facetDistribution", {}).get(field, {}).get(value, answer["totalHits"]))
+            for value, answer in zip(values, answers, strict=True)
         }
 
     def refresh(self) -> None:
@@ -255,8 +255,8 @@ def _by_meaning(vector: Vectors, share: float) -> dict[str, Any]:
     return {"hybrid": {"embedder": EMBEDDER, "semanticRatio": share}, "vector": np.asarray(vector).tolist()}
 
 
-def _having(field: str, told: str) -> Filter:
-    return Filter(field, any_of=(_value(field, told),))
+def _having(field: str, value: str) -> Filter:
+    return Filter(field, any_of=(_value(field, value),))
 
 
 def _score(hit: Mapping[str, Any]) -> float:
@@ -287,8 +287,8 @@ def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
     return sorted(values, key=lambda one: (-one.families, one.value))
 
 
-def _value(field: str, told: str) -> Value:
+def _value(field: str, value: str) -> Value:
     """Meilisearch tells all facet values as strings."""
     if field == "content_truncated":
-        return told == "true"
-    return int(float(told)) if FILTERS[field] == "range" else told
+        return value == "true"
+    return int(float(value)) if FILTERS[field] == "range" else value

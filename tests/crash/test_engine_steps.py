@@ -164,7 +164,7 @@ LONG_FORM = pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else [])
 def test_stopped_at_a_call(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    """It goes on later as if nothing had been."""
+    """When it is continued, it ends as usual."""
     process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, "stops"))
     process.start()
     wait_until_stopped(process)

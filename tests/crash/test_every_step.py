@@ -242,7 +242,8 @@ SHORTAGES = [
 def test_stopped_at(
     step: Step, when: str, then: signal.Signals, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
-    """As a paused container or a suspended laptop: readers go on, a writer leaves, and it goes on or dies."""
+    """As in a paused container or a suspended laptop: readers are served, another writer leaves.
+    Then it is continued or killed."""
     home: Home = prepared(step.scenario)
     process = begin(home, step, when, None, "stops")
     assert process.pid is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Unreachable
+from chunksink.sinks.fts.sink import FILE
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.home import Home, PoisonedEncoder, each, sinks_with
+from tests.support.local_engines import fts, memory
 from tests.support.tampering import require_sound
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 
@@ -236,3 +240,22 @@ def test_a_refused_document_was_not_written(changed: Home) -> None:
     outcome = changed.sync()
     assert outcome.sinks["memory"].families.added == 1, "of the source it is known"
     assert (outcome.sinks["memory"].written, outcome.sinks["fts"].written, chunks(outcome)) == (0, 1, (1, 0))
+
+
+def test_a_home_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, root: BusRoot) -> None:
+    """Its keyword index has another layout, and its records lack two tables."""
+    home = Home(tmp_path / "home", root, fts, memory())
+    commit(root, "p1", source("docs/a.md", "a", "b"))
+    home.rebuild()
+    (index,) = home.folder.glob(f"*/*/{FILE}")
+    undo = "DELETE FROM _sqlite_migrations WHERE name = 'create_tables_of_checks'"
+    for file, statements in (
+        (index, ["PRAGMA user_version = 2"]),
+        (home.folder / "state.db", ["DROP TABLE changed", "DROP TABLE coverage", undo]),
+    ):
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            for statement in statements:
+                other.execute(statement)
+    assert "fts" in home.plan_sync().empty
+    assert sinks_with(home.sync(), "made_again") == ["fts"]
+    assert home.verify().ok

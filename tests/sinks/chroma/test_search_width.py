@@ -78,7 +78,7 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
 
 
 def test_a_server_takes_it_when_it_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then it goes on with what it has opened: `docs/sinks.md` says so."""
+    """Until then it searches as before, as `docs/sinks.md` says."""
     signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents
     vectors = unit(np.random.default_rng(1).standard_normal((len(documents), 64)))
     exact = {documents[row].id for row in np.argsort(-(vectors @ vectors[0]))[:NEAREST]}
