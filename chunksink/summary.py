@@ -134,7 +134,8 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
     altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
-    return " and ".join(filter(None, [lost, altered])) or "had drifted from its records"
+    names = f" ({', '.join(map(printable, sink.drifted_sources))})" if sink.drifted_sources else ""
+    return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
 
 def _input(report: "RunReport") -> Iterator[str]:

@@ -125,8 +125,9 @@ class Convergence:
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
         self.drift[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
-        lost, altered = found.losses()
+        lost, altered, names = found.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
+        report.drifted_sources = report.drifted_sources or tuple(names)
         renewed = receipts.has_intents() or not found.is_clean() if signed else sign
         with self.lock():
             if renewed:  # an older copy may have the stamp; a run that is killed before the next one scans again

@@ -121,13 +121,15 @@ class Executor:
                 writing = [(target, threads.submit(self._replace, target, batch)) for target in answering]
             for target, future in writing:
                 with self.outcome.noting_failure(target.sink):
-                    refused = self._with_reasons(batch, future.result())
+                    sent, refused = future.result()
+                    self.outcome.sink(target.sink).written += sent
                     if batch.wanted[target.build_id]:
                         receipts = Receipts(state.db, target.build_id)
                         self.session.stamp(target.build, receipts)
-                        self._confirm(receipts, target, batch, refused)
+                        self._confirm(receipts, target, batch, self._with_reasons(batch, refused))
 
-    def _replace(self, target: Target, batch: _Batch) -> list[RefusedDocument]:
+    def _replace(self, target: Target, batch: _Batch) -> tuple[int, list[RefusedDocument]]:
+        """How many documents the engine was sent, and those that it refused."""
         wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
         families = [
             Family(each.documents, vectors, rewritten.get(each.family, ()), first=each.first, last=each.last)
@@ -135,12 +137,12 @@ class Executor:
             if each.family in wanted
         ]
         if not families:
-            return []
+            return 0, []
         started = monotonic()
-        target.build.replace(families)
+        sent = target.build.replace(families)
         refused = target.build.flush()
         self._took(target.sink, sum(len(family.documents) for family in families), monotonic() - started)
-        return refused
+        return sent, refused
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
         """Writes receipts. A large family gets its receipt with its last part."""
@@ -153,7 +155,6 @@ class Executor:
                 continue
             bad = refused_of.get(each.family, [])
             taken = len(each.documents) - len(bad)
-            self.outcome.sink(target.sink).written += taken
             earlier, earlier_bad = self.parts.pop((target.build_id, each.family), (0, []))
             taken, bad = earlier + taken, earlier_bad + bad
             if each.last:

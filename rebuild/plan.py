@@ -39,7 +39,7 @@ _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null,
     i.family is null and r.texts is not null and r.texts = c.texts,
-    iif(i.family is null and r.texts is not null and r.texts = c.texts, 0, coalesce(r.documents, 0)),
+    max(0, coalesce(r.documents, 0) - c.chunks),
     r.family_hash, i.family is not null
 from current c
 left join receipt r on r.build = :records and r.family = c.family
@@ -56,7 +56,7 @@ where {GONE}
 """
 # What the engines have confirmed of a plan since it was made: an intent that stays open says that nobody knows.
 _CONFIRMED = """
-select p.*, coalesce(r.documents, 0) as documents from planned p
+select p.* from planned p
 left join receipt r on r.build = p.build and r.family = p.family
 left join intent i on i.build = p.build and i.family = p.family
 where i.family is null and iif(p.action = 'remove', r.family is null,
@@ -179,11 +179,6 @@ class Plan:
         added, changed, removed, metadata_only = (number or 0 for number in row)
         return FamilyCounts(added, changed, removed, 0, metadata_only)
 
-    def chunks_written(self) -> int:
-        """Of what was carried out, without those that were refused; a chunk that several builds took counts once."""
-        written = f"select max(documents) as documents from ({_CONFIRMED}) where action = 'write' group by family"
-        return number(self._db, f"select coalesce(sum(documents), 0) from ({written})")
-
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""
         rows = self._db.execute(
@@ -195,7 +190,7 @@ class Plan:
         return [name for _, name in rows]
 
     def leaving(self, build: str, *, confirmed: bool = False) -> int:
-        """Chunks of former versions that go when this plan is done, or that went."""
+        """By how many chunks its sources get shorter when this plan is done, or got shorter."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
 

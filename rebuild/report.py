@@ -30,8 +30,9 @@ class SinkReport:
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
-    """Documents."""
+    """Documents that it was sent: what it holds already is not sent again."""
     deleted: int = 0
+    """By how many documents its sources got shorter."""
     chunks: int = 0
     """What its live build holds after the run, as it has confirmed."""
     refused: tuple[DeadLetter, ...] = ()
@@ -44,6 +45,8 @@ class SinkReport:
     """Sources of which a scan did not find all documents that had been confirmed."""
     altered: int = 0
     """Other sources that a scan did not find as they had been confirmed."""
+    drifted_sources: tuple[str, ...] = ()
+    """Names of some of these."""
     made_again: bool = False
     """Its live build was gone or broken, so that all of it was written."""
     built: bool = False
@@ -67,10 +70,9 @@ class NotRemoved:
 
 @dataclass
 class RunOutcome:
-    """What a run did; totals count a family or chunk once, however many sinks it was written to."""
+    """What a run did; totals count a family once, however many sinks it was written to."""
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
-    chunks_written: int = 0
     chunks_deleted: int = 0
     sinks: dict[str, SinkReport] = field(default_factory=dict)
     not_removed: dict[str, NotRemoved] = field(default_factory=dict)
@@ -91,6 +93,11 @@ class RunOutcome:
             self.sink(name).error = error
 
     @property
+    def chunks_written(self) -> int:
+        """By the sink that was sent most."""
+        return max((sink.written for sink in self.sinks.values()), default=0)
+
+    @property
     def failed(self) -> dict[str, SinkError | RebuildError]:
         return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
 
@@ -99,7 +106,6 @@ class RunOutcome:
         if not builds:
             return
         self.families = self.families.then(plan.confirmed())
-        self.chunks_written += plan.chunks_written()
         leaving = {name: plan.leaving(build, confirmed=True) for name, build in builds.items()}
         for name, build in builds.items():
             sink = self.sink(name)
@@ -205,7 +211,7 @@ def conclude(
         left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
-        written=max([outcome.chunks_written, *(sink.written for sink in outcome.sinks.values() if sink.built)]),
+        written=outcome.chunks_written,
         deleted=outcome.chunks_deleted,
         embeddings=_embeddings(embedder),
         repeated=catalog.repeated_texts() if repeated else None,

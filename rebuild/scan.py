@@ -63,11 +63,10 @@ and c.family not in (select family from dead_letter where build = :build)
 """
 # Compared with the receipts from before the scan.
 _LOSSES = """
-select sum(lost), sum(not lost and altered) from (
-    select r.documents > coalesce(f.documents, 0) as lost,
-        r.family_hash is c.family_hash and r.family in (select family from drift) as altered
-    from receipt r left join found_family f using (family) left join current c using (family)
-    where r.build = :build)
+select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
+    r.family_hash is c.family_hash and r.family in (select family from drift) as altered
+from receipt r left join found_family f using (family) left join current c using (family)
+where r.build = :build and (lost or altered)
 """
 # A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
 # be sent again.
@@ -145,10 +144,14 @@ class Scan:
         self._compare(self.db.execute(_SUSPECTS.format(among=among), [*families, self.build_id]))
         return not self.is_clean()
 
-    def losses(self) -> tuple[int, int]:
-        """How many sources have lost confirmed documents, and how many others differ from what was confirmed."""
-        lost, altered = self.db.execute(_LOSSES, {"build": self.build_id}).fetchone()
-        return lost or 0, altered or 0
+    def losses(self) -> tuple[int, int, list[str]]:
+        """How many sources have lost confirmed documents, how many others differ from what was confirmed, and the names
+        of some of them."""
+        of_build = {"build": self.build_id}
+        count = f"select coalesce(sum(lost), 0), coalesce(sum(not lost), 0) from ({_LOSSES})"
+        lost, altered = self.db.execute(count, of_build).fetchone()
+        names = self.db.execute(f"{_LOSSES} order by name limit 3", of_build)
+        return lost, altered, [name for name, *_ in names]
 
     def totals(self, model_fingerprint: str | None) -> tuple[int, int, str]:
         """Families, documents, and a digest of the content, which names the model only where vectors are stored."""

@@ -82,8 +82,10 @@ class Build(Protocol):
     def count(self) -> int:
         """How many documents the engine holds now, of whatever origin."""
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         """Put families in the place of what the build holds of them. May return before anything is done.
+
+        Returns how many documents the engine is sent.
 
         A sink may list what it holds and leave out documents that it holds with the same id and `document_hash`, except
         those that the family names in `rewrite`. When the engine has confirmed the documents that were sent, everything

@@ -186,9 +186,9 @@ class RetryingBuild:
     def count(self) -> int:
         return self._call("count", self._build.count)
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         self._call.await_turn(sum(len(family.documents) for family in families))
-        self._call("replace", self._build.replace, families)
+        return self._call("replace", self._build.replace, families)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._call("delete", self._build.delete, parent_ids)

@@ -67,7 +67,8 @@ def _lines(found: "Forecast") -> Iterator[str]:
         yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
     if found.chunks:
         vectors = f"{found.cached:,} vectors cached, {found.missing:,} to compute"
-        yield f"{counted(found.chunks, 'chunk')} to write: {vectors}"
+        most = "up to " if families.changed else ""  # what an engine holds already is not sent again
+        yield f"{most}{counted(found.chunks, 'chunk')} to write: {vectors}"
     if found.missing:
         cost = "" if found.cost is None else f", which costs {_money(found.cost)}"
         yield f"about {counted(found.tokens, 'token')} to embed{cost}"

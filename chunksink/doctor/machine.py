@@ -58,8 +58,10 @@ def home(home: Path) -> str:
     if not home.exists():
         return f"{home} will be made"
     mode = home.stat().st_mode & 0o777
-    others = f"; its mode {mode:o} lets other users of this machine in: chmod 700 it" if mode & 0o077 else ""
-    return f"{home} can be written{others}"
+    if mode & 0o077:
+        found = f"{home} can be written, and its mode {mode:o} lets other users of this machine read its texts"
+        raise CheckProblem(found, f"chmod 700 {home}, unless they are meant to", "warn")
+    return f"{home} can be written"
 
 
 def disk(home: Path) -> str:

@@ -60,7 +60,7 @@ class ChromaBuild:
     def is_unchanged(self) -> bool:
         return self._handle.is_sealed()
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         last = self._replacements.begin(families)
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that occurs twice goes to the later family
         width = self._width()
@@ -72,11 +72,12 @@ class ChromaBuild:
                     document = family.documents[row]
                     taken[document.id] = document, family.vectors[row], document.id in family.rewrite
         documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
-        for part in rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES):
-            self._write(documents[part], vectors[part], rewritten[part])
+        parts = rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
+        sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.
         self._replacements.add(last)
+        return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._replacements.delete(parent_ids)
@@ -124,9 +125,10 @@ class ChromaBuild:
     def close(self) -> None:
         self._handle.close()
 
-    def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> None:
-        """Send what the build does not hold as it is; where only metadata differ, those alone, which leaves the graph
-        of vectors as it is. What Chroma refuses is halved until the document is found that it does not take."""
+    def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
+        """Send what the build does not hold as it is, and return how many that was; where only metadata differ, those
+        alone, which leaves the graph of vectors as it is. What Chroma refuses is halved until the document is found
+        that it does not take."""
         try:
             with self._handle.asking() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
@@ -153,10 +155,11 @@ class ChromaBuild:
         except RefusedData as error:
             if len(documents) == 1:
                 self._replacements.refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
-                return
+                return 0
             middle = len(documents) // 2
-            for half in (slice(middle), slice(middle, None)):
-                self._write(documents[half], vectors[half], rewritten[half])
+            halves = (slice(middle), slice(middle, None))
+            return sum(self._write(documents[half], vectors[half], rewritten[half]) for half in halves)
+        return len(whole) + len(metadata_only)
 
     def _width(self) -> int | None:
         """The length of its vectors, as it was made for them; None where it does not say."""

@@ -121,10 +121,10 @@ class WorkerBuild:
         changed: list[str] = self._worker.call("update_search_settings")
         return changed
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         sizes = [len(family.documents) for family in families]
-        for part in portions(sizes, len(sizes), _WRITTEN_AT_ONCE):  # as one message it would be held in memory twice
-            self._worker.call("replace", families[part])
+        parts = portions(sizes, len(sizes), _WRITTEN_AT_ONCE)  # as one message it would be held in memory twice
+        return sum(self._worker.call("replace", families[part]) for part in parts)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._worker.call("delete", parent_ids)

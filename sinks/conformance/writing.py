@@ -147,7 +147,7 @@ class SinkConformance:
 
     def test_families_are_there_after_flush(self, connect: Connect, build: Build, signed: Marker) -> None:
         families = [family("a", ALPHA), family("b", BETA, tenant_id="t1"), family("b", BETA, tenant_id="t2")]
-        build.replace(families)
+        assert build.replace(families) == 7
         assert build.flush() == []
         assert held(build) == wanted(families)
         assert held(build, content=True) == wanted(families), "what is stored is not what was sent"

@@ -69,23 +69,23 @@ class FtsBuild:
         with translated(self._path):
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         last = self._replacements.begin(families)
         try:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
                 documents = [document for family in last for document in family.documents]
                 rewrite = set[str]().union(*(family.rewrite for family in last))
-                refused = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
-                refused += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
+                sent = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
+                sent += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
                 self._replacements.add(last)
-                self._replacements.refuse(refused)
                 surplus = self._replacements.surplus(self.held)
                 connection.executemany("DELETE FROM documents WHERE id = ?", [(id,) for id in surplus])
         except BaseException:
             self._replacements.begin(last)
             raise
         self._refused += self._replacements.finish()
+        return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
@@ -140,22 +140,22 @@ class FtsBuild:
             index_check.note(connection)
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
-    def _write(self, statement: str, documents: Sequence[Document]) -> list[RefusedDocument]:
-        """All at once, or where SQLite cannot store one of them, one by one without those."""
+    def _write(self, statement: str, documents: Sequence[Document]) -> int:
+        """All at once, or where SQLite cannot store one of them, one by one without those. Returns how many rows were
+        added or changed."""
         self._connection.execute("SAVEPOINT batch")
         try:
-            self._connection.executemany(statement, map(_row, documents))
+            return max(0, self._connection.executemany(statement, map(_row, documents)).rowcount)
         except _UNUSABLE:
             self._connection.execute("ROLLBACK TO batch")
-        else:
-            return []
-        refused = []
+        changed = 0
         for document in documents:
             try:
-                self._connection.execute(statement, _row(document))
+                changed += self._connection.execute(statement, _row(document)).rowcount
             except _UNUSABLE as error:
-                refused.append(RefusedDocument(document.id, document.parent_id, f"SQLite cannot store it: {error}"))
-        return refused
+                reason = f"SQLite cannot store it: {error}"
+                self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
+        return changed
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

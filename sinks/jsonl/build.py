@@ -63,10 +63,12 @@ class JsonlBuild:
         with translated(self._folder):
             return sum(1 if parent_id == NO_PARENT else self._count_of(place) for place, parent_id in self._files())
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
+        sent = 0
         with translated(self._folder):
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines, refused = _lines(family)
+                sent += len(lines)
                 part = None if family.first else self._growing.get(parent_id)
                 path = self._write(lines, part) if lines else part
                 if family.first:
@@ -77,6 +79,7 @@ class JsonlBuild:
                     self._waiting[parent_id] = path
                 elif path is not None:
                     self._growing[parent_id] = path
+        return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for parent_id in parent_ids:

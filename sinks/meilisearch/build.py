@@ -72,7 +72,7 @@ class MeilisearchBuild:
     def count(self) -> int:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         unchanged = self._unchanged(families)
         families = self._replacements.begin(families)
         self._replacements.add(families)
@@ -99,6 +99,7 @@ class MeilisearchBuild:
                 self._settle()
             self._pending.payloads.append(payload)
             self._send(payload)
+        return len(documents)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._replacements.delete(parent_ids)

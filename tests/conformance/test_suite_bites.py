@@ -146,9 +146,9 @@ class BoundToItsThread(MemoryBuild):
         super().__init__(content, wants_vectors)
         self._connection = sqlite3.connect(":memory:")
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         self._connection.execute("SELECT 1")
-        super().replace(families)
+        return super().replace(families)
 
 
 BROKEN = [

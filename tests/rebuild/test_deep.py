@@ -44,14 +44,14 @@ class Altering(WrappedBuild):
         super().__init__(build)
         self._change = change
 
-    def replace(self, families: list[Family]) -> None:
+    def replace(self, families: list[Family]) -> int:
         changed = []
         for family in families:
             vectors = family.vectors.copy() if family.vectors is not None else None
             if vectors is not None and family.documents[0].source_uri == "docs/b.md":
                 vectors[0] = self._change(vectors[0])
             changed.append(Family(family.documents, vectors))
-        self._build.replace(changed)
+        return int(self._build.replace(changed))
 
 
 def altering(change: Callable[[Any], Any]) -> Wrap:

@@ -63,9 +63,9 @@ def test_a_bus_that_moves_while_it_is_written_gives_one_of_its_states(root: BusR
     bus = Restless(root)
 
     class Rewriting(WrappedBuild):
-        def replace(self, families: Sequence[Family]) -> None:
+        def replace(self, families: Sequence[Family]) -> int:
             bus.rewrite()
-            self._build.replace(families)
+            return int(self._build.replace(families))
 
     edited.rebuild(wrap=with_builds("fts", Rewriting))
     assert len(bus.versions) < 100

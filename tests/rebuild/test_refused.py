@@ -128,7 +128,7 @@ class TestOfAnEndpoint:
         served.encoder = HashEncoder(dimension=8)
         calls = Calls()
         outcome = served.sync(wrap=calls)
-        assert outcome.sinks["memory"].written == 3
+        assert outcome.sinks["memory"].written == 2
         assert sorted(served.encoder.asked) == ["poison", "poison too"]
         assert served.refused() == {"memory": []}
         assert len(served.contents()["memory"]) == 3

@@ -134,6 +134,7 @@ def test_a_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None
         build.delete([parent_of("docs/1.md"), parent_of("docs/2.md")])
     outcome = home.sync()
     assert (outcome.sinks["fts"].lost, outcome.sinks["fts"].altered) == (2, 0)
+    assert outcome.sinks["fts"].drifted_sources == ("docs/1.md", "docs/2.md")
     require_sound(home, tmp_path)
 
 

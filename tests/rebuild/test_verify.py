@@ -33,8 +33,9 @@ class LyingBuild(WrappedBuild):
         super().__init__(build)
         self._lie = lie
 
-    def replace(self, families: Sequence[Family]) -> None:
-        self._build.replace([told for family in families if (told := self._lie(family)) is not None])
+    def replace(self, families: Sequence[Family]) -> int:
+        changed = [self._lie(family) for family in families]
+        return int(self._build.replace([family for family in changed if family is not None]))
 
 
 def lying(engine: str, lie: Lie) -> Wrap:

@@ -91,9 +91,14 @@ class MemoryBuild:
     def count(self) -> int:
         return len(self.content.documents)
 
-    def replace(self, families: Sequence[Family]) -> None:
+    def replace(self, families: Sequence[Family]) -> int:
         for family in families:
             self._queue.append(partial(self._add, family))
+        return sum(
+            self.content.documents.get(document.id) != document or document.id in family.rewrite
+            for family in families
+            for document in map(family.documents.__getitem__, self._sound_rows(family)[0])
+        )
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._queue.append(partial(self._replacements.delete, list(parent_ids)))
@@ -126,10 +131,8 @@ class MemoryBuild:
 
     def _add(self, family: Family) -> None:
         self._replacements.begin([family])
-        rows = list(range(len(family.documents)))
-        if self._wants_vectors:
-            rows, refused = sound_rows(family, self.content.dimensions)
-            self._replacements.refuse(refused)
+        rows, refused = self._sound_rows(family)
+        self._replacements.refuse(refused)
         with self.content.lock:
             for row in rows:
                 document = family.documents[row]
@@ -137,6 +140,13 @@ class MemoryBuild:
                 if self._wants_vectors and family.vectors is not None:
                     self.content.vectors[document.id] = unit(family.vectors[row])
         self._replacements.add([family])
+
+    def _sound_rows(self, family: Family) -> tuple[list[int], list[RefusedDocument]]:
+        return (
+            sound_rows(family, self.content.dimensions)
+            if self._wants_vectors
+            else ([*range(len(family.documents))], [])
+        )
 
     def _prune(self) -> None:
         self._take(self._replacements.surplus(self.held))
