@@ -48,7 +48,7 @@ def _compared(coverages: list[Coverage]) -> str:
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
     compared = f"every source of up to {LARGEST:,} chunks since {since}" if since else "not yet every source"
-    return f"{compared}; a round takes {syncs}"
+    return f"{compared}; a round takes at most {syncs}"
 
 
 def _waiting(sink: "BuildStatus") -> str:

@@ -25,6 +25,8 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """In one part, unless a single source has more."""
 LARGEST = 2000
 """Documents of a source. A larger one is left to `verify`: reading it takes longer than a sync with nothing to do."""
+AT_REST_FACTOR = 10
+"""A build that is opened for its part alone compares ten times as much: to open it takes as long as that."""
 _ROUNDS_AFTER_A_WRITE = 2
 """By somebody else: the round that has begun may have passed what was written."""
 
@@ -45,6 +47,7 @@ class Coverage:
     compared_since: str | None
     """Every source was compared with what the engine holds at this time or later; None before the first round ends."""
     syncs_a_round: int
+    """At most."""
 
 
 class SpotCheck:
@@ -62,10 +65,18 @@ class SpotCheck:
         return Coverage(self._since, -(-documents // _size(documents)))
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
-        """Compares the part whose turn it is. Where it differs, all of the build must be scanned."""
-        if not self._is_due(build):
-            return False
-        families = self._next_families()
+        """Compares the part whose turn it is. Where it differs, all of the build must be scanned.
+
+        A build of which we can tell that nobody has written to it since the last round is left alone.
+        """
+        at_rest = capability(build, SupportsUnchanged)
+        if at_rest is not None:
+            if not at_rest.is_unchanged():
+                self._due = _ROUNDS_AFTER_A_WRITE
+            if self._due == 0:
+                return False
+        part = _size(Receipts(self._db, self._build_id).documents())
+        families = self._next_families(part if at_rest is None else part * AT_REST_FACTOR)
         if families and scan.finds_drift_in(families):
             return True
         self._save()
@@ -76,18 +87,9 @@ class SpotCheck:
         self._position, self._began, self._since, self._due = "", utc_now(), began, 0
         self._save()
 
-    def _is_due(self, build: Build) -> bool:
-        """False if the build can tell that nobody has written to it since the last round."""
-        unchanged = capability(build, SupportsUnchanged)
-        if unchanged is None:
-            return True
-        if not unchanged.is_unchanged():
-            self._due = _ROUNDS_AFTER_A_WRITE
-        return self._due > 0
-
-    def _next_families(self) -> list[str]:
-        """The families to compare now. Advances the position, and with the last one the round."""
-        families, documents, wanted = list[str](), 0, _size(Receipts(self._db, self._build_id).documents())
+    def _next_families(self, wanted: int) -> list[str]:
+        """Families of so many documents, to compare now. Advances the position, and with the last one the round."""
+        families, documents = list[str](), 0
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted + 1]).fetchall()
         for family, size, is_comparable in rows:
             self._position = family

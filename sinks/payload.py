@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from chunksink.sinks.contract import RefusedDocument, Stored
+from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Document, Family, Vectors
 
 T = TypeVar("T")
@@ -66,7 +66,8 @@ class Replacements:
     """Families that were replaced or deleted since the last flush: what each keeps, and what was refused of it."""
 
     def __init__(self) -> None:
-        self._hashes: dict[str, dict[str, str]] = {}
+        self._kept: dict[str, set[str]] = {}
+        """Ids of documents, by family."""
         self._incomplete: set[str] = set()
         self._refused: dict[str, RefusedDocument] = {}
 
@@ -77,43 +78,46 @@ class Replacements:
         for parent_id, family in last.items():
             self._incomplete.add(parent_id)
             if family.first:
-                self._hashes[parent_id] = {}
+                self._kept[parent_id] = set()
             for document in family.documents:
                 self._refused.pop(document.id, None)
         return list(last.values())
 
     def add(self, families: Iterable[Family]) -> None:
         for family in families:
-            hashes = self._hashes.setdefault(family.parent_id, {})
-            hashes.update((document.id, document.document_hash) for document in family.documents)
+            self._kept.setdefault(family.parent_id, set()).update(document.id for document in family.documents)
             if family.last:
                 self._incomplete.discard(family.parent_id)
 
     def delete(self, parent_ids: Iterable[str]) -> None:
         for parent_id in parent_ids:
-            self._hashes[parent_id] = {}
+            self._kept[parent_id] = set()
             self._incomplete.discard(parent_id)
 
     def refuse(self, refused: Iterable[RefusedDocument]) -> None:
         self._refused.update((one.id, one) for one in refused)
 
     def keeps(self, document: Document) -> bool:
-        return self._hashes.get(document.parent_id, {}).get(document.id) == document.document_hash
+        return document.id in self._kept.get(document.parent_id, ())
 
-    def surplus(self, held: Callable[[Sequence[str]], Iterable[Stored]]) -> list[str]:
-        """Once all documents are written: ids of what a build holds of complete families and they do not keep."""
+    def surplus(self, ids_of: Callable[[Sequence[str]], Iterable[str]]) -> list[str]:
+        """Once all documents are written: ids of what a build holds of complete families and they do not keep.
+
+        `ids_of` lists the ids of all documents that the engine holds of some families.
+        """
         for one in self._refused.values():  # what is held under such an id is an old version
-            self._hashes.get(one.parent_id, {}).pop(one.id, None)
-        found = held(self.complete())
-        return [one.id for one in found if self._hashes[one.parent_id].get(one.id) != one.document_hash]
+            self._kept.get(one.parent_id, set()).discard(one.id)
+        complete = self.complete()
+        kept = set[str]().union(*(self._kept[parent_id] for parent_id in complete))
+        return [id for id in ids_of(complete) if id not in kept]
 
     def finish(self) -> list[RefusedDocument]:
         """Once the surplus is gone: forget the complete families; returns the documents that were refused."""
         for parent_id in self.complete():
-            del self._hashes[parent_id]
+            del self._kept[parent_id]
         refused, self._refused = list(self._refused.values()), {}
         return refused
 
     def complete(self) -> list[str]:
         """Families of which the last part was written, or that were deleted."""
-        return [parent_id for parent_id in self._hashes if parent_id not in self._incomplete]
+        return [parent_id for parent_id in self._kept if parent_id not in self._incomplete]

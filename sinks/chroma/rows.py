@@ -61,7 +61,7 @@ def read(
     parent_ids: Sequence[str] | None = None,
 ) -> Iterator[Stored]:
     """All documents of a build, or those of some families; `page` gives at most so many of them, from an offset on."""
-    for where in [None] if parent_ids is None else _of_families(parent_ids):
+    for where in [None] if parent_ids is None else of_families(parent_ids):
         offset = 0
         while True:
             found = page(offset, most, content, vectors, where)
@@ -90,7 +90,7 @@ def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes
     return portions(sizes, most, most_bytes)
 
 
-def _of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
+def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
     for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
         yield {"parent_id": {"$in": list(some)}}
 

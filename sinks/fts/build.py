@@ -79,7 +79,7 @@ class FtsBuild:
                 sent = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
                 sent += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
                 self._replacements.add(last)
-                surplus = self._replacements.surplus(self.held)
+                surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
                 connection.executemany("DELETE FROM documents WHERE id = ?", [(id,) for id in surplus])
         except BaseException:
             self._replacements.begin(last)

@@ -106,7 +106,7 @@ class MeilisearchBuild:
 
     def flush(self) -> list[RefusedDocument]:
         self._settle()
-        surplus = self._replacements.surplus(self.held)
+        surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
         pruning = [self._order("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
         for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
             raise error

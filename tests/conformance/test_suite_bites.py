@@ -27,7 +27,7 @@ class RemovesWhatItRemembers(MemoryBuild):
 
     def _prune(self) -> None:
         mine = self.__dict__.setdefault("mine", set())
-        self._take([id for id in self._replacements.surplus(self.held) if id in mine])
+        self._take([id for id in self._replacements.surplus(self.ids_of) if id in mine])
         mine.update(self.content.documents)
 
 
@@ -103,10 +103,9 @@ class LosesMoved(MemoryBuild):
 
     def _prune(self) -> None:
         owned: dict[str, set[str]] = self.__dict__.setdefault("owned", {})
+        surplus = set(self._replacements.surplus(self.ids_of))
         for parent in self._replacements.complete():
-            now = {
-                d.id for d in self.content.documents.values() if self._replacements.keeps(d) and d.parent_id == parent
-            }
+            now = {d.id for d in self.content.documents.values() if d.parent_id == parent} - surplus
             self._take([id for id in owned.get(parent, set()) - now if id in self.content.documents])
             owned[parent] = now
         super()._prune()

@@ -138,8 +138,12 @@ def test_a_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None
     require_sound(home, tmp_path)
 
 
-def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(root: BusRoot, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("factor", "syncs"), [(1, ROUND), (2, 3)])
+def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(
+    factor: int, syncs: int, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To open it takes longer than all else that a sync does that has nothing to do."""
+    monkeypatch.setattr(spot_check, "AT_REST_FACTOR", factor)
     home = indexed(tmp_path, root, "chroma")
     asked = Asked()
     home.sync(wrap=asked)
@@ -147,7 +151,7 @@ def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(root: BusRoot, tmp
     break_seal(home)
     for _ in range(3 * ROUND):
         home.sync(wrap=asked)
-    assert len(asked) == 2 * ROUND, "the round that had begun, and a whole one"
+    assert len(asked) == 2 * syncs, "the round that had begun, and a whole one"
 
 
 def test_a_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,7 +149,10 @@ class MemoryBuild:
         )
 
     def _prune(self) -> None:
-        self._take(self._replacements.surplus(self.held))
+        self._take(self._replacements.surplus(self.ids_of))
+
+    def ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
+        return (one.id for one in self.held(parent_ids))
 
     def _take(self, ids: list[str]) -> None:
         with self.content.lock:
