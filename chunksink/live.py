@@ -40,7 +40,7 @@ class LiveSearch:
         self._following = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False
-        self._watch: _HomeWatch | None = None
+        self._watch = _HomeWatch(config)
         self._looked = 0.0
         self._opened = 0.0
         self._opening_took = 0.0
@@ -95,9 +95,7 @@ class LiveSearch:
         self._closed = True
         with self._following:
             self._view.close()
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            self._watch.close()
         self._queries.close()
 
     @contextmanager
@@ -121,8 +119,7 @@ class LiveSearch:
             self._look()
             self._looked = monotonic()
         except BaseException:  # what has moved was not followed
-            if self._watch is not None:
-                self._watch.forget()
+            self._watch.forget()
             raise
         finally:
             self._following.release()
@@ -137,8 +134,7 @@ class LiveSearch:
             return
         rest = _AGAIN_SECONDS * max(1.0, self._opening_took)
         again = bool(view.legs.unavailable) and monotonic() - self._opened >= rest
-        watch = self._watch
-        if watch is not None and not watch.has_moved() and not again:
+        if not self._watch.has_moved() and not again:
             return
         with State.existing(self.config.home_path) as state:
             live = state.live()
@@ -148,24 +144,15 @@ class LiveSearch:
         try:
             view.refresh()
         except SinkError:  # the old sight stays until the next look
-            if watch is not None:
-                watch.forget()
+            self._watch.forget()
 
     def _open(self) -> None:
         """The caller follows alone."""
         if self._closed:
             raise _closed()
-        watch = _HomeWatch(self.config)
+        self._watch.has_moved()  # what is written from here on, the next look sees
         began = monotonic()
-        try:
-            view = open_view(self.config, self._queries)
-        except BaseException:
-            watch.close()
-            raise
-        self._view.replace(view)
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = watch
+        self._view.replace(open_view(self.config, self._queries))
         self._opened = monotonic()
         self._opening_took = self._opened - began
 
@@ -193,22 +180,21 @@ class _HomeWatch:
 
     def __init__(self, config: Config) -> None:
         self._path = config.home_path / "state.db"
-        self._seen: int | None = None
-        self._file: int | None = None
         self._db: sqlite3.Connection | None = None
-        self._open()
+        self._seen: tuple[int, int] | None = None
 
     def has_moved(self) -> bool:
-        try:
-            if self._db is None or self._path.stat().st_ino != self._file:  # of a home made anew
+        """True as well where the records cannot be read: who opens them next says what is wrong with them."""
+        before, self._seen = self._seen, None
+        with suppress(sqlite3.Error, OSError):
+            file = self._path.stat().st_ino
+            if self._db is None or before is None or before[0] != file:  # nobody has looked, or the home is another
                 self.close()
-                self._open()
-                return True
-            now = self._version(self._db)
-        except (sqlite3.Error, OSError):
-            return True
-        moved, self._seen = now != self._seen, now
-        return moved
+                uri = f"{self._path.absolute().as_uri()}?mode=ro"
+                self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            (version,) = self._db.execute("pragma data_version").fetchone()
+            self._seen = file, version
+        return self._seen is None or self._seen != before
 
     def forget(self) -> None:
         """It has moved, whatever is seen next."""
@@ -218,14 +204,3 @@ class _HomeWatch:
         if self._db is not None:
             self._db.close()
             self._db = None
-
-    def _open(self) -> None:
-        with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
-            self._file = self._path.stat().st_ino
-            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            self._seen = self._version(self._db)
-
-    @staticmethod
-    def _version(db: sqlite3.Connection) -> int:
-        (version,) = db.execute("pragma data_version").fetchone()
-        return int(version)
