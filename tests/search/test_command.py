@@ -66,7 +66,7 @@ def test_an_explanation_can_be_followed(built: Home, capsys: pytest.CaptureFixtu
     for share in shares:
         assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
     line, share = hits[0]["explain"]["lines"][0], shares[0]
-    assert f"score {share['score']:.4g} ({share['low']:.4g} counts as 0, {share['high']:.4g} as 1), gives 0.5 x" in line
+    assert f"score {share['score']:.4g} ({share['low']:.4g} counts as 0, {share['high']:.4g} as 1), gives 0.5 ×" in line
 
 
 @pytest.mark.usefixtures("loads")
