@@ -139,9 +139,10 @@ def test_no_chunks(command: str, quick_shell: Shell) -> None:
 
 
 WITHOUT_INDEX = ["verify", "prove report.json", "status", "why x", "endpoints", "dead-letters", "dead-letters retry"]
+WITHOUT_INDEX += ["rollback", "forget a.md", *(f"search cat --mode {mode}" for mode in ("hybrid", "semantic"))]
 
 
-@pytest.mark.parametrize("command", [*WITHOUT_INDEX, "rollback", "forget a.md"])
+@pytest.mark.parametrize("command", WITHOUT_INDEX)
 def test_nothing_was_built_yet(quick_shell: Shell, command: str) -> None:
     """And nothing is made: the name of the home may be misspelt."""
     quick_shell.commit("p1", A)
