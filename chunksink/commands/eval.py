@@ -14,8 +14,7 @@ from chunksink.options import access_of, chunks_option, config_from, home_option
 from chunksink.output import Note, show, some
 from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.evaluation.evaluate import JudgedQueries, Measured, choose, evaluate
-from chunksink.search.evaluation.metrics import DEPTH
+from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Measured, choose, evaluate
 from chunksink.search.evaluation.naming import Naming, find_naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
 from chunksink.search.question import MODES, Mode, Question
