@@ -93,19 +93,14 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
     )
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Each metric, its mean over the queries and what that is worth; `values` in the order of the queries."""
-
-    figures: Mapping[str, Interval]
-    values: Mapping[str, Sequence[float]]
+Figures = Mapping[str, Interval]
+"""Each metric, its mean over the queries and what that is worth."""
 
 
-def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Measured:
+def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Figures:
     """`rank` gives for the text of a query the names of documents, best first."""
     rankings = {query: rank(text) for query, text in asked.queries.items()}
-    values = {
-        name: [metric(ranked, asked.judgements[query]) for query, ranked in rankings.items()]
+    return {
+        name: interval([metric(ranked, asked.judgements[query]) for query, ranked in rankings.items()])
         for name, metric in METRICS.items()
     }
-    return Measured({name: interval(of_metric) for name, of_metric in values.items()}, values)
