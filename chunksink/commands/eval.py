@@ -15,14 +15,13 @@ from chunksink.output import Note, show, some
 from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.evaluation.evaluate import DEPTH, Figures, JudgedQueries, choose, evaluate
-from chunksink.search.evaluation.naming import Naming, find_naming
+from chunksink.search.evaluation.naming import FIELDS, Naming, find_naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
 from chunksink.search.question import MODES, Mode, Question
 from chunksink.session import chunk_documents
 
 _EXAMPLES = 3
 _BY_DEFAULT: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
-_FIELDS = ("document_id", "chunk_id", "parent_id", "source_uri", "filename")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -39,7 +38,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--id",
     "field",
-    type=click.Choice(("auto", *_FIELDS)),
+    type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
     help="What the judgements call a document by; a file name counts without its extension, of a row it is its id.",
