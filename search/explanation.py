@@ -16,7 +16,9 @@ def share_text(share: Share, *, fused: bool) -> str:
     """What one leg gave the hit."""
     place = "not among its best" if share.rank is None else f"place {share.rank}"
     score = f"{place}, score {share.score:.4g}"
-    return f"{score}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}" if fused else score
+    if not fused:
+        return score
+    return f"{score}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
 
 
 def score_text(hit: SearchHit, *, fused: bool) -> str:
