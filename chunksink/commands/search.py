@@ -110,13 +110,10 @@ def command(
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
         # The keyword leg is always wanted: it finds quoted phrases.
         answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
-    why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
     if as_json:
-        told = answer.as_json(explain=explain)
-        for hit, lines in zip(told["hits"], why, strict=False):
-            hit["explain"]["lines"] = lines
-        print_json(told)
+        print_json(answer.as_json(explain=explain))
     else:
+        why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
         _print(answer, why, offset, names_tenants=tenant is None)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
