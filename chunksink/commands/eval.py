@@ -102,8 +102,7 @@ def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) 
         "id": naming.field,
         "judged_but_missing": sorted(naming.missing),
         "modes": {
-            mode: {name: asdict(figure) for name, figure in of_mode.items()}
-            for mode, of_mode in measured.items()
+            mode: {name: asdict(figure) for name, figure in of_mode.items()} for mode, of_mode in measured.items()
         },
     }
 
