@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _searched_in: int | None = None
 """The process whose threads the model and Chroma's readers in memory belong to."""
-_AGAIN_SECONDS = 5.0
-"""A leg that could not be opened is tried again after so long; for each second that it took to see that, after so long
-again: an engine that is silent keeps one search waiting every time."""
+_AGAIN_SECONDS = 15.0
+"""A leg that could not be opened is tried again after so long: an engine that is silent keeps one search waiting every
+time."""
 
 
 class LiveSearch:
@@ -43,7 +43,6 @@ class LiveSearch:
         self._watch = _HomeWatch(config)
         self._looked = 0.0
         self._opened = 0.0
-        self._opening_took = 0.0
 
     def search(self, question: "Question", access: "Access") -> "Answer":
         """Raises NoGeneration where nothing was built yet."""
@@ -132,8 +131,7 @@ class LiveSearch:
         if view is None:
             self._open()
             return
-        rest = _AGAIN_SECONDS * max(1.0, self._opening_took)
-        again = bool(view.legs.unavailable) and monotonic() - self._opened >= rest
+        again = bool(view.legs.unavailable) and monotonic() - self._opened >= _AGAIN_SECONDS
         if not self._watch.has_moved() and not again:
             return
         with State.existing(self.config.home_path) as state:
@@ -151,10 +149,8 @@ class LiveSearch:
         if self._closed:
             raise _closed()
         self._watch.has_moved()  # what is written from here on, the next look sees
-        began = monotonic()
         self._view.replace(open_view(self.config, self._queries))
         self._opened = monotonic()
-        self._opening_took = self._opened - began
 
 
 def _note_search() -> None:
