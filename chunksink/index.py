@@ -50,11 +50,6 @@ def _ignore(_fault: object) -> None:
     return None
 
 
-def _require_deletions(allow_deletions: object) -> None:
-    if isinstance(allow_deletions, bool) or not isinstance(allow_deletions, int) or allow_deletions < 0:
-        raise ValueError(f"allow_deletions is a number of sources, 0 or more, not {allow_deletions!r:.100}")
-
-
 def _close_beside(live: "LiveSearch", opened_by: int) -> None:
     """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere. A process
     that was forked has nothing to close."""
@@ -116,7 +111,6 @@ class Index:
         from chunksink.ingest.run import ingest
         from chunksink.workers import worker_processes
 
-        _require_deletions(allow_deletions)
         options = Options(
             format=format,
             partition=partition,
@@ -162,7 +156,6 @@ class Index:
         """
         from chunksink.rebuild.sync import SyncOptions, sync
 
-        _require_deletions(allow_deletions)
         options = SyncOptions(
             strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
         )
@@ -173,7 +166,6 @@ class Index:
         """A sync that scans the engines first, and recreates broken builds."""
         from chunksink.rebuild.sync import SyncOptions, sync
 
-        _require_deletions(allow_deletions)
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
         with self._session("repair", tolerant=True) as session:
             return sync(session, options)
@@ -190,7 +182,6 @@ class Index:
         """A new build in every sink, or in these `sinks`, verified and then shown to readers in one step."""
         from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 
-        _require_deletions(allow_deletions)
         only = (sinks,) if isinstance(sinks, str) else tuple(sinks)
         options = RebuildOptions(
             deep=deep,

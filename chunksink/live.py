@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _searched_in: int | None = None
 """The process whose threads the model and Chroma's readers in memory belong to."""
-_AGAIN_SECONDS = 5.0
-"""A leg that could not be opened is tried again after so long; for each second that it took to see that, after so long
-again: an engine that is silent keeps one search waiting every time."""
+_AGAIN_SECONDS = 15.0
+"""A leg that could not be opened is tried again after so long: an engine that is silent keeps one search waiting every
+time."""
 
 
 class LiveSearch:
@@ -40,10 +40,9 @@ class LiveSearch:
         self._following = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False
-        self._watch: _HomeWatch | None = None
+        self._watch = _HomeWatch(config)
         self._looked = 0.0
         self._opened = 0.0
-        self._opening_took = 0.0
 
     def search(self, question: "Question", access: "Access") -> "Answer":
         """Raises NoGeneration where nothing was built yet."""
@@ -95,9 +94,7 @@ class LiveSearch:
         self._closed = True
         with self._following:
             self._view.close()
-            if self._watch is not None:
-                self._watch.close()
-                self._watch = None
+            self._watch.close()
         self._queries.close()
 
     @contextmanager
@@ -121,8 +118,7 @@ class LiveSearch:
             self._look()
             self._looked = monotonic()
         except BaseException:  # what has moved was not followed
-            if self._watch is not None:
-                self._watch.forget()
+            self._watch.forget()
             raise
         finally:
             self._following.release()
@@ -135,10 +131,8 @@ class LiveSearch:
         if view is None:
             self._open()
             return
-        rest = _AGAIN_SECONDS * max(1.0, self._opening_took)
-        again = bool(view.legs.unavailable) and monotonic() - self._opened >= rest
-        watch = self._watch
-        if watch is not None and not watch.has_moved() and not again:
+        again = bool(view.legs.unavailable) and monotonic() - self._opened >= _AGAIN_SECONDS
+        if not self._watch.has_moved() and not again:
             return
         with State.existing(self.config.home_path) as state:
             live = state.live()
@@ -148,26 +142,15 @@ class LiveSearch:
         try:
             view.refresh()
         except SinkError:  # the old sight stays until the next look
-            if watch is not None:
-                watch.forget()
+            self._watch.forget()
 
     def _open(self) -> None:
         """The caller follows alone."""
         if self._closed:
             raise _closed()
-        watch = _HomeWatch(self.config)
-        began = monotonic()
-        try:
-            view = open_view(self.config, self._queries)
-        except BaseException:
-            watch.close()
-            raise
-        self._view.replace(view)
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = watch
+        self._watch.has_moved()  # what is written from here on, the next look sees
+        self._view.replace(open_view(self.config, self._queries))
         self._opened = monotonic()
-        self._opening_took = self._opened - began
 
 
 def _note_search() -> None:
@@ -193,22 +176,21 @@ class _HomeWatch:
 
     def __init__(self, config: Config) -> None:
         self._path = config.home_path / "state.db"
-        self._seen: int | None = None
-        self._file: int | None = None
         self._db: sqlite3.Connection | None = None
-        self._open()
+        self._seen: tuple[int, int] | None = None
 
     def has_moved(self) -> bool:
-        try:
-            if self._db is None or self._path.stat().st_ino != self._file:  # of a home made anew
+        """True as well where the records cannot be read: who opens them next says what is wrong with them."""
+        before, self._seen = self._seen, None
+        with suppress(sqlite3.Error, OSError):
+            file = self._path.stat().st_ino
+            if self._db is None or before is None or before[0] != file:  # nobody has looked, or the home is another
                 self.close()
-                self._open()
-                return True
-            now = self._version(self._db)
-        except (sqlite3.Error, OSError):
-            return True
-        moved, self._seen = now != self._seen, now
-        return moved
+                uri = f"{self._path.absolute().as_uri()}?mode=ro"
+                self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            (version,) = self._db.execute("pragma data_version").fetchone()
+            self._seen = file, version
+        return self._seen is None or self._seen != before
 
     def forget(self) -> None:
         """It has moved, whatever is seen next."""
@@ -218,14 +200,3 @@ class _HomeWatch:
         if self._db is not None:
             self._db.close()
             self._db = None
-
-    def _open(self) -> None:
-        with suppress(sqlite3.Error, OSError):  # whoever opens the records next says what is wrong with them
-            self._file = self._path.stat().st_ino
-            self._db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            self._seen = self._version(self._db)
-
-    @staticmethod
-    def _version(db: sqlite3.Connection) -> int:
-        (version,) = db.execute("pragma data_version").fetchone()
-        return int(version)

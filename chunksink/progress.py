@@ -6,7 +6,6 @@ All of it goes to standard error. Libraries only call back.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from chunksink.sinks.retry import Fault
 
 SECONDS_BETWEEN_LINES = 5.0
-SECONDS_WITHOUT_A_WORD = 1.0
 
 
 class ProgressLines:
@@ -81,21 +79,11 @@ def waiting(word: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    done = Event()
-
-    def say() -> None:
-        if not done.wait(SECONDS_WITHOUT_A_WORD):
-            click.echo(word, err=True, nl=False)
-            done.wait()
-            click.echo(f"\r{' ' * len(word)}\r", err=True, nl=False)
-
-    thread = Thread(target=say, daemon=True)
-    thread.start()
+    click.echo(word, err=True, nl=False)
     try:
         yield
     finally:
-        done.set()
-        thread.join()
+        click.echo(f"\r{' ' * len(word)}\r", err=True, nl=False)
 
 
 def tell_fault(fault: "Fault") -> None:

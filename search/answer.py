@@ -90,8 +90,8 @@ class SearchHit:
         }
         if self.before or self.after:
             told["context"] = {
-                "before": [_neighbour(document) for document in self.before],
-                "after": [_neighbour(document) for document in self.after],
+                "before": [as_json(document) for document in self.before],
+                "after": [as_json(document) for document in self.after],
             }
         if explain:
             told["explain"] = {
@@ -174,10 +174,6 @@ class Answer:
             "notice": self.notice,
             "meant": dict(self.meant),
         }
-
-
-def _neighbour(document: Document) -> dict[str, Any]:
-    return {"chunk_id": document.chunk_id, "text": document.text, "locator": locator_of(document)}
 
 
 class Answers(Protocol):

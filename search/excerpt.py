@@ -4,7 +4,7 @@ reStructuredText.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
@@ -43,6 +43,8 @@ _ONLY_MARKS = re.compile(
 _SIGNS = str.maketrans("", "", f"`*{_OPEN}{_CLOSE}")
 _MOST = 5_000
 """Characters at each end of a piece that are looked at: nobody is shown more."""
+_MOST_SHOWN = 600
+"""Characters of an excerpt around what was found: more than engines give, but for words without an end."""
 
 
 def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
@@ -95,6 +97,18 @@ def _without_tag(tag: re.Match[str]) -> str:
     if tag["ticks"] or _OPEN in tag[0]:
         return tag[0]
     return " " if tag["name"].lower() == "br" else ""
+
+
+def around_match(pieces: Sequence[Piece], before: int) -> Iterator[Piece]:
+    """From so many characters before the first word that was found, or it might not be seen; and not without an end."""
+    left = _MOST_SHOWN
+    first = next((number for number, piece in enumerate(pieces) if piece.match), 0)
+    for number, piece in enumerate(pieces):
+        text = ending(piece.text, before) if number < first else piece.text
+        yield Piece(beginning(text, left), piece.match)
+        left -= len(text)
+        if left <= 0:
+            return
 
 
 def beginning(text: str, most: int) -> str:

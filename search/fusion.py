@@ -61,15 +61,6 @@ class Share(NamedTuple):
     def points(self) -> float:
         return self.weight * self.value
 
-    @property
-    def scaled(self) -> str:
-        """How the score was scaled, in words; empty where it was not."""
-        if self.low is None or self.high is None:
-            return ""
-        if self.low == self.high:
-            return " (all alike)"
-        return f" ({self.low:.4g} counts as 0, {self.high:.4g} as 1)"
-
 
 class Fused(NamedTuple):
     key: str

@@ -14,16 +14,14 @@ from chunksink.options import access_of, chunks_option, config_from, home_option
 from chunksink.output import Note, show, some
 from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.evaluation.evaluate import JudgedQueries, Measured, choose, evaluate
-from chunksink.search.evaluation.metrics import DEPTH
-from chunksink.search.evaluation.naming import Naming, find_naming
+from chunksink.search.evaluation.evaluate import DEPTH, Figures, JudgedQueries, choose, evaluate
+from chunksink.search.evaluation.naming import FIELDS, Naming, find_naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
 from chunksink.search.question import MODES, Mode, Question
 from chunksink.session import chunk_documents
 
 _EXAMPLES = 3
 _BY_DEFAULT: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
-_FIELDS = ("document_id", "chunk_id", "parent_id", "source_uri", "filename")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -40,7 +38,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--id",
     "field",
-    type=click.Choice(("auto", *_FIELDS)),
+    type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
     help="What the judgements call a document by; a file name counts without its extension, of a row it is its id.",
@@ -76,7 +74,7 @@ def command(
     access = access_of(config, tenant)
     documents = filter(access.admits, chunk_documents(config))
     naming = find_naming(documents, asked.judgements, None if field == "auto" else field, tenant)
-    measured: dict[str, Measured] = {}
+    measured: dict[str, Figures] = {}
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
@@ -96,7 +94,7 @@ def _names(live: LiveSearch, access: Access, naming: Naming, mode: Mode, text: s
     return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
-def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured]) -> dict[str, object]:
+def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> dict[str, object]:
     return {
         "queries": len(asked.queries),
         "queries_not_judged": asked.not_judged,
@@ -104,13 +102,12 @@ def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured])
         "id": naming.field,
         "judged_but_missing": sorted(naming.missing),
         "modes": {
-            mode: {name: asdict(figure) for name, figure in of_mode.figures.items()}
-            for mode, of_mode in measured.items()
+            mode: {name: asdict(figure) for name, figure in of_mode.items()} for mode, of_mode in measured.items()
         },
     }
 
 
-def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured]) -> Iterator[str]:
+def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> Iterator[str]:
     yield f"{len(asked.queries):,} judged queries, documents named by {naming.field}"
     if asked.not_judged:
         yield f"{asked.not_judged:,} without a relevant document were left out"
@@ -119,7 +116,7 @@ def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Measured]) 
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
         yield Note(f"{len(naming.missing):,} judged, but no document has the name: {examples}")
-    yield " " * 10 + "".join(f"{name:>26}" for name in next(iter(measured.values())).figures)
+    yield " " * 10 + "".join(f"{name:>26}" for name in next(iter(measured.values())))
     for mode, of_mode in measured.items():
-        figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.figures.values())
+        figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())
         yield f"{mode:<10}" + "".join(f"{figure:>26}" for figure in figures)

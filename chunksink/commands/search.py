@@ -1,7 +1,7 @@
 """`chunksink search`: one answer from both indexes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -14,9 +14,9 @@ from chunksink.output import counted, print_json, printable
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.excerpt import beginning, ending, excerpt
+from chunksink.search.excerpt import around_match, beginning, excerpt
+from chunksink.search.explanation import facts, formula, is_fused, score_text, share_text
 from chunksink.search.filters import parse_filters
-from chunksink.search.fusion import Share
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
@@ -26,19 +26,12 @@ from chunksink.views import search_once
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
-_SNIPPET_CHARACTERS = 600
-"""Of an excerpt around what was found: more than engines give, but for words without an end."""
 _BEFORE_CHARACTERS = 240
 _MOST_NAMED = 3
 """Of the sources that have the same text; `--json` has all of them."""
 _FRAGMENT_CHARACTERS = 300
 """Of a link. A heading of some length, each letter quoted."""
 _SPACE = re.compile(r"\s+")
-_FUSED_BY = {
-    "scores": "keyword: score / best score, or half of what all words would score if that is more; "
-    "semantic: from the least similarity here, 0, to the best, 1",
-    "ranks": "1 / (60 + rank) of each leg, added",
-}
 
 
 @click.command()
@@ -117,13 +110,10 @@ def command(
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
         # The keyword leg is always wanted: it finds quoted phrases.
         answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
-    why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
     if as_json:
-        told = answer.as_json(explain=explain)
-        for hit, lines in zip(told["hits"], why, strict=False):
-            hit["explain"]["lines"] = lines
-        print_json(told)
+        print_json(answer.as_json(explain=explain))
     else:
+        why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
         _print(answer, why, offset, names_tenants=tenant is None)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
@@ -183,22 +173,10 @@ def _excerpt(hit: SearchHit) -> str:
     shown = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
     if not hit.snippet:
         return _line("".join(piece.text for piece in shown))
-    pieces = [(printable(text), match) for text, match in _near(shown)]
-    return "".join(click.style(text, bold=True) if match else text for text, match in pieces).strip()
-
-
-def _near(snippet: Sequence[Piece]) -> Iterator[tuple[str, bool]]:
-    """From a little before the first word that was found, or it might not be seen; and not without an end."""
-    left = _SNIPPET_CHARACTERS
-    first = next((number for number, piece in enumerate(snippet) if piece.match), 0)
-    for number, piece in enumerate(snippet):
-        text = _SPACE.sub(" ", piece.text)
-        if number < first:
-            text = ending(text, _BEFORE_CHARACTERS)
-        yield beginning(text, left), piece.match
-        left -= len(text)
-        if left <= 0:
-            return
+    pieces = around_match([Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown], _BEFORE_CHARACTERS)
+    return "".join(
+        click.style(printable(piece.text), bold=True) if piece.match else printable(piece.text) for piece in pieces
+    ).strip()
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
@@ -206,44 +184,16 @@ def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
 
 
 def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:
-    """Ranks and scores of the searches, the arithmetic, and where the chunk is from: one fact a line."""
-    document = hit.document
-    lines = [*map(_share, hit.shares), _sum(answer, hit), f"chunk {document.chunk_id}: {_place(document)}"]
-    if spans := _spans(document):
-        lines.append(spans)
-    lines.append(f"text {document.text_hash}, vector {_cached(config, generation, document.text_hash)}")
+    """The arithmetic of the score, then what is known of the chunk: one fact a line."""
+    fused = is_fused(answer)
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
-    lines.append(f"generation {generation.id}: {builds}")
-    return lines
-
-
-def _share(share: Share) -> str:
-    rank = "not among its best" if share.rank is None else f"rank {share.rank}"
-    return f"{share.leg}: {rank}, score {share.score:.4g}{share.scaled}, gives {share.weight:g} x {share.value:.4f}"
-
-
-def _sum(answer: Answer, hit: SearchHit) -> str:
-    if len(hit.shares) == 1 and hit.score == hit.shares[0].score:
-        return f"score {hit.score:.4g}: one leg alone, as its engine gave it"
-    terms = " + ".join(f"{share.points:.4f}" for share in hit.shares)
-    return f"score {hit.score:.4f} = {terms} ({_FUSED_BY[answer.fusion]})"
-
-
-def _place(document: Document) -> str:
-    if document.chunk_index is None:
-        return f"of {document.document_id}"
-    return f"number {document.chunk_index + 1} of {document.document_id}"
-
-
-def _spans(document: Document) -> str:
-    spans = []
-    if document.char_start is not None:
-        spans.append(f"characters {document.char_start} to {document.char_end}")
-    if document.start_offset is not None:
-        spans.append(f"offsets {document.start_offset} to {document.end_offset}")
-    if document.token_count is not None:
-        spans.append(f"{document.token_count} tokens")
-    return ", ".join(spans)
+    return [
+        *(f"{share.leg}: {share_text(share, fused=fused)}" for share in hit.shares),
+        f"score {score_text(hit, fused=fused)}: {formula(answer, fused=fused)}",
+        *(f"{name} {value}" for name, value in facts(hit.document)),
+        f"vector {_cached(config, generation, hit.document.text_hash)}",
+        f"generation {generation.id}: {builds}",
+    ]
 
 
 def _cached(config: Config, generation: Generation, text_hash: str) -> str:

@@ -1,5 +1,6 @@
 """`chunksink serve`: the search page and its API."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -13,12 +14,13 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 import click
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chunksink import __version__
 from chunksink.exits import Exit, Refusal, of_searches
-from chunksink.http_protocol import LimitedProtocol
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
 from chunksink.search.page.app import make_app
@@ -32,6 +34,10 @@ from chunksink.status_report import page_report
 _LOOK_SECONDS = 0.5
 """What other processes write is looked for so often."""
 _MOST_CONNECTIONS = 500
+_HEADER_SECONDS = 10.0
+"""In which a request has to arrive."""
+_MOST_PER_ADDRESS = 250
+"""Connections of one address; all clients behind a proxy share its address."""
 _REQUEST_LINE_BYTES = 256 * 1024
 """Ten thousand characters of any script in an address."""
 _TOKEN_REMEDY = """\
@@ -100,7 +106,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], sa
     """Until the process is told to end, by the terminal or by whoever started it."""
     settings = uvicorn.Config(
         app,
-        http=LimitedProtocol,
+        http=_LimitedProtocol,
         ws="none",
         lifespan="on",
         log_level="warning",
@@ -168,3 +174,48 @@ def _require_web(source_url: str | None) -> None:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
         raise Refusal(f"--source-url {source_url}: give an address such as https://example.org/docs/", Exit.USAGE)
+
+
+class _LimitedProtocol(H11Protocol):
+    """That of uvicorn, with limits for clients that connect and send nothing."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        host = self.client[0] if self.client else None
+        hosts = [each.client[0] for each in self.connections if isinstance(each, H11Protocol) and each.client]
+        if hosts.count(host or "") > _MOST_PER_ADDRESS:
+            transport.close()
+        else:
+            self._wait_for_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait_for_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Also where the request had begun, as one whose body is malformed: its answer is dropped."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # the answer had begun, too
+            self.transport.close()
+
+    def _wait_for_request(self) -> None:
+        """Until it has arrived; the time of one that comes in parts begins with its first."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(_HEADER_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

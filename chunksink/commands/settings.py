@@ -1,7 +1,6 @@
 """`chunksink settings`: the index settings of Meilisearch, as the file has them and as the live index has them."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -62,7 +61,7 @@ def show_command(output: Path | None, force: bool) -> None:
     if output is None:
         print_json(shown)
     else:
-        _write(output.resolve(), shown)
+        output.write_bytes(orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         echo([f"{output} has the settings of the live index"])
 
 
@@ -125,16 +124,6 @@ def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     config = config_from()
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
         yield config, sink
-
-
-def _write(file: Path, settings: dict[str, Any]) -> None:
-    """It is the old file or the whole new one, at any moment."""
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_bytes(orjson.dumps(settings, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _document(found: list[Difference]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
         if not repair and any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
         if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
-            click.echo(_remedy(found), err=True)
+            click.echo("`chunksink verify --repair` puts it right", err=True)
     if found.unknown:
         return Exit.ENGINE
     if not found.ok:
@@ -69,19 +69,6 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     if found.held or found.unread:
         return Exit.INVALID_INPUT
     return exit_code(repaired) if repaired is not None else Exit.OK
-
-
-def _remedy(found: "VerifyReport") -> str:
-    """A source that goes has at least one document that is extra."""
-    from chunksink.chunkbus.brake import LEAST_SOURCES
-
-    remedy = "`chunksink verify --repair` puts it right"
-    if all(len(sink.extra) < LEAST_SOURCES for sink in found.sinks.values()):
-        return remedy
-    return (
-        f"{remedy}; where a large share of the sources would be removed it stops before it writes, and says the "
-        "number that --allow-deletions wants"
-    )
 
 
 def _lines(found: "VerifyReport", why_these_sinks: str | None) -> Iterator[str]:

@@ -1,10 +1,68 @@
-"""Asks all judged queries and measures the answers."""
+"""Asks all judged queries and measures the answers, as trec_eval does: nDCG with the degree of relevance itself as the
+gain, recall, MRR.
+
+A document that is not judged, or judged below 1, is not relevant. What a mean over some queries says about others of
+their kind is a bootstrap over the queries.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chunksink.search.evaluation.metrics import METRICS, Interval, interval
+import numpy as np
+
 from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
+
+_ROUNDS = 2000
+_SEED = 20_260_101
+_PART = 100  # rounds at a time: memory stays small, however many queries there are
+
+Gains = Mapping[str, int]
+Metric = Callable[[Sequence[str], Gains], float]
+
+
+def ndcg(ranked: Sequence[str], gains: Gains, depth: int = 10) -> float:
+    found = [max(0, gains.get(name, 0)) for name in ranked[:depth]]
+    best = sorted((gain for gain in gains.values() if gain > 0), reverse=True)[:depth]
+    return _discounted(found) / _discounted(best) if best else 0.0
+
+
+def recall(ranked: Sequence[str], gains: Gains, depth: int = 100) -> float:
+    relevant = {name for name, gain in gains.items() if gain > 0}
+    return len(relevant.intersection(ranked[:depth])) / len(relevant) if relevant else 0.0
+
+
+def reciprocal_rank(ranked: Sequence[str], gains: Gains, depth: int = 10) -> float:
+    places = (place for place, name in enumerate(ranked[:depth], start=1) if gains.get(name, 0) > 0)
+    return 1 / next(places, float("inf"))
+
+
+METRICS: Mapping[str, Metric] = {"nDCG@10": ndcg, "recall@100": recall, "MRR@10": reciprocal_rank}
+DEPTH = 100
+"""So many documents of a ranking are looked at."""
+
+
+def _discounted(gains: Sequence[int]) -> float:
+    return float(np.sum(np.array(gains, dtype=float) / np.log2(np.arange(2, len(gains) + 2))))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the bounds that 95 % of its resamples lie between."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """The same for the same values: the dice are thrown from a fixed seed."""
+    known = np.array(values, dtype=float)
+    dice = np.random.default_rng(_SEED)
+    means = np.concatenate(
+        [known[dice.integers(0, len(known), (_PART, len(known)))].mean(axis=1) for _ in range(_ROUNDS // _PART)]
+    )
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Interval(float(known.mean()), float(low), float(high))
 
 
 @dataclass(frozen=True)
@@ -35,19 +93,14 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
     )
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Each metric, its mean over the queries and what that is worth; `values` in the order of the queries."""
-
-    figures: Mapping[str, Interval]
-    values: Mapping[str, Sequence[float]]
+Figures = Mapping[str, Interval]
+"""Each metric, its mean over the queries and what that is worth."""
 
 
-def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Measured:
+def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Figures:
     """`rank` gives for the text of a query the names of documents, best first."""
     rankings = {query: rank(text) for query, text in asked.queries.items()}
-    values = {
-        name: [metric(ranked, asked.judgements[query]) for query, ranked in rankings.items()]
+    return {
+        name: interval([metric(ranked, asked.judgements[query]) for query, ranked in rankings.items()])
         for name, metric in METRICS.items()
     }
-    return Measured({name: interval(of_metric) for name, of_metric in values.items()}, values)

@@ -117,7 +117,6 @@ _REFERENCE = {
     "locator": {"type": "object", "description": "Page, slide, moment, section and the like, as far as known."},
 }
 _CHUNK = {**_REFERENCE, "text": _TEXT}
-_NEIGHBOUR = _object({"chunk_id": _TEXT, "text": _TEXT, "locator": {"type": "object"}})
 _SHARE = _object(
     {
         "leg": _TEXT,
@@ -154,7 +153,7 @@ _SCHEMAS: dict[str, Any] = {
                 **_list(_object(_REFERENCE)),
                 "description": "Where the same text stands in other sources; they are no hits of their own.",
             },
-            "context": _object({"before": _list(_NEIGHBOUR), "after": _list(_NEIGHBOUR)}),
+            "context": _object({"before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))}),
             "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}}),
         },
         optional=("context", "explain"),

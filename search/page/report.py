@@ -12,7 +12,6 @@ class Figure:
 
     label: str
     value: str
-    note: str = ""
     tone: Tone = ""
 
 

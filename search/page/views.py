@@ -8,7 +8,8 @@ from urllib.parse import quote, urlsplit
 
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
-from chunksink.search.excerpt import beginning, ending, excerpt
+from chunksink.search.excerpt import around_match, beginning, excerpt
+from chunksink.search.explanation import facts
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
 from chunksink.sinks.document import Document
@@ -94,7 +95,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
         pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, form.tenant),
-        facts=tuple(_facts(hit.document)),
+        facts=tuple(facts(hit.document)),
         same_text=tuple(
             Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, form.tenant)) for other in hit.same_text
         ),
@@ -103,16 +104,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
 
 def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
     pieces = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
-    return tuple(_near(pieces)) if hit.snippet else (Piece(_line(pieces)),)
-
-
-def _near(snippet: Sequence[Piece]) -> Iterator[Piece]:
-    """From a little before the first word that was found, or it might not be seen."""
-    first = next((number for number, piece in enumerate(snippet) if piece.match), None)
-    for number, piece in enumerate(snippet):
-        text = ending(piece.text, _BEFORE) if first is not None and number == first - 1 else piece.text
-        if first is None or number >= first - 1:
-            yield Piece(text, piece.match)
+    return tuple(around_match(pieces, _BEFORE)) if hit.snippet else (Piece(_line(pieces)),)
 
 
 def place_of(document: Document, source_url: str | None) -> PlaceView:
@@ -156,21 +148,6 @@ def _moment(seconds: float) -> str:
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-def _facts(document: Document) -> Iterator[tuple[str, str]]:
-    """What the drawer says besides the arithmetic."""
-    yield "chunk", document.chunk_id
-    if document.chunk_index is not None:
-        yield "number", str(document.chunk_index + 1)
-    if document.char_start is not None:
-        yield "characters", f"{document.char_start} to {document.char_end}"
-    if document.start_offset is not None:
-        yield "offsets", f"{document.start_offset} to {document.end_offset}"
-    if document.token_count is not None:
-        yield "tokens", str(document.token_count)
-    yield "text", document.text_hash
-    yield "source", document.parent_id
 
 
 def chunk_url(chunk_id: str, tenant: str | None, context: int = 2) -> str:

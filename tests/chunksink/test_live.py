@@ -176,6 +176,7 @@ def test_records_that_could_not_be_watched_at_first_are_watched_later(
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", refused)
         watch = live_module._HomeWatch(Config())
+        assert (watch.has_moved(), watch.has_moved()) == (True, True)
     with closing(watch):
         assert (watch.has_moved(), watch.has_moved()) == (True, False)
 

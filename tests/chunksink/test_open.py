@@ -1,7 +1,6 @@
 """`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -209,10 +208,3 @@ def test_facets_are_one_field_several_or_none(index: Index) -> None:
         assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
     with pytest.raises(errors.InvalidQuestion, match="the facets 5 are no list"):
         index.search("cat", facets=5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("allowed", [-1, "3", True], ids=repr)
-def test_deletions_are_allowed_by_number(allowed: Any, index: Index) -> None:
-    for run in (index.sync, index.repair, index.rebuild, partial(index.ingest, "notes")):
-        with pytest.raises(ValueError, match="allow_deletions is a number of sources, 0 or more, not"):
-            run(allow_deletions=allowed)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import subprocess
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -11,12 +12,16 @@ from typing import Any
 import pytest
 
 from chunksink import views
+from chunksink.embeddings import load
+from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
 from chunksink.output import printable
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
-from tests.chunksink.shell import Shell
-from tests.journey.support import command_line, environment
+from tests.chunksink.shell import Models, Shell
+from tests.embeddings.helpers import HashEncoder
+from tests.journey.support import Ended, command_line, environment
 from tests.support.bus import source
 
 GUIDE = source("guide.md", "the cat sleeps", "a cat and a dog", "nothing else", source_type="md", year=2021)
@@ -26,6 +31,12 @@ NOTES = source("notes.txt", "a cat in the notes", source_type="txt", year=2019)
 @pytest.fixture
 def built(quick_shell: Shell) -> Shell:
     return quick_shell.begin("searched", "sync", p1=[GUIDE, NOTES])
+
+
+@pytest.fixture
+def both(shell: Shell) -> Shell:
+    """Searched by words and by meaning."""
+    return shell.begin("searched both ways", "sync", p1=[source("a.md", "a cat", "a mat"), source("b.md", "a boat")])
 
 
 def sources(shell: Shell, *arguments: str) -> list[str]:
@@ -45,10 +56,35 @@ def test_context_and_explanation(built: Shell) -> None:
     assert "| the cat sleeps" in ended.out
     assert "| nothing else" in ended.out
     assert "vector none, as no sink of the live index holds vectors" in ended.out
+    assert f"generation {built.live().id}: fts " in ended.out
     told = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
     assert told["shares"][0]["leg"] == "keyword"
     assert told["document"]["year"] == 2021
-    assert any(line.startswith("generation") for line in told["lines"])
+
+
+def test_an_explanation_can_be_followed(both: Shell) -> None:
+    """Each share is its score between the two that it was scaled by, however small the scores are."""
+    hits = both("search", "boat cat", "--explain", "--json").json["hits"]
+    shares = [share for hit in hits for share in hit["explain"]["shares"]]
+    assert {share["leg"] for share in shares} == {"keyword", "semantic"}
+    for share in shares:
+        assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
+    score, low, high = (shares[0][name] for name in ("score", "low", "high"))
+    said = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), gives 0.5 ×"
+    assert said in both("search", "boat cat", "--explain").out
+
+
+def test_sources_of_the_same_text_are_told(shell: Shell) -> None:
+    shell.synced(p1=(source(f"v{n}/a.md", "a boat", "a cat", ids=f"v{n}") for n in range(3)))
+    (hit,) = [each for each in shell("search", "boat", "--json").json["hits"] if each["text"] == "a boat"]
+    names = ", ".join(one["source_uri"] for one in hit["same_text"])
+    assert f"also in 2 other sources: {names}\n" in shell("search", "boat").out
+    assert len(sources(shell, "boat", "--mode", "keyword", "--all-chunks")) == 3
+
+
+def test_a_file_is_named_as_it_is_called(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("Verträge & mehr/Büro.md", "a boat")])
+    assert "   Verträge & mehr/Büro.md" in quick_shell("search", "boat").out
 
 
 def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
@@ -148,6 +184,48 @@ def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
     assert f"no answer of {leg} search: no Meilisearch answers at http://127.0.0.1:9" in ended.err
     told = shell("search", "cat", "--mode", mode, "--json")
     assert (told.code, told.json["hits"], leg in told.json["unavailable"]) == (Exit.ENGINE, [], True)
+
+
+def by_words(ended: Ended) -> str:
+    """Why it could not be asked by meaning, of an answer that has the hits of the words."""
+    assert (ended.code, [hit["source_uri"] for hit in ended.json["hits"]]) == (Exit.ENGINE, ["b.md"])
+    reason: str = ended.json["unavailable"]["semantic"]
+    return reason
+
+
+def test_a_model_that_is_gone_leaves_the_words(both: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_name: str, **_settings: object) -> None:
+        raise ModelUnavailable("it is not here")
+
+    monkeypatch.setattr(load, "load_encoder", fails)
+    assert "that made the live index cannot be loaded" in by_words(both("search", "boat", "--json"))
+    semantic = both("search", "boat", "--mode", "semantic", "--json")
+    assert (semantic.code, semantic.json["hits"], list(semantic.json["unavailable"])) == (Exit.ENGINE, [], ["semantic"])
+    assert sources(both, "boat", "--mode", "keyword") == ["b.md"]
+
+
+def test_another_model_under_the_same_name_is_not_asked(both: Shell, models: Models) -> None:
+    """Its vectors would be compared with those of a model that it is not."""
+    other = models.known[DEFAULT_MODEL] = HashEncoder(dimension=8, name="retrained")
+    assert "is not the model any more" in by_words(both("search", "boat", "--json"))
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty"])
+def test_an_engine_that_lost_its_build_is_named(damage: str, both: Shell) -> None:
+    """First that of words, then that of vectors, which leaves the words."""
+    words, aside = both.home / "fts", both.folder / "aside"
+    words.rename(aside)
+    ended = both("search", "boat")
+    assert (ended.code, "run `chunksink sync`" in ended.err) == (Exit.ENGINE, True)
+    aside.rename(words)
+    build = both.home / "chroma" / both.live().builds["chroma"]
+    shutil.rmtree(build)
+    if damage == "empty":
+        build.mkdir()
+    assert "chunksink sync" in by_words(both("search", "boat", "--json"))
+    ended = both("search", "boat")
+    assert (ended.code, "without semantic search:" in ended.err, "b.md" in ended.out) == (Exit.ENGINE, True, True)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,9 @@ def test_a_sync_finds_it_too_and_names_the_loss(synced: Shell) -> None:
     tamper(synced)
     ended = synced("sync")
     assert ended.code == Exit.OK
-    loss = "fts had lost 1 source and had other content than was written in 1 source; rescanned and repaired"
+    loss = (
+        "fts had lost 1 source and had other content than was written in 1 source (b.md, c.md); rescanned and repaired"
+    )
     assert loss in ended.err
     assert synced("verify").code == Exit.OK
 

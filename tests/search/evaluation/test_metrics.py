@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunksink.search.evaluation.metrics import METRICS, Interval, interval, ndcg, recall, reciprocal_rank
+from chunksink.search.evaluation.evaluate import METRICS, Interval, interval, ndcg, recall, reciprocal_rank
 
 GAINS = {"a": 3, "b": 2, "c": 3, "e": 1, "f": 2, "no": 0, "worse": -1}
 

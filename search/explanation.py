@@ -1,0 +1,58 @@
+"""Why a hit stands where it does, in words: the same ones on the command line and on the page."""
+
+from collections.abc import Iterator
+
+from chunksink.search.answer import Answer, SearchHit
+from chunksink.search.fusion import Share
+from chunksink.sinks.document import Document
+
+
+def is_fused(answer: Answer) -> bool:
+    """Whether scores were scaled or added up; a leg alone keeps those of its engine."""
+    return any(share.weight != 1.0 or share.value != share.score for hit in answer.hits for share in hit.shares)
+
+
+def share_text(share: Share, *, fused: bool) -> str:
+    """What one leg gave the hit."""
+    place = "not among its best" if share.rank is None else f"place {share.rank}"
+    score = f"{place}, score {share.score:.4g}"
+    if not fused:
+        return score
+    return f"{score}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
+
+
+def score_text(hit: SearchHit, *, fused: bool) -> str:
+    return f"{hit.score:.4f}" if fused else f"{hit.score:.4g}"
+
+
+def formula(answer: Answer, *, fused: bool) -> str:
+    if not fused:
+        return "one leg alone, with its engine's own scores"
+    if answer.fusion == "ranks":
+        return "1 / (60 + place) of each leg, added"
+    return "each leg's scores scaled to 0..1, half each, added"
+
+
+def facts(document: Document) -> Iterator[tuple[str, str]]:
+    """What is known of the chunk beside the arithmetic."""
+    yield "chunk", document.chunk_id
+    if document.chunk_index is not None:
+        yield "number", str(document.chunk_index + 1)
+    if document.char_start is not None:
+        yield "characters", f"{document.char_start} to {document.char_end}"
+    if document.start_offset is not None:
+        yield "offsets", f"{document.start_offset} to {document.end_offset}"
+    if document.token_count is not None:
+        yield "tokens", str(document.token_count)
+    yield "document", document.document_id
+    yield "text", document.text_hash
+    yield "source", document.parent_id
+
+
+def _scale(share: Share) -> str:
+    """How the score was scaled; empty where it was not."""
+    if share.low is None or share.high is None:
+        return ""
+    if share.low == share.high:
+        return " (all alike)"
+    return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"

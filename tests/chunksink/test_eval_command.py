@@ -1,0 +1,84 @@
+"""`chunksink eval` over a real index."""
+
+import json
+
+import pytest
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell, write
+from tests.journey.support import Ended
+from tests.support.bus import source
+
+TEXTS = {"pets": "the cat sleeps", "sea": "a boat at sea", "law": "a levy on boats", "more": "cat and boat"}
+QUERIES = '{"_id": "1", "text": "cat"}\n{"_id": "2", "text": "levy"}\n{"_id": "3", "text": "never judged"}\n'
+
+
+@pytest.fixture
+def built(shell: Shell) -> Shell:
+    return shell.begin("judged", "sync", p1=[source(f"docs/{name}.md", text) for name, text in TEXTS.items()])
+
+
+def measured(shell: Shell, judged: str, *arguments: str) -> Ended:
+    write(shell, "queries.jsonl", QUERIES)
+    write(shell, "qrels.tsv", judged)
+    return shell("eval", "--queries", "queries.jsonl", "--qrels", "qrels.tsv", *arguments)
+
+
+def qrels(name: str) -> str:
+    """With documents named so."""
+    pets, law, sea = (name.format(source) for source in ("pets", "law", "sea"))
+    return f"query-id\tcorpus-id\tscore\n1\t{pets}\t1\n2\t{law}\t2\n2\t{sea}\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "name"), [("document_id", "docs/{}.md@1"), ("source_uri", "docs/{}.md"), ("filename", "{}")]
+)
+def test_keyword_figures_by_hand(built: Shell, field: str, name: str) -> None:
+    """`cat` finds the longer text first or second; `levy` finds law, and never the sea."""
+    ended = measured(built, qrels(name), "--mode", "keyword", "--json")
+    report = ended.json
+    assert (ended.code, report["queries"], report["queries_not_judged"]) == (Exit.OK, 2, 1)
+    assert (report["id"], report["judged_but_missing"]) == (field, [])
+    figures = {metric: one["mean"] for metric, one in report["modes"]["keyword"].items()}
+    levy = 2 / (2 + 1 / 1.584962500721156)
+    assert figures["recall@100"] == pytest.approx((1 + 0.5) / 2)
+    assert figures["nDCG@10"] in (pytest.approx((1 + levy) / 2), pytest.approx((0.6309297535714575 + levy) / 2))
+    assert figures["MRR@10"] in (1, 0.75)
+
+
+def test_chunks_are_named_one_by_one(built: Shell) -> None:
+    chunk = json.loads(built.root.chunks_file("p1").read_text().splitlines()[0])
+    report = measured(built, f"1 0 {chunk['chunk_id']} 1\n", "--mode", "keyword", "--json").json
+    assert (report["id"], report["modes"]["keyword"]["recall@100"]["mean"]) == ("chunk_id", 1)
+
+
+def test_without_a_mode_all_are_shown(built: Shell) -> None:
+    ended = measured(built, qrels("docs/{}.md") + "2\tdocs/never.md\t1\n9\tdocs/law.md\t1\n")
+    assert ended.code == Exit.OK
+    assert [line.split()[0] for line in ended.out.splitlines()[-3:]] == ["keyword", "semantic", "hybrid"]
+    assert "2 judged queries, documents named by source_uri" in ended.out
+    assert "1 without a relevant document" in ended.out
+    assert "1 judged, but not in the file of queries" in ended.out
+    assert "1 judged, but no document has the name: docs/never.md" in ended.err
+
+
+def test_a_given_field_is_taken(built: Shell) -> None:
+    ended = measured(built, qrels("{}"), "--id", "document_id")
+    assert ended.code == Exit.USAGE
+    assert "none of the 3 judged names is the document_id of a document" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("judged", "said"),
+    [("1\tpets\n", "line 1: "), ("7\tpets\t1\n", "belong together"), ("1\tpets\t0\n", "belong together")],
+)
+def test_what_cannot_be_measured_is_said(built: Shell, judged: str, said: str) -> None:
+    ended = measured(built, judged)
+    assert (ended.code, ended.out, said in ended.err) == (Exit.USAGE, "", True)
+
+
+def test_a_copy_is_found_with_what_it_is_a_copy_of(quick_shell: Shell) -> None:
+    """A search shows both as one hit."""
+    quick_shell.synced(p1=[source("docs/pets.md", "a cat"), source("docs/twin.md", "a cat")])
+    report = measured(quick_shell, "1\tpets\t1\n1\ttwin\t1\n", "--mode", "keyword", "--id", "filename", "--json").json
+    assert report["modes"]["keyword"]["recall@100"]["mean"] == 1.0
