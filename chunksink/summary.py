@@ -123,8 +123,8 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
         yield Note(f"{name}: its build was gone or broken; it was made again")
     if sink.drifted:
         yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
-    if sink.held_and_lost:
-        yield Note(f"{name} lost {counted(sink.held_and_lost, 'held source')}, which cannot be written while held")
+    if sink.held_and_missing:
+        yield Note(f"{name} lacks {counted(sink.held_and_missing, 'held source')}, which cannot be written while held")
     refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
     yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
     if sink.error is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_much
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
-from chunksink.rebuild.receipts import OLDER, Receipts
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.schema import marks, number
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ GONE = "family not in (select family from current) and family not in (select fam
 """Of families in the index: those that the bus does not say any more."""
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
-_CONFIRMED = f"family_hash not in ('', '{OLDER}')"
+_CONFIRMED = "family_hash <> ''"
 """Receipts of what we wrote. A scan also makes receipts of documents that somebody else added; no flag is
 needed to remove those."""
 

@@ -51,8 +51,8 @@ class SinkReport:
     """Its live build was gone or broken, so that all of it was written."""
     built: bool = False
     """It had no live build before, so that all of it was written."""
-    held_and_lost: int = 0
-    """Sources that it had and lost, and that were not written again since they are held."""
+    held_and_missing: int = 0
+    """Sources that it does not have, and that were not written since they are held."""
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
@@ -234,7 +234,7 @@ def _with_records(session: Session, build_id: str, sink: SinkReport) -> SinkRepo
         sink,
         chunks=receipts.documents(),
         refused=tuple(receipts.dead_letters()),
-        held_and_lost=receipts.held_and_lost(),
+        held_and_missing=receipts.held_and_missing(),
     )
 
 

@@ -190,16 +190,16 @@ def test_what_is_held_is_left_alone(synced: Shell) -> None:
         found = synced(*arguments)
         assert found.code == Exit.INVALID_INPUT
         assert (
-            "partition p1 is missing or invalid\n3 sources held as they are; `chunksink status` says why" in found.err
+            "partition p1 is missing or invalid\n3 sources held and not compared; `chunksink status` says why" in found.err
         )
     assert len(synced.texts()) == 4
 
 
-def test_a_sync_says_what_is_lost_and_held(synced: Shell) -> None:
+def test_a_sync_says_what_is_missing_and_held(synced: Shell) -> None:
     synced.remove("p1")
     shutil.rmtree(Path(fts_file(synced)).parent)
     found = synced("sync")
     assert found.code == Exit.INVALID_INPUT
-    assert "fts lost 3 held sources" in found.err
-    assert synced("sync", "--json").json["sinks"]["fts"]["held_and_lost"] == 3
-    assert synced("verify").code == Exit.DRIFT
+    assert "fts lacks 3 held sources" in found.err
+    assert synced("sync", "--json").json["sinks"]["fts"]["held_and_missing"] == 3
+    assert synced("verify").code == Exit.INVALID_INPUT
