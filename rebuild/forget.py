@@ -13,7 +13,7 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
-from chunksink.rebuild.run_records import blank, is_named
+from chunksink.rebuild.run_records import blank
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsScrub, capability
@@ -59,7 +59,6 @@ class ForgetReport:
     """What was erased, and where the source still stands."""
 
     families: tuple[str, ...]
-    """None where only records of past runs named it."""
     documents: dict[str, int]
     """By build, of all generations."""
     texts: int
@@ -69,8 +68,6 @@ class ForgetReport:
     """Lines that named it."""
     still_in: tuple[str, ...]
     """Partitions of the bus."""
-    left_behind: dict[str, str]
-    """By sink, a folder of the home that the configuration has left: builds there may still hold it."""
     not_asked: dict[str, str]
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
@@ -107,7 +104,6 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
         vectors=vectors,
         run_records=lines,
         still_in=still_in,
-        left_behind=dict(session.left_behind()),
         not_asked=not_asked,
     )
 
@@ -194,23 +190,21 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 def find_sources(
     session: Session, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The name that means something, and what; nothing where only records of runs name it.
-
-    UnknownSource where nothing does, SeveralSources where it means several, unless `every` one is wanted.
-    """
+    """The name that means something, and what. UnknownSource where nothing is known, SeveralSources where it means
+    several, unless `every` one is wanted."""
     # No source has an empty name, or one with half a character in it.
     for name in names_of(given) if given and not HALF.search(given) else ():
         sources = sources_named(session.state.db, name, builds, tenant)
         if len(sources) > 1 and not every:
             raise _several(name, sources)
-        if sources or (name not in session.catalog.known_partitions() and is_named(session.state.home, name)):
+        if sources:
             return name, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(
         f"no source {given!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
         "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
         "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
-        "in freed pages"
+        "in freed pages, and records of runs that name it can be deleted from the folder `runs` of the home"
     )
 
 
