@@ -148,11 +148,6 @@ def _input(report: "RunReport") -> Iterator[str]:
     yield from first([str(finding) for finding in report.findings], _SHOWN)
     if report.findings:
         yield "these partitions were not read; their sources stay as they were. `chunksink validate` says what to do"
-    if report.left_behind:
-        yield (
-            f"{counted(report.left_behind, 'source')} of the index before, whose records are lost, not found in the "
-            "chunks and so left out; if they belong in it, bring their partitions back and sync again"
-        )
     for reason, families in islice(report.held.items(), _SHOWN):
         yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
     if len(report.held) > _SHOWN:

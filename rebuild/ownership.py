@@ -106,18 +106,19 @@ def _are_known(session: Session, sample: Sequence[Stored]) -> bool:
     return 2 * known > len(sample)
 
 
-def orphans(session: Session, sink: Sink) -> list[str]:
-    """Builds that are ours and that no record names any more: the records were lost."""
+def orphans(session: Session, sink: Sink) -> dict[str, int]:
+    """Builds that are ours and that no record names any more, since the records were lost, and how many documents each
+    has; -1 where that cannot be read."""
     known = {build for generation in session.state.generations() for build in generation.builds.values()}
-    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(session, sink, build_id)]
-
-
-def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
-    try:
-        with closing(sink.open(build_id)) as build:
-            return session.owns(build.marker())
-    except (BuildMissing, BuildBroken, WrongShape):
-        return False
+    found: dict[str, int] = {}
+    for build_id in sink.builds():
+        if build_id in known:
+            continue
+        with suppress(BuildMissing, BuildBroken, WrongShape), closing(sink.open(build_id)) as build:
+            if session.owns(build.marker()):
+                found[build_id] = -1
+                found[build_id] = build.count()
+    return found
 
 
 def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
@@ -142,18 +143,9 @@ def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
 
 
 def _most_likely(session: Session, sink: Sink) -> str | None:
-    counts = {build_id: _count(sink, build_id) for build_id in orphans(session, sink)}
+    counts = orphans(session, sink)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None
     if marker is not None and marker.build_id in counts:
         return marker.build_id
     return max(counts, key=lambda build_id: (counts[build_id], build_id), default=None)
-
-
-def _count(sink: Sink, build_id: str) -> int:
-    """-1 where that cannot be read: any other one tells more."""
-    try:
-        with closing(sink.open(build_id)) as build:
-            return build.count()
-    except BuildBroken:
-        return -1

@@ -9,7 +9,7 @@ from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_muc
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.schema import marks, number
+from chunksink.rebuild.schema import marks
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -54,12 +54,6 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
     if is_large and removed > allowed:
         return Removal(removed, total, f"--allow-deletions {removed}", lost)
     return None
-
-
-def count_gone(db: Database, builds: Sequence[str]) -> int:
-    """How many families these builds hold that no chunks have, and that are not held."""
-    count = f"select count(distinct family) from {_of(_RECORDED, builds)} and {GONE}"
-    return number(db, count, list(builds))
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
