@@ -172,12 +172,12 @@ class FamilyReader:
 
 T = TypeVar("T")
 
-TRIES = 5
+_TRIES = 5
 
 
 def again(look: Callable[[], T]) -> T:
     """Calls `look` again while a partition is rewritten meanwhile; PartitionChanged after several tries."""
-    for _ in range(TRIES - 1):
+    for _ in range(_TRIES - 1):
         with suppress(PartitionChanged):
             return look()
     return look()

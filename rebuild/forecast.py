@@ -231,15 +231,11 @@ def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
     """None before the first index: only engines know what a home that lost its records has."""
-    if live is None:
+    if live is None or not session.catalog.is_whole():
         return None
-    if session.catalog.is_whole() and planned.empty:
-        # What is new or gone is made first, and before that it is asked about all that is live.
-        return large_removal(session.state.db, list(live.builds.values()))
-    builds = [build for name, build in planned.builds.items() if name not in planned.empty]
-    if not session.catalog.is_whole() or not planned.plan.is_large_removal(builds):
-        return None
-    return large_removal(session.state.db, builds)
+    # What is new or gone is made first, and before that it is asked about all that is live.
+    asked = live.builds if planned.empty else planned.builds
+    return large_removal(session.state.db, list(asked.values()))
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:

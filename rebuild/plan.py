@@ -26,8 +26,7 @@ _UNHASHED = 100
 
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, metadata_only int,
-    leaves int, was text, was_open int,
+    family text, build text, action text, recorded int, metadata_only int, leaves int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
 """
@@ -39,8 +38,7 @@ _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null,
     i.family is null and r.texts is not null and r.texts = c.texts,
-    max(0, coalesce(r.documents, 0) - c.chunks),
-    r.family_hash, i.family is not null
+    max(0, coalesce(r.documents, 0) - c.chunks)
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
@@ -48,7 +46,7 @@ where (i.family is not null or {DIFFERS}) and c.family not in (select family fro
 """
 _PLAN_REMOVALS = f"""
 insert into planned
-select family, :build, 'remove', 1, 0, coalesce(documents, 0), null, 0 from (
+select family, :build, 'remove', 1, 0, coalesce(documents, 0) from (
     select family from receipt where build = :records {{and_moved}}
     union select family from intent where build = :records {{and_moved}})
 left join (select family, documents from receipt where build = :records) using (family)
@@ -57,10 +55,10 @@ where {GONE}
 # What the engines have confirmed of a plan since it was made: an intent that stays open says that nobody knows.
 _CONFIRMED = """
 select p.* from planned p
+left join current c on c.family = p.family
 left join receipt r on r.build = p.build and r.family = p.family
 left join intent i on i.build = p.build and i.family = p.family
-where i.family is null and iif(p.action = 'remove', r.family is null,
-    r.family is not null and (p.was_open or r.family_hash is not p.was))
+where i.family is null and iif(p.action = 'remove', r.family is null, r.family_hash = c.family_hash)
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
 # A build that has confirmed nothing yet is compared as a whole again: all of it differs.
