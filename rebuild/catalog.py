@@ -3,7 +3,7 @@
 Which version of a family counts, `decide` says whenever something changed; the rest is asked here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -131,13 +131,10 @@ class Catalog:
         if not (invalid or missing or held):
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
-        remedies = {
-            "`chunksink validate` says all that is invalid": invalid,
-            "a partition that is gone on purpose: `chunksink retire-partition KEY`": missing,
-            "`chunksink status --all` names what is held in a live index": held,
-        }
-        helping = "; ".join(remedy for remedy, found in remedies.items() if found)
-        raise InvalidBus(f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{helping}")
+        raise InvalidBus(
+            f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n`chunksink validate` says "
+            "all that is invalid; a partition that is gone on purpose: `chunksink retire-partition KEY`"
+        )
 
     def is_undecided(self) -> bool:
         """Whether chunks were taken in, and what counts of them is not worked out yet."""
@@ -218,23 +215,13 @@ class Catalog:
             f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
         )
         while rows := self._db.execute(select, [*last, VALID]).fetchall():
-            yield _places(rows)
+            yield [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]
             last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
         """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
-
-    def places_of_texts(self, text_hashes: Sequence[str]) -> list[TextPlace]:
-        """For each of these texts a chunk that has it and can be read: partition, place, text hash; as on disk."""
-        rows = self._db.execute(
-            "select partition, offset, length, text_hash from current_chunk "
-            f"where text_hash in ({marks(text_hashes)}) "
-            "and partition in (select key from partition where state = ?) group by text_hash order by 1, 2",
-            [*text_hashes, VALID],
-        )
-        return _places(rows)
 
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
@@ -268,7 +255,3 @@ class Catalog:
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:
     return [key for (key,) in db.execute(f"select key from partition where {condition} order by key", values)]
-
-
-def _places(rows: Iterable[Any]) -> list[TextPlace]:
-    return [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]

@@ -12,7 +12,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
+from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 
@@ -145,15 +147,15 @@ class Plan:
             return number(self._db, total)
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
-    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
-        """Distinct text hashes of what these are sent, in pages: with the bytes of one chunk and how many have it."""
+    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[TextPlace, int]]]:
+        """Distinct texts of what these are sent, in pages: the longest chunk that has it, and how many have it."""
         rows = self._db.execute(
-            "select text_hash, max(length), count(*) from family_chunk where family in ("
+            "select partition, offset, max(length), text_hash, count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",
             list(builds),
         )
         while page := rows.fetchmany(size):
-            yield page
+            yield [((partition, Place(*place), text), chunks) for partition, *place, text, chunks in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it that it is written to."""
