@@ -25,8 +25,6 @@ from chunksink.sinks.projection import project_family
 
 _BLOCK = 2**20
 _HASHED = "h-"
-_LEAST_BEGUN = 4
-"""Characters that can stand for a whole id."""
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
 Copy = Literal["present", "absent", "different", "unknown"]
@@ -148,25 +146,18 @@ def _chunk_id(db: Any, name: str) -> str:
             if sink_id(chunk_id) == name:
                 return str(chunk_id)
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
-    some = db.execute(select, [name, name + "\U0010ffff"]) if len(name) >= _LEAST_BEGUN else ()
-    begun = [str(chunk_id) for (chunk_id,) in some]
+    begun = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
     if len(begun) == 1:
         return begun[0]
-    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name, begun)}")
-
-
-def _hint(db: Any, name: str, begun: list[str]) -> str:
-    """What may have been meant: a document or a source instead of a chunk, or the id that begins most alike."""
-    for column, what in (("document_id", "document"), ("family", "source"), ("parent_id", "source")):
-        select = f"select chunk_id from chunk where {column} = ? order by partition, offset limit 3"
-        chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
-        if chunks:
-            return f"; that is a {what}, its chunks are {', '.join(chunks)}"
-    if begun:
-        return f", but others whose ids begin so, as {', '.join(begun)}"
-    if 0 < len(name) < _LEAST_BEGUN:
-        return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
-    return ". Was it never synced?"
+    named = "document_id = ?1 or family = ?1 or parent_id = ?1"
+    select = f"select chunk_id from chunk where {named} order by partition, offset limit 3"
+    chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
+    hint = ". Was it never synced?"
+    if chunks:
+        hint = f"; that is a document or a source, its chunks are {', '.join(chunks)}"
+    elif begun:
+        hint = f", but others whose ids begin so, as {', '.join(begun)}"
+    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{hint}")
 
 
 def _label(db: Any, family: str, parts: Sequence[ProjectedFamily]) -> str:

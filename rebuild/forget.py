@@ -13,13 +13,14 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
+from chunksink.rebuild.ownership import orphans
 from chunksink.rebuild.run_records import blank
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
-from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.errors import BuildMissing, SinkError
 from chunksink.sinks.values import HALF
 
 _PAGE = 400
@@ -114,34 +115,18 @@ def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], 
     found: dict[str, Build] = {}
     not_asked: dict[str, str] = {}
     for name in dict.fromkeys([*session.sinks, *(sink for sink, _ in recorded)]):
-        ours = [build_id for owner, build_id in recorded if owner == name]
         try:
-            found |= _open_builds_of(session, name, ours, stack)
+            sink = session.sink(name)
+            for build_id in [*(build_id for owner, build_id in recorded if owner == name), *orphans(session, sink)]:
+                try:
+                    found[build_id] = stack.enter_context(closing(sink.open(build_id)))
+                except BuildMissing:
+                    sink.drop(build_id)  # what a kill may have left of it
         except SinkError as error:
             if name in session.sinks:
                 raise
             not_asked[name] = str(error)
     return found, not_asked
-
-
-def _open_builds_of(session: Session, name: str, ours: Sequence[str], stack: ExitStack) -> dict[str, Build]:
-    sink = session.sink(name)
-    found: dict[str, Build] = {}
-    for build_id in dict.fromkeys([*ours, *sink.builds()]):
-        try:
-            build = sink.open(build_id)
-        except BuildMissing:
-            sink.drop(build_id)  # what a kill may have left of it
-            continue
-        except BuildBroken:
-            if build_id in ours:
-                raise
-            continue
-        if build_id in ours or session.owns(build.marker()):
-            found[build_id] = stack.enter_context(closing(build))
-        else:
-            build.close()
-    return found
 
 
 def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:

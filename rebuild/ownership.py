@@ -14,7 +14,7 @@ from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink, Stored
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, WrongShape
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -121,15 +121,13 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
     return found
 
 
-def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
+def recover_receipts(session: Session) -> list[str]:
     """Where the records are lost: receipts of the builds that readers may have had, one of each sink, and their ids.
-    Also of sinks `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
+    If a sink shows none, its fullest build counts."""
     session.refresh()
     recovered = []
-    for name in dict.fromkeys([*session.sinks, *beside]):
-        excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
-        with suppress(excused):
-            sink = session.sink(name)
+    for sink in session.sinks.values():
+        with suppress(BuildBroken):  # nobody can tell what readers had there
             build_id = _most_likely(session, sink)
             if build_id is None:
                 continue
