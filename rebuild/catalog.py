@@ -27,8 +27,8 @@ select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(ma
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
-FamilyHashes = tuple[str, int, str, str]
-"""Of a family as it was projected: family, taken, family hash, texts."""
+Projected = tuple[str, int, str]
+"""Of a family that was projected: family, taken, family hash."""
 TextPlace = tuple[str, Place, str]
 """Of a text: the partition and place of a chunk that has it, and its hash."""
 
@@ -230,11 +230,11 @@ class Catalog:
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
-    def note_projected(self, rows: Sequence[FamilyHashes]) -> None:
+    def note_projected(self, rows: Sequence[Projected]) -> None:
         """Notes the hashes of projected families, except where another reading counts by now."""
         with write_transaction(self._db):
             self._db.conn.executemany(
-                "update current set family_hash = ?3, texts = ?4 where family = ?1 and taken = ?2",
+                "update current set family_hash = ?3 where family = ?1 and taken = ?2",
                 rows,
             )
 
@@ -250,7 +250,7 @@ class Catalog:
         with write_transaction(self._db):
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
-            self._db.execute("update current set family_hash = null, texts = null")
+            self._db.execute("update current set family_hash = null")
 
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:

@@ -28,7 +28,7 @@ _UNHASHED = 100
 
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, metadata_only int, leaves int,
+    family text, build text, action text, recorded int, leaves int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
 """
@@ -38,9 +38,7 @@ DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
 # An open intent says that the receipt proves nothing. Held families are in neither.
 _PLAN_WRITES = f"""
 insert into planned
-select c.family, :build, 'write', r.family is not null,
-    i.family is null and r.texts is not null and r.texts = c.texts,
-    max(0, coalesce(r.documents, 0) - c.chunks)
+select c.family, :build, 'write', r.family is not null, max(0, coalesce(r.documents, 0) - c.chunks)
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
@@ -48,7 +46,7 @@ where (i.family is not null or {DIFFERS}) and c.family not in (select family fro
 """
 _PLAN_REMOVALS = f"""
 insert into planned
-select family, :build, 'remove', 1, 0, coalesce(documents, 0) from (
+select family, :build, 'remove', 1, coalesce(documents, 0) from (
     select family from receipt where build = :records {{and_moved}}
     union select family from intent where build = :records {{and_moved}})
 left join (select family, documents from receipt where build = :records) using (family)
@@ -74,13 +72,12 @@ _NOTE_COMPARED = (
 
 @dataclass(frozen=True)
 class FamilyCounts:
-    """Families of a plan, by what becomes of them. `metadata_only` are among the changed: their texts stay."""
+    """Families of a plan, by what becomes of them."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
-    metadata_only: int = 0
 
     def then(self, later: FamilyCounts) -> FamilyCounts:
         """Of two plans one after the other: what the first one has written is unchanged for the second."""
@@ -89,7 +86,6 @@ class FamilyCounts:
             self.changed + later.changed,
             self.removed + later.removed,
             max(0, later.unchanged - self.added - self.changed),
-            self.metadata_only + later.metadata_only,
         )
 
 
@@ -170,14 +166,12 @@ class Plan:
     def _count(self, planned: str, build: str | None) -> FamilyCounts:
         where, values = ("where build = ?", [build]) if build is not None else ("", [])
         row = self._db.execute(
-            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
-            "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
-            "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
-            f"from {planned} {where} group by family)",
+            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), sum(action = 'remove') "
+            f"from (select family, min(action) as action, max(recorded) as recorded from {planned} {where} "
+            "group by family)",
             values,
         ).fetchone()
-        added, changed, removed, metadata_only = (number or 0 for number in row)
-        return FamilyCounts(added, changed, removed, 0, metadata_only)
+        return FamilyCounts(*(number or 0 for number in row))
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""

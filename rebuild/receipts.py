@@ -30,7 +30,6 @@ class Receipt:
 
     family: str
     family_hash: str
-    texts: str
     documents: int
     label: str = ""
 
@@ -66,7 +65,7 @@ class Receipts:
         build, at = self.build_id, utc_now()
         with write_transaction(self.db):
             self.db.conn.executemany(
-                "insert or replace into receipt values (?, ?, ?, ?, ?, ?)",
+                "insert or replace into receipt values (?, ?, ?, ?, ?)",
                 [(build, *astuple(each)) for each in receipts],
             )
             self._close([each.family for each in receipts])

@@ -84,7 +84,7 @@ insert into receipt
 select :build, f.family, case
     when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then ''
-    else coalesce(c.family_hash, '') end, case when f.hash is c.family_hash then c.texts end, f.documents, f.label
+    else coalesce(c.family_hash, '') end, f.documents, f.label
 from found_family f left join current c using (family)
 """
 
