@@ -4,16 +4,17 @@ What a sink shows other programs is replaced only if it is ours or may be adopte
 are asked what readers had, before anything takes their place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice
 
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
-from chunksink.sinks.contract import Build, Sink, Stored
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, WrongShape
 
 _SAMPLE = 1000
@@ -72,7 +73,8 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
-    it for the one that we showed; so do we where we know most of what it holds."""
+    it for the one that we showed; so do we where most documents are of sources that this one has confirmed."""
+    db = session.state.db
     if recorded in sink.builds():
         return
     try:
@@ -83,7 +85,10 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         sample = list(islice(build.scan(), _SAMPLE))
         if not sample:  # its making was broken off
             return
-        if not adopt and not _are_known(session, sample):
+        confirmed = [
+            found for found in sample if exists(db, "receipt where build = ? and family = ?", [recorded, found.parent_id])
+        ]
+        if not adopt and 2 * len(confirmed) <= len(sample):
             raise OtherHome(
                 f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
                 f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
@@ -91,19 +96,6 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
             )
         if sign:
             build.sign(session.marker(recorded))
-
-
-def _are_known(session: Session, sample: Sequence[Stored]) -> bool:
-    """Whether most have a text that this home has read of their source, now or formerly."""
-    ours = (
-        "select 1 from chunk where family = ? and text_hash = ? "
-        "union all select 1 from former_text where family = ? and text_hash = ?"
-    )
-    known = 0
-    for found in sample:
-        text = [found.parent_id, found.text_hash]
-        known += session.state.db.execute(ours, [*text, *text]).fetchone() is not None
-    return 2 * known > len(sample)
 
 
 def orphans(session: Session, sink: Sink) -> dict[str, int]:
