@@ -85,10 +85,9 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         sample = list(islice(build.scan(), _SAMPLE))
         if not sample:  # its making was broken off
             return
-        confirmed = [
-            found for found in sample if exists(db, "receipt where build = ? and family = ?", [recorded, found.parent_id])
-        ]
-        if not adopt and 2 * len(confirmed) <= len(sample):
+        ours = "receipt where build = ? and family = ?"
+        confirmed = sum(exists(db, ours, [recorded, found.parent_id]) for found in sample)
+        if not adopt and 2 * confirmed <= len(sample):
             raise OtherHome(
                 f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
                 f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "

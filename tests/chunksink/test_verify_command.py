@@ -190,7 +190,8 @@ def test_what_is_held_is_left_alone(synced: Shell) -> None:
         found = synced(*arguments)
         assert found.code == Exit.INVALID_INPUT
         assert (
-            "partition p1 is missing or invalid\n3 sources held and not compared; `chunksink status` says why" in found.err
+            "partition p1 is missing or invalid\n3 sources held and not compared; `chunksink status` says why"
+            in found.err
         )
     assert len(synced.texts()) == 4
 

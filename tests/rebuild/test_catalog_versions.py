@@ -58,9 +58,7 @@ def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: Cata
     assert probe.catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
     with PartitionReader(root, "p1") as reader:
         texts = [
-            orjson.loads(reader.line(chunk.place))["text"]
-            for family in probe.families()
-            for chunk in family.chunks
+            orjson.loads(reader.line(chunk.place))["text"] for family in probe.families() for chunk in family.chunks
         ]
     assert texts == ["between", "new"]
 
