@@ -78,6 +78,12 @@ _FORGET = (
     # Refused documents that wait to be sent again keep their intent.
     "delete from intent where build = :build and family not in (select family from dead_letter where build = :build)",
 )
+# What is not as any sink wrote it differs, whatever the catalog says of a held family later.
+_NOTE_CHANGED = """
+insert or ignore into changed
+select :build, family, id from drift where kind = 'changed'
+union select :build, family, id from found where hash = '' and family in (select family from held)
+"""
 # Held families were not compared: they are known only where they are exactly what counts.
 _MAKE_RECEIPTS = """
 insert into receipt
@@ -170,9 +176,7 @@ class Scan:
         with write_transaction(self.db):
             for statement in _FORGET:
                 self.db.execute(statement, {"build": build})
-            self.db.execute(
-                "insert or ignore into changed select ?, family, id from drift where kind = 'changed'", [build]
-            )
+            self.db.execute(_NOTE_CHANGED, {"build": build})
             self.db.execute(_MAKE_RECEIPTS, {"build": build})
 
     def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
