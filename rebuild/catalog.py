@@ -190,14 +190,18 @@ class Catalog:
         ).fetchone()
         return RetireReport(*row)
 
-    def families(self, keys: Sequence[str]) -> Iterator[CurrentFamily]:
-        """What the index must hold of these families, in the order in which it lies on disk."""
-        # All rows at once: an open cursor would keep this connection from writing once another one has written.
-        rows = self._db.execute(
-            f"select family, partition, taken, offset, length, line from family_chunk where family in ({marks(keys)}) "
-            "order by partition, first_offset, family, offset",
-            list(keys),
-        ).fetchall()
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
+        """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""
+        rows_of, values = "current_chunk", []
+        if keys is not None:
+            rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
+        rows: Iterable[Any] = self._db.execute(
+            f"select family, partition, taken, offset, length, line from {rows_of} "
+            f"order by partition, first_offset, family, offset",
+            values,
+        )
+        if keys is not None:  # an open look would keep this connection from writing once another one has written
+            rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
             yield CurrentFamily(family, partition, taken, chunks)

@@ -111,9 +111,9 @@ class FamilyReader:
         """Note the hashes of these families."""
         self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
 
-    def families(self, keys: Sequence[str]) -> Iterator[ProjectedFamily]:
-        """The current ones of these families; a large one in parts. PartitionChanged if other chunks are there than
-        were taken in."""
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
+        """The current ones of these families, or all; a large one in parts. PartitionChanged if other chunks are there
+        than were taken in."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
             for family in self._catalog.families(keys):

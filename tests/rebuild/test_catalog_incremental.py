@@ -250,7 +250,7 @@ def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change 
         with closing_probe(tmp_path / "new", root) as new:
             refresh(new, root, project=True)
             assert tables(kept) == tables(new)
-            assert [f.chunks for f in kept.families()] == [f.chunks for f in new.families()]
+            assert [f.chunks for f in kept.catalog.families()] == [f.chunks for f in new.catalog.families()]
             later = "select count(*) from {} join partition on key = partition where {}.taken > partition.taken"
             for table in ("standing", "current"):
                 assert kept.state.db.execute(later.format(table, table)).fetchone() == (0,)

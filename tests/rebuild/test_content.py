@@ -201,9 +201,9 @@ def test_hashes_of_another_reading_are_not_noted(root: BusRoot, probe: CatalogPr
         return probe.state.db.execute("select family_hash from current").fetchall()
 
     commit(root, "p1", source("docs/a.md", "a"))
-    (before,) = probe.refresh().families()
+    (before,) = probe.refresh().catalog.families()
     commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
-    (now,) = probe.refresh().families()
+    (now,) = probe.refresh().catalog.families()
     probe.catalog.note_projected([(now.family, before.taken, "old hash")])
     assert noted() == [(None,)]
     probe.catalog.note_projected([(now.family, now.taken, "hash")])

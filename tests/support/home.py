@@ -17,7 +17,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
-from chunksink.rebuild.catalog import Catalog, CurrentFamily, HeldFamily
+from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.flip import live_generation
@@ -109,12 +109,7 @@ class CatalogProbe:
 
     def current(self) -> dict[str, str]:
         """Family to the partition that it is taken from."""
-        return {family.family: family.partition for family in self.families()}
-
-    def families(self) -> list[CurrentFamily]:
-        """All that the index must hold."""
-        keys = [key for (key,) in self.state.db.execute("select family from current")]
-        return list(self.catalog.families(keys))
+        return {family.family: family.partition for family in self.catalog.families()}
 
 
 @dataclass(frozen=True)
