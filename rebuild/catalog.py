@@ -3,7 +3,7 @@
 Which version of a family counts, `decide` says whenever something changed; the rest is asked here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
