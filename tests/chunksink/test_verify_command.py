@@ -92,7 +92,8 @@ def test_a_sync_finds_it_too_and_names_the_loss(synced: Shell) -> None:
     tamper(synced)
     ended = synced("sync")
     assert ended.code == Exit.OK
-    loss = "fts had lost 1 source and had other content than was written in 1 source; rescanned and repaired"
+    names = "(b.md, c.md)"
+    loss = f"fts had lost 1 source and had other content than was written in 1 source {names}; rescanned and repaired"
     assert loss in ended.err
     assert synced("verify").code == Exit.OK
 
