@@ -15,7 +15,7 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, WrongShape
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -112,13 +112,15 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
     return found
 
 
-def recover_receipts(session: Session) -> list[str]:
+def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
     """Where the records are lost: receipts of the builds that readers may have had, one of each sink, and their ids.
-    If a sink shows none, its fullest build counts."""
+    Also of sinks `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
     session.refresh()
     recovered = []
-    for sink in session.sinks.values():
-        with suppress(BuildBroken):  # nobody can tell what readers had there
+    for name in dict.fromkeys([*session.sinks, *beside]):
+        excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
+        with suppress(excused):
+            sink = session.sink(name)
             build_id = _most_likely(session, sink)
             if build_id is None:
                 continue

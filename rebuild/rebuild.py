@@ -106,7 +106,7 @@ class Rebuild:
     def _check_live_receipts(self) -> None:
         """The brake goes by receipts: they are checked first, or where they are lost, made of what our builds hold."""
         if self.live is None:
-            self.recovered = again(partial(recover_receipts, self.session))
+            self.recovered = again(partial(recover_receipts, self.session, sorted(self.options.keep)))
         else:
             unreported = RunOutcome()
             with open_targets(self.session, self.live, unreported, Opening(make=False, adopt=True)) as targets:
