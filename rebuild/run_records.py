@@ -19,7 +19,8 @@ from chunksink.rebuild.errors import RebuildError
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
-_KEPT = ("event", "run_id", "at", "status")
+_KEPT = ("event", "run_id", "at", "command", "status")
+"""What a blanked line still says: none of it is the name of a source."""
 
 
 class UnknownRun(RebuildError):
