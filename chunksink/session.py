@@ -86,7 +86,6 @@ def open_session(
             log=log,
             unreachable=unreachable,
             stage=stage or silent,
-            left_behind=partial(_left_behind, config),
         )
 
 
@@ -237,28 +236,6 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
         return open_one_sink(config, stack, name)
     except ConfigError as error:
         raise Refused(str(error)) from error
-
-
-def _left_behind(config: Config) -> dict[str, str]:
-    """Folders of embedded sinks in the home that hold builds although the options name another place.
-
-    A place below such a folder is not distinguished from it.
-    """
-    from chunksink.sinks.capabilities import SupportsAddress, capability
-
-    found = {}
-    for name in config.sinks:
-        own = (config.home_path / name).resolve()
-        if not config.sink.get(name) or not own.is_dir():
-            continue
-        with ExitStack() as stack:
-            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)
-            address = addressed.address("any") if addressed is not None else {}
-        used = [Path(place).resolve() for place in (address.get("path"), address.get("folder")) if place]
-        apart = not any(place.is_relative_to(own) for place in used)
-        if apart and any(entry.is_dir() and entry.name.startswith(f"{name}-") for entry in own.iterdir()):
-            found[name] = str(config.home_path / name)
-    return found
 
 
 def _report_fault(log: RunLog, on_fault: "Callable[[Fault], object]", fault: "Fault") -> None:

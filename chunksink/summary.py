@@ -123,8 +123,8 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
         yield Note(f"{name}: its build was gone or broken; it was made again")
     if sink.drifted:
         yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
-    if sink.held_and_lost:
-        yield Note(f"{name} lost {counted(sink.held_and_lost, 'held source')}, which cannot be written while held")
+    if sink.held_and_missing:
+        yield Note(f"{name} lacks {counted(sink.held_and_missing, 'held source')}, which cannot be written while held")
     refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
     yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
     if sink.error is not None:
@@ -148,11 +148,6 @@ def _input(report: "RunReport") -> Iterator[str]:
     yield from first([str(finding) for finding in report.findings], _SHOWN)
     if report.findings:
         yield "these partitions were not read; their sources stay as they were. `chunksink validate` says what to do"
-    if report.left_behind:
-        yield (
-            f"{counted(report.left_behind, 'source')} of the index before, whose records are lost, not found in the "
-            "chunks and so left out; if they belong in it, bring their partitions back and sync again"
-        )
     for reason, families in islice(report.held.items(), _SHOWN):
         yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
     if len(report.held) > _SHOWN:

@@ -27,8 +27,8 @@ select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(ma
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
-FamilyHashes = tuple[str, int, str, str]
-"""Of a family as it was projected: family, taken, family hash, texts."""
+Projected = tuple[str, int, str]
+"""Of a family that was projected: family, taken, family hash."""
 TextPlace = tuple[str, Place, str]
 """Of a text: the partition and place of a chunk that has it, and its hash."""
 
@@ -131,13 +131,10 @@ class Catalog:
         if not (invalid or missing or held):
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
-        remedies = {
-            "`chunksink validate` says all that is invalid": invalid,
-            "a partition that is gone on purpose: `chunksink retire-partition KEY`": missing,
-            "`chunksink status --all` names what is held in a live index": held,
-        }
-        helping = "; ".join(remedy for remedy, found in remedies.items() if found)
-        raise InvalidBus(f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n{helping}")
+        raise InvalidBus(
+            f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n`chunksink validate` says "
+            "all that is invalid; a partition that is gone on purpose: `chunksink retire-partition KEY`"
+        )
 
     def is_undecided(self) -> bool:
         """Whether chunks were taken in, and what counts of them is not worked out yet."""
@@ -222,23 +219,13 @@ class Catalog:
             f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
         )
         while rows := self._db.execute(select, [*last, VALID]).fetchall():
-            yield _places(rows)
+            yield [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]
             last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
         """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
-
-    def places_of_texts(self, text_hashes: Sequence[str]) -> list[TextPlace]:
-        """For each of these texts a chunk that has it and can be read: partition, place, text hash; as on disk."""
-        rows = self._db.execute(
-            "select partition, offset, length, text_hash from current_chunk "
-            f"where text_hash in ({marks(text_hashes)}) "
-            "and partition in (select key from partition where state = ?) group by text_hash order by 1, 2",
-            [*text_hashes, VALID],
-        )
-        return _places(rows)
 
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
         """Texts that more than one current family holds."""
@@ -247,11 +234,11 @@ class Catalog:
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
-    def note_projected(self, rows: Sequence[FamilyHashes]) -> None:
+    def note_projected(self, rows: Sequence[Projected]) -> None:
         """Notes the hashes of projected families, except where another reading counts by now."""
         with write_transaction(self._db):
             self._db.conn.executemany(
-                "update current set family_hash = ?3, texts = ?4 where family = ?1 and taken = ?2",
+                "update current set family_hash = ?3 where family = ?1 and taken = ?2",
                 rows,
             )
 
@@ -267,12 +254,8 @@ class Catalog:
         with write_transaction(self._db):
             self._db.execute("delete from projection")
             self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
-            self._db.execute("update current set family_hash = null, texts = null")
+            self._db.execute("update current set family_hash = null")
 
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:
     return [key for (key,) in db.execute(f"select key from partition where {condition} order by key", values)]
-
-
-def _places(rows: Iterable[Any]) -> list[TextPlace]:
-    return [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]

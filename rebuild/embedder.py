@@ -142,11 +142,11 @@ class Embedders:
             return encoder.fingerprint
         return None
 
-    def token_lengths(self, fingerprint: str, text_hashes: Sequence[str]) -> Mapping[str, int]:
-        """The lengths in tokens of the texts that the cache has a vector of, by their hashes."""
+    def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:
+        """Those of these texts that the cache has a vector of."""
         asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
         with VectorCache.open(self._cache_file) as cache:
-            return {asked[raw]: length for raw, length in lengths(cache, fingerprint, list(asked)).items()}
+            return {asked[raw] for raw in lengths(cache, fingerprint, list(asked))}
 
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
         """Drop the vectors of these texts, of every model; returns how many there were."""

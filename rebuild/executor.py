@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from chunksink.rebuild.catalog import Catalog, FamilyHashes
+from chunksink.rebuild.catalog import Catalog, Projected
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.families import PART, ProjectedFamily
 from chunksink.rebuild.plan import Plan
@@ -40,7 +40,7 @@ Lock = Callable[[], AbstractContextManager[object]]
 @dataclass(frozen=True, eq=False)
 class _Batch:
     families: Sequence[ProjectedFamily]
-    hashes: Sequence[FamilyHashes]
+    projected: Sequence[Projected]
     vectors: Sequence[Vectors | None]
     wanted: dict[str, set[str]]
     rewritten: dict[str, dict[str, set[str]]]
@@ -81,8 +81,8 @@ class Executor:
             families = [projected for projected, _ in some]
             wanted = plan.builds_of([each.family for each in families])
             rewritten = {build: plan.to_rewrite(build, sorted(keys)) for build, keys in wanted.items()}
-            hashes = [each.hashes for each in families if each.last]  # in this thread, while the engines write
-            yield _Batch(families, hashes, [vectors for _, vectors in some], wanted, rewritten)
+            projected = [each.projected for each in families if each.last]  # in this thread, while the engines write
+            yield _Batch(families, projected, [vectors for _, vectors in some], wanted, rewritten)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without, where no target that holds vectors is sent them."""
@@ -114,7 +114,7 @@ class Executor:
         """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
         answering = self._answering()
         with self.lock(), State(self.session.state.home) as state:
-            Catalog(state).note_projected(batch.hashes)
+            Catalog(state).note_projected(batch.projected)
             for target in answering:
                 Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
@@ -158,7 +158,7 @@ class Executor:
             earlier, earlier_bad = self.parts.pop((target.build_id, each.family), (0, []))
             taken, bad = earlier + taken, earlier_bad + bad
             if each.last:
-                confirmed.append(Receipt(each.family, each.family_hash, each.texts, taken, each.label))
+                confirmed.append(Receipt(each.family, each.family_hash, taken, each.label))
                 left_out += bad
             else:
                 self.parts[target.build_id, each.family] = taken, bad

@@ -4,7 +4,7 @@ A chunk may be in several partitions; each place is judged by itself. What a sin
 the chunks file and compared with what its engine answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -14,7 +14,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import RebuildError
-from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
+from chunksink.rebuild.families import FamilyReader, label_of
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.contract import Sink
@@ -25,8 +25,6 @@ from chunksink.sinks.projection import project_family
 
 _BLOCK = 2**20
 _HASHED = "h-"
-_LEAST_BEGUN = 4
-"""Characters that can stand for a whole id."""
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
 Copy = Literal["present", "absent", "different", "unknown"]
@@ -117,24 +115,23 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     family = (current or rows[-1]).family
     named = [standing.source for row, standing in pairs if row.family == family and standing.source]
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
-    parts: list[ProjectedFamily] = []
+    expected: Document | None = None
     with suppress(PartitionChanged):
-        parts = list(FamilyReader(root, Catalog(state)).families([family] if current is not None else []))
-    expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
-    document = expected.id if expected else sink_id(chunk_id)
-    hashes = state.db.execute("select family_hash from current where family = ?", [family]).fetchone() or (None,)
-    family_hash = parts[-1].family_hash if parts else hashes[0]
+        parts = FamilyReader(root, Catalog(state)).families([family] if current is not None else [])
+        expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
+    document = sink_id(chunk_id)
+    label = state.db.execute("select max(label) from receipt where family = ?", [family]).fetchone()[0]
     return Explanation(
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=_label(state.db, family, parts) or (named[0] if named else ""),
+        source=named[0] if named else label or "",
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,
         model_fingerprint=live.model_fingerprint,
         sinks={
-            sink: _copy(state.db, sink, build, document, family, family_hash, expected, open_sink)
+            sink: _copy(state.db, sink, build, document, family, expected, open_sink)
             for sink, build in live.builds.items()
         },
     )
@@ -148,32 +145,18 @@ def _chunk_id(db: Any, name: str) -> str:
             if sink_id(chunk_id) == name:
                 return str(chunk_id)
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
-    some = db.execute(select, [name, name + "\U0010ffff"]) if len(name) >= _LEAST_BEGUN else ()
-    begun = [str(chunk_id) for (chunk_id,) in some]
+    begun = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
     if len(begun) == 1:
         return begun[0]
-    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{_hint(db, name, begun)}")
-
-
-def _hint(db: Any, name: str, begun: list[str]) -> str:
-    """What may have been meant: a document or a source instead of a chunk, or the id that begins most alike."""
-    for column, what in (("document_id", "document"), ("family", "source"), ("parent_id", "source")):
-        select = f"select chunk_id from chunk where {column} = ? order by partition, offset limit 3"
-        chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
-        if chunks:
-            return f"; that is a {what}, its chunks are {', '.join(chunks)}"
-    if begun:
-        return f", but others whose ids begin so, as {', '.join(begun)}"
-    if 0 < len(name) < _LEAST_BEGUN:
-        return f", and the beginning of an id needs at least {_LEAST_BEGUN} characters"
-    return ". Was it never synced?"
-
-
-def _label(db: Any, family: str, parts: Sequence[ProjectedFamily]) -> str:
-    if parts:
-        return parts[0].label
-    row = db.execute("select max(label) from receipt where family = ?", [family]).fetchone()
-    return str(row[0] or "")
+    named = "document_id = ?1 or family = ?1 or parent_id = ?1"
+    select = f"select chunk_id from chunk where {named} order by partition, offset limit 3"
+    chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
+    hint = ". Was it never synced?"
+    if chunks:
+        hint = f"; that is a document or a source, its chunks are {', '.join(chunks)}"
+    elif begun:
+        hint = f", but others whose ids begin so, as {', '.join(begun)}"
+    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{hint}")
 
 
 def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
@@ -229,17 +212,20 @@ def _copy(
     build: str,
     document: str,
     family: str,
-    family_hash: str | None,
     expected: Document | None,
     open_sink: Callable[[str], Sink],
 ) -> SinkCopy:
     key = [build, family]
-    receipt = db.execute("select family_hash from receipt where build = ? and family = ?", key).fetchone()
+    receipt = db.execute(
+        "select r.family_hash is c.family_hash from receipt r left join current c using (family) "
+        "where build = ? and family = ?",
+        key,
+    ).fetchone()
     intent = db.execute("select 1 from intent where build = ? and family = ?", key).fetchone()
     letter = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
     known: Literal["matches", "another version", "none"] = "none"
     if receipt is not None:
-        known = "matches" if receipt[0] == family_hash else "another version"
+        known = "matches" if receipt[0] else "another version"
     copy: Copy = "unknown"
     differs: tuple[str, ...] = ()
     error: str | None = None

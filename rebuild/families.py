@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import orjson
 
-from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
-from chunksink.rebuild.catalog import Catalog, FamilyChunk, FamilyHashes, TextPlace
+from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document, family_hash
@@ -37,21 +36,16 @@ class ProjectedFamily:
     documents: Sequence[Document]
     first: bool = True
     last: bool = True
-    earlier: Sequence[tuple[str, str]] = ()
-    """Document hash and text hash of each document in the parts before."""
+    earlier: Sequence[str] = ()
+    """Document hashes of the parts before."""
 
     @cached_property
     def family_hash(self) -> str:
-        return family_hash(one for one, _ in self._hashes())
-
-    @cached_property
-    def texts(self) -> str:
-        """One hash for its texts: the same as before where only metadata changed."""
-        return json_hash([text for _, text in self._hashes()])
+        return family_hash([*self.earlier, *self.document_hashes()])
 
     @property
-    def hashes(self) -> FamilyHashes:
-        return self.family, self.taken, self.family_hash, self.texts
+    def projected(self) -> Projected:
+        return self.family, self.taken, self.family_hash
 
     @property
     def label(self) -> str:
@@ -63,11 +57,8 @@ class ProjectedFamily:
         """In documents."""
         return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
 
-    def own_hashes(self) -> list[tuple[str, str]]:
-        return [(document.document_hash, document.text_hash) for document in self.documents]
-
-    def _hashes(self) -> list[tuple[str, str]]:
-        return [*self.earlier, *self.own_hashes()]
+    def document_hashes(self) -> list[str]:
+        return [document.document_hash for document in self.documents]
 
 
 def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
@@ -118,7 +109,7 @@ class FamilyReader:
 
     def project(self, keys: Sequence[str]) -> None:
         """Note the hashes of these families."""
-        self._catalog.note_projected([projected.hashes for projected in self.families(keys) if projected.last])
+        self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
         """The current ones of these families, or all; a large one in parts. PartitionChanged if other chunks are there
@@ -134,7 +125,7 @@ class FamilyReader:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
                     order = _order(reader, family.chunks) if len(family.chunks) > PART else range(len(family.chunks))
-                hashes: list[tuple[str, str]] = []
+                hashes: list[str] = []
                 for start in range(0, len(order), PART):
                     with self._taken_in(family.partition):
                         documents = _part(reader, family.chunks, order, start)
@@ -143,7 +134,7 @@ class FamilyReader:
                     part = ProjectedFamily(family.family, family.taken, documents, start == 0, last, earlier)
                     if part.first and last:
                         self._keep(part)
-                    hashes += part.own_hashes()
+                    hashes += part.document_hashes()
                     yield part
 
     def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
@@ -172,12 +163,12 @@ class FamilyReader:
 
 T = TypeVar("T")
 
-TRIES = 5
+_TRIES = 5
 
 
 def again(look: Callable[[], T]) -> T:
     """Calls `look` again while a partition is rewritten meanwhile; PartitionChanged after several tries."""
-    for _ in range(TRIES - 1):
+    for _ in range(_TRIES - 1):
         with suppress(PartitionChanged):
             return look()
     return look()

@@ -63,8 +63,7 @@ select family, partition, taken, source_checksum, first_offset, chunks, content 
 on conflict (family) do update set
     partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
     first_offset = excluded.first_offset, chunks = excluded.chunks, content = excluded.content,
-    family_hash = case when current.content = excluded.content then family_hash end,
-    texts = case when current.content = excluded.content then texts end
+    family_hash = case when current.content = excluded.content then family_hash end
 """
 
 _HOLD_ABSENT = """

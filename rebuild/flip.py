@@ -107,7 +107,7 @@ def drop_orphans(session: Session) -> list[NotRemoved]:
     """Nor is this anything to stop for: the flip has been made."""
     left: list[NotRemoved] = []
     for sink in session.sinks.values():
-        found: list[str] = []
+        found: dict[str, int] = {}
         with suppress(SinkError):  # a later rebuild looks again
             found = orphans(session, sink)
         for build_id in found:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
+from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
@@ -34,8 +36,8 @@ SAMPLE = 300
 # than Latin models differ by a factor of three, and this lies between them.
 _TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
 
-Lengths = Callable[[Sequence[str]], Mapping[str, int]]
-"""From text hashes to the lengths in tokens of those that are cached; 0 where a length is not known."""
+Known = Callable[[Sequence[str]], set[str]]
+"""Those of these text hashes whose vector is cached."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,8 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
             known = session.embedders.configured_fingerprint() if session.wants_vectors else None
         else:
             embedder, known = session.embedders.of_live(live), None
-        lengths = partial(session.embedders.token_lengths, known or embedder.info.fingerprint)
-        return again(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), lengths))
+        known_texts = partial(session.embedders.cached_texts, known or embedder.info.fingerprint)
+        return again(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), known_texts))
 
 
 def plan_sync(
@@ -188,10 +190,10 @@ def require_plan(
         )
 
 
-def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
+def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecast:
     live, price = session.state.live_or_none(), session.config.token_price
     plan, builds = planned.plan, planned.builds
-    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), lengths)
+    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), known_texts)
     pace = session.state.pace()
     embedding = _seconds(texts.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
@@ -231,15 +233,11 @@ def forecast(session: Session, planned: SyncPlan, lengths: Lengths) -> Forecast:
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
     """None before the first index: only engines know what a home that lost its records has."""
-    if live is None:
+    if live is None or not session.catalog.is_whole():
         return None
-    if session.catalog.is_whole() and planned.empty:
-        # What is new or gone is made first, and before that it is asked about all that is live.
-        return large_removal(session.state.db, list(live.builds.values()))
-    builds = [build for name, build in planned.builds.items() if name not in planned.empty]
-    if not session.catalog.is_whole() or not planned.plan.is_large_removal(builds):
-        return None
-    return large_removal(session.state.db, builds)
+    # What is new or gone is made first, and before that it is asked about all that is live.
+    asked = live.builds if planned.empty else planned.builds
+    return large_removal(session.state.db, list(asked.values()))
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
@@ -258,19 +256,19 @@ class _Texts:
     size: int
 
 
-def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], lengths: Lengths) -> _Texts:
+def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_texts: Known) -> _Texts:
     """The texts that these builds are sent. A sample shows how much of a line is text."""
-    cached = missing = size = 0
-    sample: list[tuple[str, int]] = []
+    missing = size = cached = 0
+    sample: list[TextPlace] = []
     for page in plan.texts_to_write(_PAGE, builds):
-        known = lengths([text_hash for text_hash, *_ in page])
-        unknown = [(text_hash, length) for text_hash, length, _ in page if text_hash not in known]
-        cached += sum(chunks for *_, chunks in page) - len(unknown)
+        known = known_texts([text_hash for (_, _, text_hash), _ in page])
+        unknown = [text for text, _ in page if text[2] not in known]
+        cached += sum(chunks for _, chunks in page) - len(unknown)
         missing += len(unknown)
-        size += sum(length for _, length in unknown)
-        sample = sorted([*sample, *unknown])[:SAMPLE]  # by their hashes they are as good as drawn
-    texts = list(session.records.texts(session.catalog.places_of_texts([text_hash for text_hash, _ in sample])))
-    share = size / max(1, sum(length for _, length in sample))
+        size += sum(place.length for _, place, _ in unknown)
+        sample = sorted([*sample, *unknown], key=itemgetter(2))[:SAMPLE]  # by their hashes they are as good as drawn
+    texts = list(session.records.texts(sorted(sample, key=itemgetter(0))))
+    share = size / max(1, sum(place.length for _, place, _ in sample))
     tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))
     own_size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     return _Texts(cached, missing, round(share * tokens), round(share * own_size))

@@ -13,13 +13,14 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
-from chunksink.rebuild.run_records import blank, is_named
+from chunksink.rebuild.ownership import orphans
+from chunksink.rebuild.run_records import blank
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
-from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.errors import BuildMissing, SinkError
 from chunksink.sinks.values import HALF
 
 _PAGE = 400
@@ -59,7 +60,6 @@ class ForgetReport:
     """What was erased, and where the source still stands."""
 
     families: tuple[str, ...]
-    """None where only records of past runs named it."""
     documents: dict[str, int]
     """By build, of all generations."""
     texts: int
@@ -69,8 +69,6 @@ class ForgetReport:
     """Lines that named it."""
     still_in: tuple[str, ...]
     """Partitions of the bus."""
-    left_behind: dict[str, str]
-    """By sink, a folder of the home that the configuration has left: builds there may still hold it."""
     not_asked: dict[str, str]
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 
@@ -107,7 +105,6 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
         vectors=vectors,
         run_records=lines,
         still_in=still_in,
-        left_behind=dict(session.left_behind()),
         not_asked=not_asked,
     )
 
@@ -118,34 +115,18 @@ def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], 
     found: dict[str, Build] = {}
     not_asked: dict[str, str] = {}
     for name in dict.fromkeys([*session.sinks, *(sink for sink, _ in recorded)]):
-        ours = [build_id for owner, build_id in recorded if owner == name]
         try:
-            found |= _open_builds_of(session, name, ours, stack)
+            sink = session.sink(name)
+            for build_id in [*(build_id for owner, build_id in recorded if owner == name), *orphans(session, sink)]:
+                try:
+                    found[build_id] = stack.enter_context(closing(sink.open(build_id)))
+                except BuildMissing:
+                    sink.drop(build_id)  # what a kill may have left of it
         except SinkError as error:
             if name in session.sinks:
                 raise
             not_asked[name] = str(error)
     return found, not_asked
-
-
-def _open_builds_of(session: Session, name: str, ours: Sequence[str], stack: ExitStack) -> dict[str, Build]:
-    sink = session.sink(name)
-    found: dict[str, Build] = {}
-    for build_id in dict.fromkeys([*ours, *sink.builds()]):
-        try:
-            build = sink.open(build_id)
-        except BuildMissing:
-            sink.drop(build_id)  # what a kill may have left of it
-            continue
-        except BuildBroken:
-            if build_id in ours:
-                raise
-            continue
-        if build_id in ours or session.owns(build.marker()):
-            found[build_id] = stack.enter_context(closing(build))
-        else:
-            build.close()
-    return found
 
 
 def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:
@@ -194,23 +175,21 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 def find_sources(
     session: Session, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The name that means something, and what; nothing where only records of runs name it.
-
-    UnknownSource where nothing does, SeveralSources where it means several, unless `every` one is wanted.
-    """
+    """The name that means something, and what. UnknownSource where nothing is known, SeveralSources where it means
+    several, unless `every` one is wanted."""
     # No source has an empty name, or one with half a character in it.
     for name in names_of(given) if given and not HALF.search(given) else ():
         sources = sources_named(session.state.db, name, builds, tenant)
         if len(sources) > 1 and not every:
             raise _several(name, sources)
-        if sources or (name not in session.catalog.known_partitions() and is_named(session.state.home, name)):
+        if sources:
             return name, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(
         f"no source {given!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
         "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
         "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
-        "in freed pages"
+        "in freed pages, and records of runs that name it can be deleted from the folder `runs` of the home"
     )
 
 

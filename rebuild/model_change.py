@@ -16,7 +16,6 @@ from chunksink.sinks.reader import VectorReader
 
 NEIGHBOURS = 10
 _SAMPLE = 100
-_DECIDING = ("max_length", "long_texts", "query_prompt", "passage_prompt", "dimension")
 
 
 @dataclass(frozen=True)
@@ -46,15 +45,10 @@ def model_change(session: Session, live: Generation, new: Generation, embedder: 
 
 
 def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
-    """Where they share one, with what differs."""
+    """Where they share one, with the fingerprints."""
     if one.name != other.name:
         return one.name, other.name
-    differing = [name for name in _DECIDING if getattr(one, name) != getattr(other, name)] or ["fingerprint"]
-    first, second = (
-        f"{model.name} ({', '.join(f'{name} {getattr(model, name)!s:.16}' for name in differing)})"
-        for model in (one, other)
-    )
-    return first, second
+    return f"{one.name} ({one.fingerprint:.12})", f"{other.name} ({other.fingerprint:.12})"
 
 
 def _shares(

@@ -4,16 +4,17 @@ What a sink shows other programs is replaced only if it is ours or may be adopte
 are asked what readers had, before anything takes their place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from itertools import islice
 
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
-from chunksink.sinks.contract import Build, Sink, Stored
+from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
 
 _SAMPLE = 1000
@@ -72,7 +73,8 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
-    it for the one that we showed; so do we where we know most of what it holds."""
+    it for the one that we showed; so do we where most documents are of sources that this one has confirmed."""
+    db = session.state.db
     if recorded in sink.builds():
         return
     try:
@@ -83,7 +85,9 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         sample = list(islice(build.scan(), _SAMPLE))
         if not sample:  # its making was broken off
             return
-        if not adopt and not _are_known(session, sample):
+        ours = "receipt where build = ? and family = ?"
+        confirmed = sum(exists(db, ours, [recorded, found.parent_id]) for found in sample)
+        if not adopt and 2 * confirmed <= len(sample):
             raise OtherHome(
                 f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
                 f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
@@ -93,31 +97,19 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
             build.sign(session.marker(recorded))
 
 
-def _are_known(session: Session, sample: Sequence[Stored]) -> bool:
-    """Whether most have a text that this home has read of their source, now or formerly."""
-    ours = (
-        "select 1 from chunk where family = ? and text_hash = ? "
-        "union all select 1 from former_text where family = ? and text_hash = ?"
-    )
-    known = 0
-    for found in sample:
-        text = [found.parent_id, found.text_hash]
-        known += session.state.db.execute(ours, [*text, *text]).fetchone() is not None
-    return 2 * known > len(sample)
-
-
-def orphans(session: Session, sink: Sink) -> list[str]:
-    """Builds that are ours and that no record names any more: the records were lost."""
+def orphans(session: Session, sink: Sink) -> dict[str, int]:
+    """Builds that are ours and that no record names any more, since the records were lost, and how many documents each
+    has; -1 where that cannot be read."""
     known = {build for generation in session.state.generations() for build in generation.builds.values()}
-    return [build_id for build_id in sink.builds() if build_id not in known and _is_ours(session, sink, build_id)]
-
-
-def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
-    try:
-        with closing(sink.open(build_id)) as build:
-            return session.owns(build.marker())
-    except (BuildMissing, BuildBroken, WrongShape):
-        return False
+    found: dict[str, int] = {}
+    for build_id in sink.builds():
+        if build_id in known:
+            continue
+        with suppress(BuildMissing, BuildBroken, WrongShape), closing(sink.open(build_id)) as build:
+            if session.owns(build.marker()):
+                found[build_id] = -1
+                found[build_id] = build.count()
+    return found
 
 
 def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
@@ -142,18 +134,9 @@ def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
 
 
 def _most_likely(session: Session, sink: Sink) -> str | None:
-    counts = {build_id: _count(sink, build_id) for build_id in orphans(session, sink)}
+    counts = orphans(session, sink)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None
     if marker is not None and marker.build_id in counts:
         return marker.build_id
     return max(counts, key=lambda build_id: (counts[build_id], build_id), default=None)
-
-
-def _count(sink: Sink, build_id: str) -> int:
-    """-1 where that cannot be read: any other one tells more."""
-    try:
-        with closing(sink.open(build_id)) as build:
-            return build.count()
-    except BuildBroken:
-        return -1

@@ -12,7 +12,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
+from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
+from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks, number
 
@@ -26,8 +28,7 @@ _UNHASHED = 100
 
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, metadata_only int,
-    leaves int, was text, was_open int,
+    family text, build text, action text, recorded int, leaves int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
 """
@@ -37,10 +38,7 @@ DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
 # An open intent says that the receipt proves nothing. Held families are in neither.
 _PLAN_WRITES = f"""
 insert into planned
-select c.family, :build, 'write', r.family is not null,
-    i.family is null and r.texts is not null and r.texts = c.texts,
-    max(0, coalesce(r.documents, 0) - c.chunks),
-    r.family_hash, i.family is not null
+select c.family, :build, 'write', r.family is not null, max(0, coalesce(r.documents, 0) - c.chunks)
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
@@ -48,7 +46,7 @@ where (i.family is not null or {DIFFERS}) and c.family not in (select family fro
 """
 _PLAN_REMOVALS = f"""
 insert into planned
-select family, :build, 'remove', 1, 0, coalesce(documents, 0), null, 0 from (
+select family, :build, 'remove', 1, coalesce(documents, 0) from (
     select family from receipt where build = :records {{and_moved}}
     union select family from intent where build = :records {{and_moved}})
 left join (select family, documents from receipt where build = :records) using (family)
@@ -57,10 +55,10 @@ where {GONE}
 # What the engines have confirmed of a plan since it was made: an intent that stays open says that nobody knows.
 _CONFIRMED = """
 select p.* from planned p
+left join current c on c.family = p.family
 left join receipt r on r.build = p.build and r.family = p.family
 left join intent i on i.build = p.build and i.family = p.family
-where i.family is null and iif(p.action = 'remove', r.family is null,
-    r.family is not null and (p.was_open or r.family_hash is not p.was))
+where i.family is null and iif(p.action = 'remove', r.family is null, r.family_hash = c.family_hash)
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
 # A build that has confirmed nothing yet is compared as a whole again: all of it differs.
@@ -74,13 +72,12 @@ _NOTE_COMPARED = (
 
 @dataclass(frozen=True)
 class FamilyCounts:
-    """Families of a plan, by what becomes of them. `metadata_only` are among the changed: their texts stay."""
+    """Families of a plan, by what becomes of them."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
-    metadata_only: int = 0
 
     def then(self, later: FamilyCounts) -> FamilyCounts:
         """Of two plans one after the other: what the first one has written is unchanged for the second."""
@@ -89,7 +86,6 @@ class FamilyCounts:
             self.changed + later.changed,
             self.removed + later.removed,
             max(0, later.unchanged - self.added - self.changed),
-            self.metadata_only + later.metadata_only,
         )
 
 
@@ -147,15 +143,15 @@ class Plan:
             return number(self._db, total)
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
-    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[str, int, int]]]:
-        """Distinct text hashes of what these are sent, in pages: with the bytes of one chunk and how many have it."""
+    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[TextPlace, int]]]:
+        """Distinct texts of what these are sent, in pages: the longest chunk that has it, and how many have it."""
         rows = self._db.execute(
-            "select text_hash, max(length), count(*) from family_chunk where family in ("
+            "select partition, offset, max(length), text_hash, count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",
             list(builds),
         )
         while page := rows.fetchmany(size):
-            yield page
+            yield [((partition, Place(*place), text), chunks) for partition, *place, text, chunks in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Of one build; of all together, a family is added where no build had it that it is written to."""
@@ -170,14 +166,12 @@ class Plan:
     def _count(self, planned: str, build: str | None) -> FamilyCounts:
         where, values = ("where build = ?", [build]) if build is not None else ("", [])
         row = self._db.execute(
-            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), "
-            "sum(action = 'remove'), sum(action = 'write' and metadata_only) from ("
-            "select family, min(action) as action, max(recorded) as recorded, min(metadata_only) as metadata_only "
-            f"from {planned} {where} group by family)",
+            "select sum(action = 'write' and not recorded), sum(action = 'write' and recorded), sum(action = 'remove') "
+            f"from (select family, min(action) as action, max(recorded) as recorded from {planned} {where} "
+            "group by family)",
             values,
         ).fetchone()
-        added, changed, removed, metadata_only = (number or 0 for number in row)
-        return FamilyCounts(added, changed, removed, 0, metadata_only)
+        return FamilyCounts(*(number or 0 for number in row))
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
         """Some families that are written or removed, by name where it is known."""

@@ -24,7 +24,7 @@ from chunksink.rebuild.model_change import model_change
 from chunksink.rebuild.ownership import recover_receipts, require_ours
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.removals import brake, brake_refusals, count_gone
+from chunksink.rebuild.removals import brake, brake_refusals
 from chunksink.rebuild.report import NotRemoved, RunOutcome, RunReport, conclude
 from chunksink.rebuild.scan import Progress, Scan
 from chunksink.rebuild.session import RunOptions, Session
@@ -119,7 +119,6 @@ class Rebuild:
             self.session.catalog.require_valid()
         builds = self.recovered if live is None else list(live.builds.values())
         brake(self.session.state.db, builds, self.options.allow_deletions)
-        self.outcome.left_behind = count_gone(self.session.state.db, builds) if live is None else 0
 
     def _begin(self) -> Generation:
         """An unfinished generation that this run would make just so, or a new one."""

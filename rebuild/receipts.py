@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 WITHOUT_VECTOR = "its text has no vector: "
 """The reason of a document that was refused for lack of a vector begins with this."""
-OLDER = "older"
-"""Stands for the hash of a family that is held and there in another version than was last read, which the build never
-took: nothing is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,6 @@ class Receipt:
 
     family: str
     family_hash: str
-    texts: str
     documents: int
     label: str = ""
 
@@ -69,7 +65,7 @@ class Receipts:
         build, at = self.build_id, utc_now()
         with write_transaction(self.db):
             self.db.conn.executemany(
-                "insert or replace into receipt values (?, ?, ?, ?, ?, ?)",
+                "insert or replace into receipt values (?, ?, ?, ?, ?)",
                 [(build, *astuple(each)) for each in receipts],
             )
             self._close([each.family for each in receipts])
@@ -87,23 +83,15 @@ class Receipts:
     def forget_all(self) -> None:
         """Nothing is known of the build any more."""
         with write_transaction(self.db):
-            self._forget_all()
+            for table in RECORDS_OF_BUILD:
+                self.db.execute(f"delete from {table} where build = ?", [self.build_id])
 
-    def lose_all(self) -> None:
-        """The build is gone. Nothing is known of the next one, but that it lacks what is held and stood in this one."""
-        held = "select family, label from receipt where build = ? and family in (select family from held)"
-        with write_transaction(self.db):
-            lacking = self.db.execute(held, [self.build_id]).fetchall()
-            self._forget_all()
-            self.db.conn.executemany(
-                "insert into receipt values (?, ?, '', null, 0, ?)", [(self.build_id, *each) for each in lacking]
-            )
-
-    def held_and_lost(self) -> int:
-        """Sources that it had and has not any more, and that no run writes again since they are held."""
+    def held_and_missing(self) -> int:
+        """Current sources that the build does not have, and that no run writes since they are held."""
         return number(
             self.db,
-            "select count(*) from receipt join held using (family) where build = ? and documents = 0",
+            "select count(*) from held join current using (family) "
+            "where family not in (select family from receipt where build = ?)",
             [self.build_id],
         )
 
@@ -117,13 +105,6 @@ class Receipts:
 
     def has_intents(self) -> bool:
         return exists(self.db, "intent where build = ?", [self.build_id])
-
-    def has_lasting_intents(self, *, removals: bool) -> bool:
-        """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
-        gone = "" if removals else "or family not in (select family from current)"
-        return exists(
-            self.db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
-        )
 
     def refused(self) -> int:
         """How many documents the engine refused."""
@@ -170,10 +151,6 @@ class Receipts:
         with write_transaction(self.db):
             self.db.execute("delete from stamp where build = ?", [self.build_id])
             self.db.conn.executemany("insert into stamp values (?, ?)", [(self.build_id, stamp) for stamp in stamps])
-
-    def _forget_all(self) -> None:
-        for table in RECORDS_OF_BUILD:
-            self.db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def _close(self, families: Sequence[str]) -> None:
         for table in ("intent", "dead_letter", "changed"):

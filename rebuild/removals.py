@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_much
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
-from chunksink.rebuild.receipts import OLDER, Receipts
-from chunksink.rebuild.schema import marks, number
+from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.schema import marks
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -18,7 +18,7 @@ GONE = "family not in (select family from current) and family not in (select fam
 """Of families in the index: those that the bus does not say any more."""
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
-_CONFIRMED = f"family_hash not in ('', '{OLDER}')"
+_CONFIRMED = "family_hash <> ''"
 """Receipts of what we wrote. A scan also makes receipts of documents that somebody else added; no flag is
 needed to remove those."""
 
@@ -54,12 +54,6 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
     if is_large and removed > allowed:
         return Removal(removed, total, f"--allow-deletions {removed}", lost)
     return None
-
-
-def count_gone(db: Database, builds: Sequence[str]) -> int:
-    """How many families these builds hold that no chunks have, and that are not held."""
-    count = f"select count(distinct family) from {_of(_RECORDED, builds)} and {GONE}"
-    return number(db, count, list(builds))
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:

@@ -51,8 +51,8 @@ class SinkReport:
     """Its live build was gone or broken, so that all of it was written."""
     built: bool = False
     """It had no live build before, so that all of it was written."""
-    held_and_lost: int = 0
-    """Sources that it had and lost, and that were not written again since they are held."""
+    held_and_missing: int = 0
+    """Sources that it does not have, and that were not written since they are held."""
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
@@ -77,8 +77,6 @@ class RunOutcome:
     sinks: dict[str, SinkReport] = field(default_factory=dict)
     not_removed: dict[str, NotRemoved] = field(default_factory=dict)
     """By build."""
-    left_behind: int = 0
-    """Sources that were in an index whose records are lost, and that no chunks have."""
     model_change: ModelChange | None = None
 
     def sink(self, name: str) -> SinkReport:
@@ -126,8 +124,6 @@ class RunReport:
     """What the chunks say, with what is held."""
     held: dict[str, int]
     """Why families are left as they are, and how many for each reason."""
-    left_behind: int
-    """Sources that were in an index whose records are lost, and that no chunks have."""
     findings: tuple[Finding, ...]
     """Errors in partitions, which are left out until they are valid."""
     missing_partitions: tuple[str, ...]
@@ -169,7 +165,6 @@ class RunReport:
             "embeddings": self.embeddings,
             "sinks": {name: _sink_as_json(sink) for name, sink in self.sinks.items()},
             "held": dict(islice(self.held.items(), _EXAMPLES)),
-            "left_behind": self.left_behind,
             "findings": [asdict(finding) for finding in self.findings[:_EXAMPLES]],
             "missing_partitions": list(self.missing_partitions),
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
@@ -208,7 +203,6 @@ def conclude(
         families=outcome.families,
         total=catalog.counts(),
         held=held_by_reason(session.state.db, [build for name, build in builds.items() if name in session.sinks]),
-        left_behind=outcome.left_behind,
         findings=tuple(finding for finding in catalog.findings() if finding.is_error),
         missing_partitions=tuple(catalog.missing_partitions()),
         written=outcome.chunks_written,
@@ -234,7 +228,7 @@ def _with_records(session: Session, build_id: str, sink: SinkReport) -> SinkRepo
         sink,
         chunks=receipts.documents(),
         refused=tuple(receipts.dead_letters()),
-        held_and_lost=receipts.held_and_lost(),
+        held_and_missing=receipts.held_and_missing(),
     )
 
 

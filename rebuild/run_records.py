@@ -19,13 +19,8 @@ from chunksink.rebuild.errors import RebuildError
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
-_KEPT = ("event", "run_id", "at", "status")
-_NEVER = {*_KEPT, "command", "code", "severity", "sink", "call", "generation"}
-_NEVER |= {"partition", "partition_key", "partitions", "missing_partitions"}
-"""Fields that hold no name of a source, whatever stands there."""
-_NAMES = {"id", "parent_id", "source_uri", "missing_from", "examples"}
-"""Fields that hold names of sources and chunks, and nothing else."""
-_WORD = re.compile("[A-Za-z]+")
+_KEPT = ("event", "run_id", "at", "command", "status")
+"""What a blanked line still says: none of it is the name of a source."""
 
 
 class UnknownRun(RebuildError):
@@ -115,35 +110,20 @@ def _seconds(started_at: str, ended_at: str) -> float | None:
         return None
 
 
-def is_named(home: Path, name: str) -> bool:
-    """Whether a record of this home names it, and not only something that its name is a part of. A plain word within
-    a sentence is none."""
-    whole = re.compile(r"(?<![\w.@/-])" + re.escape(name) + r"(?![\w@/-]|\.\w)", re.ASCII)
-    in_sentences = _WORD.fullmatch(name) is None
-    needle = _needle(name)
-    return any(
-        text == name if field in _NAMES else in_sentences and whole.search(text) is not None
-        for file in _files(home)
-        for line in file.read_bytes().splitlines()
-        if needle in line
-        for field, text in _texts_of(line)
-    )
-
-
 def blank(home: Path, names: Iterable[str]) -> int:
     """Blanks lines that name one of these, also as a part of a longer name; returns how many."""
-    needles = {name: _needle(name) for name in names}
+    as_json = {name: orjson.dumps(name)[1:-1] for name in names}
     blanked = 0
     for file in _files(home):
         data = file.read_bytes()
-        there = [re.escape(form) for each in needles.items() if each[1] in data for form in (each[0], each[1].decode())]
+        there = [re.escape(name) for name, written in as_json.items() if written in data]
         if not there:
             continue
         named = re.compile(r"(?<!\w)(?:" + "|".join(there) + r")(?!\w)", re.ASCII)
         with file.open("r+b") as opened:
             start = 0
             for line in data.splitlines(keepends=True):
-                if any(named.search(text) for _, text in _texts_of(line)):
+                if _is_named(named, line):
                     opened.seek(start)
                     opened.write(_blanked(line))
                     blanked += 1
@@ -151,31 +131,24 @@ def blank(home: Path, names: Iterable[str]) -> int:
     return blanked
 
 
-def _needle(name: str) -> bytes:
-    """The name as JSON writes it."""
-    return orjson.dumps(name)[1:-1]
-
-
-def _texts_of(line: bytes) -> Iterator[tuple[str, str]]:
-    """Every text of a line that could name a source, with its field."""
+def _is_named(named: re.Pattern[str], line: bytes) -> bool:
     try:
-        yield from _texts_in("", orjson.loads(line))
-    except ValueError:  # cut off by a kill, and so still written as JSON
-        yield "", line.decode(errors="replace")
+        return any(named.search(text) for text in _texts_in(orjson.loads(line)))
+    except ValueError:  # cut off by a kill: nobody reads what is left of it
+        return True
 
 
-def _texts_in(field: str, value: Any) -> Iterator[tuple[str, str]]:
+def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield field, value
+        yield value
     elif isinstance(value, list):
         for each in value:
-            yield from _texts_in(field, each)
+            yield from _texts_in(each)
     elif isinstance(value, dict):
         for name, each in value.items():
             if not name.isidentifier():  # a reason, and how many sources were held for it
-                yield field, name
-            if name not in _NEVER:
-                yield from _texts_in(name, each)
+                yield name
+            yield from _texts_in(each)
 
 
 def _blanked(line: bytes) -> bytes:

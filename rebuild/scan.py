@@ -17,12 +17,11 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.receipts import OLDER, Receipts
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE
-from chunksink.rebuild.schema import exists, marks, number
+from chunksink.rebuild.schema import exists, marks
 from chunksink.sinks.contract import Build, Stored
 from chunksink.sinks.document import Vectors, family_hash
-from chunksink.sinks.fields import sink_id
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -52,15 +51,6 @@ select family from current left join found_family f using (family)
 where family not in (select family from held) {among}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
-# Held, since their chunks are not there any more or break the contract; but what was last read of them is known, and
-# that the build has taken it. The lines are gone: of what the engine shows, the family as a whole is compared.
-_HELD_SUSPECTS = """
-select c.family from held cross join current c using (family) join partition p on p.key = c.partition
-join receipt r on r.build = :build and r.family = c.family left join found_family f on f.family = c.family
-where p.state <> 'valid' and f.hash is not c.family_hash and c.family_hash is not null
-and coalesce(r.family_hash, '') in ('', c.family_hash)
-and c.family not in (select family from dead_letter where build = :build)
-"""
 # Compared with the receipts from before the scan.
 _LOSSES = """
 select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
@@ -78,27 +68,29 @@ _UNMOVED = """
 select family from receipt r join current c using (family)
 where r.build = :build and r.family_hash is c.family_hash
 """
-_HELD_AND_LOST = "family in (select family from held) and family not in (select family from found_family)"
 _FORGET = (
     "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
-    # What is held and not there any more: nobody writes it, but that it is missing stays known.
-    f"update receipt set family_hash = '', texts = null, documents = 0 where build = :build and {_HELD_AND_LOST}",
     # Families of which nothing was taken: a scan cannot find them.
-    f"delete from receipt where build = :build and not ({_HELD_AND_LOST}) and not (documents = 0 and family in "
-    f"({_UNMOVED}) and family not in (select family from found_family) and family not in (select family from drift))",
-    # Refused documents that wait to be sent again keep their intent, but not in held families: no run would close it.
-    "delete from intent where build = :build and (family in (select family from held) "
-    "or family not in (select family from dead_letter where build = :build))",
+    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
+    "and family not in (select family from found_family) and family not in (select family from drift))",
+    # Refused documents that wait to be sent again keep their intent.
+    "delete from intent where build = :build and family not in (select family from dead_letter where build = :build)",
 )
-# Held families were not judged: they are known only where they are exactly what counts.
+# What is not as any sink wrote it differs, whatever the catalog says of a held family later.
+_NOTE_CHANGED = """
+insert or ignore into changed
+select :build, family, id from drift where kind = 'changed'
+union select :build, family, id from found where hash = '' and family in (select family from held)
+"""
+# Held families were not compared: they are known only where they are exactly what counts.
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
     when f.family in (select family from drift) then ''
-    when f.family in (select family from held) and f.hash is not c.family_hash then :older
-    else coalesce(c.family_hash, '') end, case when f.hash is c.family_hash then c.texts end, f.documents, f.label
+    when f.family in (select family from held) and f.hash is not c.family_hash then ''
+    else coalesce(c.family_hash, '') end, f.documents, f.label
 from found_family f left join current c using (family)
 """
 
@@ -118,21 +110,20 @@ class Scan:
     """Vectors that could not be compared, since the cache has none of their texts."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Reads all of it; with `cached` every vector is compared as well. `removals` is False while the bus is not
-        whole: then what nobody claims is not known to be surplus."""
+        """Reads all of it; with `cached` every vector is compared as well. Held families are not compared: no chunks
+        say what they should be. `removals` is False while the bus is not whole: then what nobody claims is not known
+        to be surplus."""
         for page in unhashed(self.db):
             self.records.project(page)
         self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
         self._compare(self.db.execute(_SUSPECTS.format(among=""), [self.build_id]))
-        held = [family for (family,) in self.db.execute(_HELD_SUSPECTS, {"build": self.build_id})]
-        self._insert("insert into drift values (?, ?, ?)", (row for family in held for row in self._held_drift(family)))
         if removals:
             self.db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
         if cached is not None and self.build is not None:
             self.db.execute("create index temp.found_id on found (id)")
             self._insert(
                 "insert into drift select 'changed', id, family from found where id = ? "
-                "and id not in (select id from drift)",
+                "and id not in (select id from drift) and family not in (select family from held)",
                 ((id,) for id in self._wrong_vectors(self.build, cached)),
             )
 
@@ -169,10 +160,6 @@ class Scan:
         select = "select id from drift where kind = ? order by family, id limit ?"
         return [id for (id,) in self.db.execute(select, [kind, limit])]
 
-    def held_drift(self) -> int:
-        """Documents in drift whose sources are held: no run repairs them for now."""
-        return number(self.db, "select count(*) from drift where family in (select family from held)")
-
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
         rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
@@ -189,10 +176,8 @@ class Scan:
         with write_transaction(self.db):
             for statement in _FORGET:
                 self.db.execute(statement, {"build": build})
-            self.db.execute(
-                "insert or ignore into changed select ?, family, id from drift where kind = 'changed'", [build]
-            )
-            self.db.execute(_MAKE_RECEIPTS, {"build": build, "older": OLDER})
+            self.db.execute(_NOTE_CHANGED, {"build": build})
+            self.db.execute(_MAKE_RECEIPTS, {"build": build})
 
     def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
         self.db.executescript(_TABLES)
@@ -250,16 +235,6 @@ class Scan:
                     self.unjudged += 1
                 elif not _same(found.vector, *known[found.text_hash]):
                     yield found.id
-
-    def _held_drift(self, family: str) -> Iterator[tuple[str, str, str]]:
-        """Where all ids are there, each of them may be the one that was changed."""
-        chunks = self.db.execute("select chunk_id from family_chunk where family = ?", [family])
-        wanted = {sink_id(chunk_id) for (chunk_id,) in chunks}
-        found = {id for (id,) in self.db.execute("select id from found where family = ?", [family])}
-        yield from ((MISSING, id, family) for id in sorted(wanted - found))
-        yield from ((EXTRA, id, family) for id in sorted(found - wanted))
-        if wanted == found:
-            yield from ((CHANGED, id, family) for id in sorted(found))
 
 
 def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:

@@ -77,7 +77,7 @@ create table standing (
 -- The standing that counts, of each family that is not retired; hashes where it was projected.
 create table current (
     family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
-    chunks integer, family_hash text, texts text, content blob) without rowid;
+    chunks integer, family_hash text, content blob) without rowid;
 create index current_place on current (partition, first_offset);
 create index current_unhashed on current (partition, first_offset) where family_hash is null;
 -- Families that nobody touches for now, and why.
@@ -98,7 +98,7 @@ create view family_chunk as
 """
 _RECORDS = """
 create table receipt (
-    build text, family text, family_hash text, texts text, documents integer, label text,
+    build text, family text, family_hash text, documents integer, label text,
     primary key (build, family)) without rowid;
 -- An intent without its receipt says: what this build holds of this family is unknown.
 create table intent (build text, family text, primary key (build, family)) without rowid;
@@ -145,6 +145,7 @@ def migrations() -> Migrations:
     found = Migrations("chunksink.state")
     found()(create_tables)
     found()(create_tables_of_checks)
+    found()(drop_texts)
     return found
 
 
@@ -160,6 +161,13 @@ def create_tables(db: Database) -> None:
 def create_tables_of_checks(db: Database) -> None:
     for statement in _CHECKS.split(";\n"):
         db.execute(statement)
+
+
+def drop_texts(db: Database) -> None:
+    """A home of an earlier version has a column that nothing asks for any more."""
+    for table in ("current", "receipt"):
+        if "texts" in db[table].columns_dict:
+            db.execute(f"alter table {table} drop column texts")
 
 
 def marks(values: Sequence[object]) -> str:

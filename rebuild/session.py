@@ -77,8 +77,6 @@ class Session:
     unreachable: Mapping[str, SinkError] = field(default_factory=dict)
     """Configured sinks that did not answer."""
     stage: Stage = silent
-    left_behind: Callable[[], Mapping[str, str]] = dict
-    """By sink, the folder of the home where builds of it lie though it is configured to be elsewhere."""
     started: float = field(default_factory=monotonic)
 
     def sink(self, name: str) -> Sink:

@@ -5,13 +5,13 @@ A sink without a live build gets one by a rebuild of it alone; where nothing is 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
-from chunksink.rebuild.families import TRIES
+from chunksink.rebuild.families import again
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
@@ -118,17 +118,13 @@ def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
     """Brings the live builds up to date. The caller has held the writer's lock since it asked for them."""
-    for left in reversed(range(TRIES)):
-        for name in live.builds.keys() & outcome.sinks.keys():
-            outcome.sinks[name].error = None
-        try:
-            _sync(session, live, embedder, options, outcome)
-        except PartitionChanged:  # a plan that was named cannot be the one of another try
-            if left == 0 or options.only_plan is not None:
-                raise
-        else:
-            if left == 0 or not (options.scan and _drop_broken(session, live, outcome)):
-                return
+    once = partial(_sync, session, live, embedder, options, outcome)
+    if options.only_plan is not None:  # another try would not carry out the plan that was named
+        once()
+        return
+    again(once)
+    if options.scan and _drop_broken(session, live, outcome):
+        again(once)
 
 
 def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
@@ -142,6 +138,8 @@ def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> boo
 def _sync(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
+    for name in live.builds.keys() & outcome.sinks.keys():
+        outcome.sinks[name].error = None  # of a try before
     session.refresh()
     if options.strict:
         session.catalog.require_valid()

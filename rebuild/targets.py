@@ -88,7 +88,7 @@ def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *,
     # Else another one would be left, and the records of this one lost.
     require_ours(session, [sink.name], adopt=how.adopt)
     how.before_making()
-    Receipts(session.state.db, build_id).lose_all()
+    Receipts(session.state.db, build_id).forget_all()
     return sink.create(session.marker(build_id), generation.model.dimension if with_vectors else None)
 
 

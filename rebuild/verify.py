@@ -43,8 +43,6 @@ class SinkCheck:
     """Settings of the index that are not as configured: what it holds is not found as it should be."""
     unjudged: int
     """Vectors that were to be compared, and could not be: the cache has none of their texts."""
-    held: int
-    """Documents among them of sources that are held: a repair leaves them as they are."""
     recall: Recall | None = None
     """Of its search by vectors, where that was measured."""
 
@@ -86,7 +84,7 @@ class VerifyReport:
     unbuilt: tuple[str, ...]
     """Sinks that are configured and have no build yet."""
     held: int
-    """Sources that are left as they are, since their chunks are missing, invalid or contradict each other."""
+    """Sources that were not compared, since their chunks are missing, invalid or contradict each other."""
     unread: tuple[str, ...]
     """Partitions that are missing or invalid: while there are any, nothing is known to be surplus."""
 
@@ -121,7 +119,7 @@ class VerifyReport:
 
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
-    facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "held"))
+    facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged"))
     facts |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ()) | {"recall": None}
     if sink is not None:
         facts = asdict(sink)
@@ -241,6 +239,5 @@ def _compared(
         shown=is_shown(session, session.sinks[name], build_id),
         settings=tuple(settings_due(session, live, target)) if target else (),
         unjudged=scan.unjudged,
-        held=scan.held_drift(),
     )
     return verified, scan.damage

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, exports of the cache, servers and folders that the configuration named "
-    "before and does not any more, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of the "
-    "home, which may be deleted (the next ingest then reads all files again), and vectors of former texts where the "
-    "records of this home were lost since: `chunksink cache gc` drops them. Engines keep "
+    "Out of reach are the bus itself, backups, exports of the cache, servers and folders where a sink was before the "
+    "configuration named another place, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of "
+    "the home, which may be deleted (the next ingest then reads all files again), and vectors of former texts where "
+    "the records of this home were lost since: `chunksink cache gc` drops them. Engines keep "
     "deleted rows: Chroma their text in its log and their vectors in its index, of which `chroma vacuum` takes a part "
     "only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces all builds, and so removes "
     "these too."
@@ -43,8 +43,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     rewriting its partition. A source that is gone already is still found by its records. Earlier versions go, too.
 
     Keyword builds are rewritten, so that no page of theirs holds its words; that needs as much room again. Exits with 3
-    when the bus still holds it or is not there, with 5 when a sink that is not configured any more could not be asked,
-    or builds are left where a sink was before.
+    when the bus still holds it or is not there, with 5 when a sink that is not configured any more could not be asked.
 
     \b
     Example:
@@ -58,7 +57,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     echo(map(Note, _left(found, None if is_bus_there else index.config.chunks_path)))
     if found.still_in or not is_bus_there:
         return Exit.INVALID_INPUT
-    return Exit.ENGINE if found.not_asked or found.left_behind else Exit.OK
+    return Exit.ENGINE if found.not_asked else Exit.OK
 
 
 def _erased(found: "ForgetReport") -> Iterator[str]:
@@ -71,9 +70,6 @@ def _erased(found: "ForgetReport") -> Iterator[str]:
 
 
 def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
-    for sink, folder in found.left_behind.items():
-        builds = f"{printable(folder)}, where builds of {sink} are left from before its folder was configured"
-        yield f"not erased from {builds}: remove that folder if it is not needed"
     for sink, reason in found.not_asked.items():
         yield f"not erased from {sink}, which is not configured any more: {printable(reason)}"
     if found.still_in:

@@ -50,10 +50,9 @@ def _money(cost: float) -> str:
 
 def _lines(found: "Forecast") -> Iterator[str]:
     families = found.families
-    in_metadata = f", {families.metadata_only:,} of them in metadata alone" if families.metadata_only else ""
     for number, what, names in (
         (families.added, "to add", found.added),
-        (families.changed, f"to change{in_metadata}", found.changed),
+        (families.changed, "to change", found.changed),
         (families.removed, "to remove", found.removed),
     ):
         if number:

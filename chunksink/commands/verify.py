@@ -33,8 +33,8 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
 
     Every document is read through the engine's own interface; our records are not asked. Named are ids that are
     missing, extra or changed. Documents that an engine refused are told apart. Sources that are held, since their
-    chunks are missing or invalid, are compared with what was last read of them, and left as they are. The digest
-    depends on nothing but the content: two homes that hold the same show the same one.
+    chunks are missing or invalid, are not compared. The digest depends on nothing but the content: two homes that
+    hold the same show the same one.
     Exits with 4 when something is wrong, and was not repaired; else with 3 where sources are held.
 
     \b
@@ -60,8 +60,8 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
         echo(_lines(found, index.config.why_these_sinks))
         if not repair and any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
-        if not repair and any(_can_be_repaired(sink) for sink in found.sinks.values()):
-            click.echo("`chunksink verify --repair` puts it right", err=True)
+        if not repair and any(not replace(sink, unjudged=0).ok for sink in found.sinks.values()):
+            click.echo("`chunksink verify --repair` fixes it", err=True)
     if found.unknown:
         return Exit.ENGINE
     if not found.ok:
@@ -101,17 +101,7 @@ def _state(sink: "SinkCheck") -> str:
 def _held(found: "VerifyReport") -> Iterator[str]:
     yield from first([f"partition {printable(key)} is missing or invalid" for key in found.unread], _SHOWN)
     if found.held:
-        yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
-    if wrong := max((sink.held for sink in found.sinks.values()), default=0):
-        yield (
-            f"{counted(wrong, 'document')} of those named above cannot be put right now, for they are of held sources"
-        )
-
-
-def _can_be_repaired(sink: "SinkCheck") -> bool:
-    """Whether a repair would change anything: what is held stays."""
-    wrong = len(sink.missing) + len(sink.extra) + len(sink.changed)
-    return bool(not sink.shown or sink.settings or wrong > sink.held)
+        yield f"{counted(found.held, 'source')} held and not compared; `chunksink status` says why"
 
 
 def _drift(sink: "SinkCheck") -> Iterator[str]:

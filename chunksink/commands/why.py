@@ -26,8 +26,8 @@ from chunksink.settings.config import Config
 @home_option
 @json_option
 def command(chunk_id: str, as_json: bool) -> int:
-    """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it of at least four
-    characters, or the id of its document in the engines.
+    """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it, or the id of its
+    document in the engines.
 
     Where it is in the chunks, whether that place counts or what replaced it, whether its source is held and why,
     whether its vector is cached, and for every engine what was confirmed and what the engine answers now. Exits with 5

@@ -182,7 +182,7 @@ def test_what_verify_tells_one_repair_mends(harm: Callable[[Path], None], keywor
     if found.code == Exit.OK:  # a page that nobody uses
         return
     assert found.code == Exit.DRIFT
-    assert "`chunksink verify --repair` puts it right" in found.out + found.err
+    assert "`chunksink verify --repair` fixes it" in found.out + found.err
     mended = keywords("verify", "--repair")
     assert mended.code == Exit.OK, mended
     assert keywords.texts() == TEXTS

@@ -213,16 +213,6 @@ def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
     assert (planned["missing"], planned["cached"]) == (synced["computed"], synced["cached"]) == (3, 2)
 
 
-def test_what_an_index_without_records_held_and_no_chunks_have_is_told(quick_shell: Shell) -> None:
-    quick_shell.synced(p1=[A, B], p2=[C])
-    for record in quick_shell.home.glob("state.db*"):
-        record.unlink()
-    quick_shell.remove("p2")
-    ended = quick_shell("sync")
-    assert "1 source of the index before, whose records are lost, not found in the chunks" in ended.err
-    assert quick_shell("sync", "--json").json["left_behind"] == 0
-
-
 # -- what it costs -----------------------------------------------------------------------------------------------------
 
 ENGLISH = (

@@ -50,9 +50,12 @@ def test_other_settings_of_one_model_are_told_apart(
     """It is another model to the cache, and bears the same name."""
     shell.synced(p1=[A])
     models.known[DEFAULT_MODEL] = PoisonedEncoder(dimension=12, name=DEFAULT_MODEL)
+    before = shell.live().model_fingerprint
     ended = shell("rebuild")
     assert ended.code == Exit.OK, ended
-    assert f"model changed from {DEFAULT_MODEL} (dimension 8) to {DEFAULT_MODEL} (dimension 12); " in ended.out
+    one, other = (f"{DEFAULT_MODEL} ({model:.12})" for model in (before, shell.live().model_fingerprint))
+    assert one != other
+    assert f"model changed from {one} to {other}; " in ended.out
 
 
 def test_the_first_sink_with_vectors_decides_the_model(

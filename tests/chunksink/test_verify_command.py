@@ -63,7 +63,7 @@ def test_what_is_wrong_is_named(synced: Shell) -> None:
     assert "chroma: 4 chunks of 3 sources, as it should be\n" in ended.out
     assert {line.strip() for line in ended.err.splitlines()} == {
         *(f"{kind} {id}" for kind, id in wrong.items()),
-        "`chunksink verify --repair` puts it right",
+        "`chunksink verify --repair` fixes it",
     }
     again = synced("verify", "--json").json
     assert not again["ok"]
@@ -92,9 +92,8 @@ def test_a_sync_finds_it_too_and_names_the_loss(synced: Shell) -> None:
     tamper(synced)
     ended = synced("sync")
     assert ended.code == Exit.OK
-    loss = (
-        "fts had lost 1 source and had other content than was written in 1 source (b.md, c.md); rescanned and repaired"
-    )
+    names = "(b.md, c.md)"
+    loss = f"fts had lost 1 source and had other content than was written in 1 source {names}; rescanned and repaired"
     assert loss in ended.err
     assert synced("verify").code == Exit.OK
 
@@ -121,7 +120,7 @@ def test_an_engine_out_of_reach_has_the_same_names_and_nothing_in_them(
     assert sinks["meilisearch"]["families"] is sinks["meilisearch"]["digest"] is None
     assert "key" in sinks["meilisearch"]["error"]
     assert sinks["fts"]["ok"] is True
-    assert "puts it right" not in shell("verify").err
+    assert "fixes it" not in shell("verify").err
     ended = shell("verify", "--repair")
     assert (ended.code, "fts: 2 chunks" in ended.out, "meilisearch: " in ended.err) == (Exit.ENGINE, True, True)
 
@@ -192,16 +191,17 @@ def test_what_is_held_is_left_alone(synced: Shell) -> None:
         found = synced(*arguments)
         assert found.code == Exit.INVALID_INPUT
         assert (
-            "partition p1 is missing or invalid\n3 sources held as they are; `chunksink status` says why" in found.err
+            "partition p1 is missing or invalid\n3 sources held and not compared; `chunksink status` says why"
+            in found.err
         )
     assert len(synced.texts()) == 4
 
 
-def test_a_sync_says_what_is_lost_and_held(synced: Shell) -> None:
+def test_a_sync_says_what_is_missing_and_held(synced: Shell) -> None:
     synced.remove("p1")
     shutil.rmtree(Path(fts_file(synced)).parent)
     found = synced("sync")
     assert found.code == Exit.INVALID_INPUT
-    assert "fts lost 3 held sources" in found.err
-    assert synced("sync", "--json").json["sinks"]["fts"]["held_and_lost"] == 3
-    assert synced("verify").code == Exit.DRIFT
+    assert "fts lacks 3 held sources" in found.err
+    assert synced("sync", "--json").json["sinks"]["fts"]["held_and_missing"] == 3
+    assert synced("verify").code == Exit.INVALID_INPUT

@@ -41,7 +41,7 @@ OURS = (
     Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync"),
     Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync", 2),
     Step("chunksink.rebuild.receipts", "Receipts", "confirm_gone", "sync"),
-    Step("chunksink.rebuild.receipts", "Receipts", "lose_all", "lost"),
+    Step("chunksink.rebuild.receipts", "Receipts", "forget_all", "lost"),
     Step("chunksink.rebuild.receipts", "Receipts", "forget_all", "recovered"),
     Step("chunksink.rebuild.receipts", "Receipts", "retry_dead_letters", "retry"),
     Step("chunksink.rebuild.scan", "Scan", "make_receipts", "repair"),
@@ -93,7 +93,6 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 # Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
 NO_STEPS = {
     "family_versions.py:decide": "within Catalog.decide",
-    "receipts.py:_forget_all": "within forget_all and lose_all",
     "scan.py:_insert": "temporary tables",
     "state.py:note_model": "a note that is made again where it is missing",
     "scan.py:run": "temporary tables",

@@ -56,7 +56,7 @@ def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> 
         assert ended.code == Exit.DRIFT
         assert "fts: 36 chunks of 12 sources, not as it should be" in ended.out
         assert ("its index of trigrams" if "trigrams" in name else "its index of words") in ended.err
-        assert "`chunksink verify --repair` puts it right" in ended.err
+        assert "`chunksink verify --repair` fixes it" in ended.err
     report = json.loads(indexed("verify", "--json").out)
     assert (report["ok"], report["sinks"]["fts"]["ok"]) == (False, False)
     assert "is not that of its documents" in report["sinks"]["fts"]["error"]

@@ -216,8 +216,7 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
         "chunk": COLUMNS,
         "edition": "family, partition, document_id, source_checksum, version",
         "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
-        "current": "family, partition, source_checksum, first_offset, chunks, "
-        f"{free} family_hash end, {free} texts end",
+        "current": f"family, partition, source_checksum, first_offset, chunks, {free} family_hash end",
         "held": "family, reason, detail",
     }
     return {

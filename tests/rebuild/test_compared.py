@@ -55,7 +55,7 @@ def begins(db: Database, family: str, _hash: str, build: str = "old") -> None:
 
 
 def confirms(db: Database, family: str, family_hash: str, build: str = "old") -> None:
-    Receipts(db, build).confirm([Receipt(family, family_hash, "", 1)], [])
+    Receipts(db, build).confirm([Receipt(family, family_hash, 1)], [])
 
 
 def confirms_gone(db: Database, family: str, _hash: str, build: str = "old") -> None:

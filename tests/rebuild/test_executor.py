@@ -173,7 +173,7 @@ def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_
     sink.wants_vectors = True
     commit(home.root, "p2", SOURCES[1])
     with home.session() as session, home.embedder() as embedder:
-        told = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: {})
+        told = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: set())
     assert (told.families.added, told.missing, told.tokens) == (1, 0, 0)
     home.encoder.asked.clear()
     home.sync()
