@@ -1,7 +1,5 @@
 """One bus for each way to break the contract, with every finding that it must give: at least one for each code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

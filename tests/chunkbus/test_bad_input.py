@@ -1,7 +1,5 @@
 """Input that is cut, mixed up or hostile: refused with code, partition and line, and never with a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

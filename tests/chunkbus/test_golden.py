@@ -3,8 +3,6 @@
 `golden.json` was computed from the words of `docs/contract.md` by a program that shares no code with this one.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

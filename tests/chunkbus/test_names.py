@@ -1,7 +1,5 @@
 """Names stay inside the bus root, and two names never become one."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

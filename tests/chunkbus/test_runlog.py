@@ -1,7 +1,5 @@
 """Run records can be read while the run goes, after it, and after it was killed."""
 
-from __future__ import annotations
-
 import io
 import json
 import resource

@@ -1,7 +1,5 @@
 """Large inputs: flat memory, several processes, and files that fail halfway, all with the same findings."""
 
-from __future__ import annotations
-
 import io
 import random
 from array import array

@@ -1,7 +1,5 @@
 """Several versions of one source in one partition: only the last one counts, so a warning tells of the others."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A key that occurs twice must never pass as clean: parsers keep one of the two values, and not all keep the same."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

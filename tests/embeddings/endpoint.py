@@ -1,7 +1,5 @@
 """A real HTTP server on loopback that speaks as OpenAI's embedding endpoint does, and can be told to misbehave."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The cache serves what it was given, for that key only, and survives what people do to its file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Real processes: a kill -9 in the middle of encoding, readers beside a writer, several writers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

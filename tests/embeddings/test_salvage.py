@@ -1,7 +1,5 @@
 """A file that SQLite cannot read gives its sound rows, whatever byte of it is damaged and however much is gone."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Servers on loopback that are no engine: one never says a word, one says the same to whatever it is asked."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

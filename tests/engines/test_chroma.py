@@ -1,7 +1,5 @@
 """What this project expects from a Chroma server, seen on the one that comes with the Python package."""
 
-from __future__ import annotations
-
 import uuid
 from importlib.metadata import files, version
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What this project expects from Meilisearch, and from `meilisearch-settings.json`, seen on a real server."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Files that may not grow beyond a size stand for the disk; a small tmpfs is one, where it may be mounted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

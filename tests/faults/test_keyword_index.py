@@ -1,7 +1,5 @@
 """What the keyword index lost is found by `verify`, named, and put right, though every document is there."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The proxy does what its faults say, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ All commands run in one real process, in Python's development mode and at debug 
 say all that they can.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Being short of open files is not being broken: every command says what is short, and nothing is lost or made anew."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Formats: all of them by one shape, also those of other packages; and ids that do not change."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

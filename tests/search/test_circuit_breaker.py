@@ -1,7 +1,5 @@
 """An engine that keeps searches waiting is asked by one of them only, now and then."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`chunksink search` over a home: without an index, without its model, without one of its engines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

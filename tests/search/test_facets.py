@@ -1,7 +1,5 @@
 """What is counted is what is shown: sources that words find, and in hybrid those that are near."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

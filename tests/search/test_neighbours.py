@@ -1,7 +1,5 @@
 """Neighbours of a hit; one of nothing but headings, comments or front matter is shown by the chunk that follows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Why there is nothing: a filter, a field that nothing bears, a tenant that sees nothing, a word that was misspelt."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

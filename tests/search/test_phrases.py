@@ -1,7 +1,5 @@
 """What stands in quotes stands in every hit, found by words or by meaning; and a rare word is not buried by meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

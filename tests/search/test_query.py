@@ -1,7 +1,5 @@
 """One answer from two engines: what is asked, what is shown, and what is dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

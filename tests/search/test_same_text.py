@@ -1,7 +1,5 @@
 """Sources that are shown by equal texts are one hit, which names the others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

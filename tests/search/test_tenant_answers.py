@@ -3,8 +3,6 @@
 CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What a configuration may say: a misspelt name or table, and a value that cannot be, is an error."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Index settings against a real server: a second apply finds nothing to do, and what we need is always in force."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Sinks by name: ours, those that other packages bring, and names and options that are none."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An index of its own on the real Meilisearch, the server asked directly, and builds to ask it about."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid

@@ -1,7 +1,5 @@
 """Sinks around real ones, that do something of their own before or after a call, or note what they are told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pages keep their words, headings, tables and code; navigation and programs are left out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from html import escape

@@ -1,7 +1,5 @@
 """`chunksink eval` over a home with real engines."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`/api/search`, `/api/chunk` and `/healthz`: what they answer is what their description says."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A build that nobody has touched since it was closed says by its seal what it is; Chroma is asked for all else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

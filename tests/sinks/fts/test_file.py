@@ -1,7 +1,5 @@
 """The file of the embedded keyword sink: who may use it at once, what its errors say, and what is left in it."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """What the indexes of the keyword sink lost is seen by a scan, though `documents` has it all; and is put right."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """What somebody took from a Meilisearch behind our back: the sink shows exactly that, and writing again mends it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

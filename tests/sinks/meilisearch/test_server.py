@@ -1,7 +1,5 @@
 """What Meilisearch alone can do to us: foreign indexes, wrong keys, swaps, old versions; and searching it."""
 
-from __future__ import annotations
-
 import json
 import threading
 import traceback
