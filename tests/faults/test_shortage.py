@@ -21,7 +21,7 @@ def run(folder: Path, *arguments: str, files: int | None = None, **variables: st
     done = subprocess.run(
         [sys.executable, "-c", COMMAND.format(limit=limit), *arguments],
         cwd=folder,
-        env=environment(CHUNKSINK_PATIENCE="5", **variables),
+        env=environment(CHUNKSINK_PATIENCE="1", **variables),
         capture_output=True,
         text=True,
         timeout=100,

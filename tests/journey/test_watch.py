@@ -13,14 +13,15 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.embeddings.endpoint import Server, serve, status
-from tests.journey.support import chunksink, document, environment, write
+from tests.journey.support import chunksink, environment, write
+from tests.support.bus import source
 
 PATIENCE = 60.0
 """Seconds; generous, since two busy cores may also be running the rest of the suite."""
 
-BEES = document("bees.md", "Hives stand on the roof.")
-NIGHT = document("night.md", "After ten in the evening machines stay off.")
-LENDING = document("lending.md", "Every tool has to come home within seven days.")
+BEES = source("bees.md", "Hives stand on the roof.")
+NIGHT = source("night.md", "After ten in the evening machines stay off.")
+LENDING = source("lending.md", "Every tool has to come home within seven days.")
 
 
 class Watcher:
