@@ -134,12 +134,6 @@ FAMILIES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_what_follows_a_bare_heading_is_shown_at_its_place(legs: Legs, mode: Mode) -> None:
     (best, *_) = search(legs, Question("# Backups", mode=mode, context=1))
