@@ -1,10 +1,6 @@
-"""A tenant's answers are a function of its documents: the same, byte for byte, whether others are in the index or not.
-
-CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
-"""
+"""A tenant's answers are a function of its documents: the same bytes, whether others are in the index or not."""
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -22,11 +18,12 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.reader import Filter
+from tests.conftest import examples
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
 from tests.support.meilisearch import SETTINGS
 
-QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "60"))
+QUERIES = examples(100)
 WORDS = (
     *("cat", "feline", "kitten", "boat", "ship", "vessel", "tax", "levy", "the", "of", "keeper", "lighthouse"),
     *("calibration", "calibrate", "installation", "install", "dry-run", "C++", ".NET", "E-417", "component"),
