@@ -22,10 +22,6 @@ def connect(server: ChromaServer) -> ClientAPI:
     return chromadb.HttpClient(host=server.host, port=server.port, settings=Settings(anonymized_telemetry=False))
 
 
-def test_the_server_answers_its_heartbeat(chroma_server: ChromaServer) -> None:
-    assert connect(chroma_server).heartbeat() > 0
-
-
 def test_server_and_client_are_one_package_of_the_pinned_version(chroma_server: ChromaServer) -> None:
     """A 1.5 server answers "1.0.0" whatever its release, so the release is known only from the package."""
     assert get_json(f"{chroma_server.url}/api/v2/version") == "1.0.0"

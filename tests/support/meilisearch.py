@@ -70,6 +70,13 @@ def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
     return build
 
 
+def id_of_new(sink: MeilisearchSink) -> str:
+    """Of an empty build."""
+    signed = marker()
+    sink.create(signed, DIMENSIONS)
+    return signed.build_id
+
+
 def with_id(one: Family, number: int, id: str) -> Family:
     documents = list(one.documents)
     documents[number] = renamed(documents[number], id)
