@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
+from tests.conftest import ROOT
 from tests.embeddings.endpoint import good, hang, serve
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
 pytestmark = pytest.mark.promise(2)
-
-ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
 import sys, time

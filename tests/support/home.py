@@ -74,6 +74,13 @@ def reasons(home: "Home") -> dict[str, str]:
     return {family: each.reason for family, each in home.held().items()}
 
 
+def digests(home: "Home") -> dict[str, str]:
+    """What each engine holds, of an index in which `verify` finds nothing wrong."""
+    verified = home.verify()
+    assert verified.ok, verified
+    return {name: sink.digest for name, sink in verified.sinks.items()}
+
+
 class PoisonedEncoder(HashEncoder):
     """Has no vector for texts with a certain word."""
 

@@ -225,10 +225,6 @@ def settled(client: TestClient) -> tuple[int, Any]:
     raise AssertionError("it never settled")
 
 
-def test_healthz_of_a_sound_index(client: TestClient) -> None:
-    assert settled(client) == (200, {"status": "ok", "unavailable": []})
-
-
 def test_too_much_at_once_is_refused_and_said(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, two more may wait."""
     monkeypatch.setattr(workers.Workers.__init__, "__defaults__", (2, 2, 30.0))
