@@ -1,5 +1,7 @@
 """`chunksink search` over a home: without an index, without its model, without one of its engines."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
@@ -16,6 +18,8 @@ from tests.support.bus import commit, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts
 
+MODEL = "hash"
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
@@ -24,6 +28,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
     commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
     home.rebuild()
     return home
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
+    """The model that made the index, in place of one that takes seconds to load."""
+    encoder = HashEncoder(dimension=8)
+    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: encoder)
+    return encoder
 
 
 def answer(capsys: pytest.CaptureFixture[str], home: Path, *arguments: str) -> tuple[int, dict[str, object]]:
@@ -72,8 +84,9 @@ def test_sources_of_the_same_text_are_told(tmp_path: Path, capsys: pytest.Captur
     assert len(sources(answer(capsys, home.folder, "boat", "--mode", "keyword", "--all-chunks")[1])) == 3
 
 
-def test_no_index_yet_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["search", "cat", "--home", str(tmp_path / "home")]) == Exit.USAGE
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
+def test_no_index_yet_says_what_to_run(mode: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["search", "cat", "--mode", mode, "--home", str(tmp_path / "home")]) == Exit.USAGE
     assert "build one with `chunksink sync`" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

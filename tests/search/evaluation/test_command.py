@@ -1,5 +1,7 @@
 """`chunksink eval` over a home with real engines."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 
@@ -7,12 +9,12 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import run
+from chunksink.embeddings import load
 from chunksink.exits import Exit
+from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts
-
-pytestmark = pytest.mark.usefixtures("loads")
 
 TEXTS = {"pets": "the cat sleeps", "sea": "a boat at sea", "law": "a levy on boats", "more": "cat and boat"}
 QUERIES = '{"_id": "1", "text": "cat"}\n{"_id": "2", "text": "levy"}\n{"_id": "3", "text": "never judged"}\n'
@@ -26,6 +28,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Home:
     commit(home.root, "p1", records)
     home.rebuild()
     return home
+
+
+@pytest.fixture(autouse=True)
+def loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = HashEncoder(dimension=8)
+    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: encoder)
 
 
 class Shell:
