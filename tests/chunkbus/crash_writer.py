@@ -5,8 +5,6 @@ python -m tests.chunkbus.crash_writer ROOT KEY forever                       com
 python -m tests.chunkbus.crash_writer ROOT KEY VERSION COUNT                 commits so many versions
 """
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """A file system that fails: the n-th call of its kind, once or from then on."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """Builders: a valid chunk, manifest and bus, and everything that can be put in place of a valid one."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

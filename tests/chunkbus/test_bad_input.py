@@ -1,7 +1,5 @@
 """Input that is cut, mixed up or hostile: refused with code, partition and line, and never with a traceback."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -185,20 +183,12 @@ def test_a_flipped_byte_of_a_manifest_never_crashes(tmp_path: Path) -> None:
             assert found, position
 
 
-def a_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def a_pipe(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def a_loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def a_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
+NO_FILES: dict[str, Callable[[Path], object]] = {
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a loop": lambda path: path.symlink_to(path.name),
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+}
 
 
 @pytest.fixture
@@ -216,9 +206,9 @@ def within_a_minute() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("within_a_minute")
-@pytest.mark.parametrize("make", [a_folder, a_pipe, a_loop, a_device])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 @pytest.mark.parametrize("which", ["chunks", "manifest"])
-def test_what_is_no_file_is_unreadable(which: str, make: Callable[[Path], None], tmp_path: Path) -> None:
+def test_what_is_no_file_is_unreadable(which: str, make: Callable[[Path], object], tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "k", lines_of([chunk(0)]))
     put(root, "other", lines_of([chunk(0)]))
     path = root.chunks_file("k") if which == "chunks" else root.manifest_file("k")

@@ -1,7 +1,5 @@
 """The byte recipes on values that nobody chose."""
 
-from __future__ import annotations
-
 import json
 import math
 import unicodedata

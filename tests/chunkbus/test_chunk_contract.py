@@ -1,7 +1,5 @@
 """What a chunk must have, may have, and need not have: by the code, and by the published JSON Schema."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

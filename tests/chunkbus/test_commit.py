@@ -1,7 +1,5 @@
 """A kill at any point leaves the old partition or the new one, and the next writer tidies up."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

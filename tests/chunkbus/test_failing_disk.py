@@ -1,7 +1,5 @@
 """A disk that fails or is full: an error that says so, the old partition or the new one, and a clean next run."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One version of a source stands in one partition, whole. Everything that only looks like a split is left alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every code of the taxonomy, with its exact place; and that looking changes nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

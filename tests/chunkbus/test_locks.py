@@ -1,7 +1,5 @@
 """One writer a partition: a second one waits or says so, and a dead one is in nobody's way."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a manifest must have, by the code and by the published JSON Schema, and how it must fit its chunks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a reader does when a writer gets in between two of its steps. Each meeting is staged; none is left to luck."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is written can be read: every record, every unknown field, every offset."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import json

@@ -1,12 +1,9 @@
 """Run records can be read while the run goes, after it, and after it was killed."""
 
-from __future__ import annotations
-
-import io
 import json
 import resource
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -93,28 +90,10 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
         assert len(list(read_run(log.path))) == sum(end <= length for end in ends)
 
 
-class Growing(io.RawIOBase):
-    """A file whose end is seen once, and then it has grown."""
-
-    def __init__(self, *parts: bytes) -> None:
-        self._parts = list(parts)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        if not self._parts:
-            return 0
-        part = self._parts.pop(0)
-        buffer[:1] = part[:1]
-        if part:
-            self._parts.insert(0, part[1:])  # an empty part is the end of the file, for now
-        return len(part[:1])
-
-
 def test_a_line_that_is_just_being_written_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = Growing(b'{"event":"started"}\n{"eve', b'nt":"finding"}\n')
-    monkeypatch.setattr(Path, "open", lambda path, mode: file)
+    """What a file gives whose end is seen once, and which has grown by the next look."""
+    lines = iter([b'{"event":"started"}\n', b'{"eve', b'nt":"finding"}\n'])
+    monkeypatch.setattr(Path, "open", lambda path, mode: nullcontext(lines))
     assert [event["event"] for event in read_run(Path("x"))] == ["started"]
 
 

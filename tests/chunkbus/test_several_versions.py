@@ -1,13 +1,7 @@
 """Several versions of one source in one partition: only the last one counts, so a warning tells of the others."""
 
-from __future__ import annotations
-
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
@@ -76,14 +70,12 @@ def test_versions_in_two_partitions_are_none_of_its_business(tmp_path: Path) -> 
     assert validate(put(root, "p2", lines_of([of_version(1, "b")]))) == []
 
 
-@pytest.mark.parametrize("in_processes", [False, True])
-def test_more_sources_than_are_held_in_memory(in_processes: bool, tmp_path: Path) -> None:
+def test_more_sources_than_are_held_in_memory(tmp_path: Path) -> None:
     """Its versions are far apart, in other blocks of the file."""
     records = [of_version(index, "a", f"docs/{index}.md") for index in range(20_000)]
     records[9] = of_version(9, "a", "docs/twice.md")
     records[15_000] = of_version(15_000, "b", "docs/twice.md")
     put_chunks(BusRoot(tmp_path), "p", lines_of(records))
-    with ProcessPoolExecutor(2, get_context("spawn")) as workers:
-        found = validate(BusRoot(tmp_path), workers=workers if in_processes else None)
+    found = validate(BusRoot(tmp_path))
     assert [(finding.code, finding.line) for finding in found][-1:] == [(VERSIONS, 10)]
     assert [finding.code for finding in found].count(VERSIONS) == 1

@@ -1,7 +1,5 @@
 """A store on a disk that is full: whatever is done to it, the error names the file and the remedy."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import resource

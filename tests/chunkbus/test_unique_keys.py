@@ -1,13 +1,9 @@
 """A key that occurs twice must never pass as clean: parsers keep one of the two values, and not all keep the same."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,38 +60,6 @@ def test_a_line_with_a_twin_key_is_refused_wherever_it_is(text_and_truth: tuple[
     found, problems = examine_line(line)
     assert [problem.code for problem in problems] == ([findings.JSON_PARSE] if twice else [])
     assert (found is None) is twice
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"a":1,"a":1}',
-        b'{"a"  :1,"a":2}',
-        b'{"a"\t :1,"a":2}',
-        b'{"a" \t:1, "a":2}',
-        b'{"a"\n:1,"a":2}',
-        b'{"a":{"b":[{"c":1,"c":2}]}}',
-        b'{"a":1,"\\u0061":2}',
-        b'{"a":"\\":","a":2}',
-    ],
-)
-def test_known_twins(line: bytes) -> None:
-    assert not proves_unique_keys(line, orjson.loads(line))
-    problem = diagnose_json(line)
-    assert problem is not None
-    assert problem.code == findings.JSON_PARSE
-    assert "twice" in problem.detail
-
-
-@pytest.mark.parametrize(
-    "record",
-    [chunk(), chunk(metadata={"a": {"a": [{"a": 1}, {"a": 1}]}}), chunk(text='a" : "b": c'), chunk(note=["x : y"])],
-)
-@pytest.mark.parametrize(
-    "style", [{"separators": (",", ":")}, {}, {"ensure_ascii": False}, {"separators": (",", " : ")}]
-)
-def test_usual_spacings_are_clean(record: dict[str, Any], style: dict[str, Any]) -> None:
-    assert examine_line(json.dumps(record, **style).encode())[1] == ()
 
 
 def test_a_twin_among_very_many_keys_is_found_in_reasonable_time() -> None:

@@ -14,7 +14,7 @@ from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import read_run
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell, write
-from tests.journey.support import document
+from tests.support.bus import source
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_prune_refuses_an_empty_folder_unless_the_number_is_given(quick_shell: S
 def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")
-    quick_shell.commit("theirs", document("theirs.md", "Passed on."))
+    quick_shell.commit("theirs", source("theirs.md", "Passed on."))
     assert quick_shell("ingest", "docs", "--sync").code == Exit.OK
     for number in range(11):
         (quick_shell.folder / f"docs/{number}.md").unlink()

@@ -1,7 +1,5 @@
 """Models for the tests: the real one from its offline package, and a tiny one made here. Each is loaded once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,18 +1,16 @@
 """A real HTTP server on loopback that speaks as OpenAI's embedding endpoint does, and can be told to misbehave."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
 from tests.embeddings.helpers import HashEncoder
+from tests.engines.other_servers import QuietHandler, web_server
 
 KEY = "canary-key-2f9c1e7d"
 Answer = tuple[int, dict[str, str], bytes]
@@ -87,11 +85,11 @@ def hang(served: Server) -> Callable[[dict[str, Any]], Answer | None]:
 def serve() -> Iterator[Server]:
     served = Server()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        def do_POST(self) -> None:  # noqa: N802 (named by http.server)
+            body = json.loads(self.body())
             if self.path != "/v1/embeddings":
                 answer: Answer | None = (404, {}, b"no such path")
             else:
@@ -119,21 +117,9 @@ def serve() -> Iterator[Server]:
                 self.wfile.write(bytes([byte]))
                 time.sleep(served.drip)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    class Quiet(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """Whoever asked may have gone."""
-
-    http = Quiet(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
-    thread.start()
-    served.url = f"http://127.0.0.1:{http.server_address[1]}/v1"
-    try:
-        yield served
-    finally:
-        served.ended.set()
-        http.shutdown()
-        http.server_close()
+    with web_server(Handler) as address:
+        served.url = f"{address}/v1"
+        try:
+            yield served
+        finally:
+            served.ended.set()

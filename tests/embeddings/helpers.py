@@ -1,7 +1,5 @@
 """An encoder that depends on the text alone, and other things that several tests need."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Attention by powers: near torch's own where it is taken, and torch's own everywhere else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

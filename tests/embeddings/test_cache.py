@@ -1,7 +1,5 @@
 """The cache serves what it was given, for that key only, and survives what people do to its file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3
@@ -81,10 +79,10 @@ def test_refuses_what_is_not_finite(cache: VectorCache, spoil: float) -> None:
     assert cache.read("SELECT count(*) FROM vector") == [(0,)]
 
 
-def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [b"my only copy " * 1000, b"SQL is a language"], ids=["long", "short"])
+def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(before: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("my only copy " * 1000)
-    before = path.read_bytes()
+    path.write_bytes(before)
     for read_only in (False, True):
         with pytest.raises(CacheForeign, match=r"notes\.txt is not a chunksink cache; move the file away"):
             VectorCache.open(path, read_only=read_only)

@@ -1,7 +1,5 @@
 """One connection to an endpoint: it ends when it should, never tells the key, and knows an answer that is none."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -3,8 +3,6 @@
 CHUNKSINK_BYTE_FLIPS sets the number of byte flips; 1,000 is the long form.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """The endpoint encoder against a real HTTP server on loopback: good answers, faults and refusals."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

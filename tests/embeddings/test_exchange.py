@@ -1,7 +1,5 @@
 """A cache travels as one file, and what comes from elsewhere is not believed."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence

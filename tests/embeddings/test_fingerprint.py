@@ -1,7 +1,5 @@
 """The model fingerprint changes with whatever changes vectors and with nothing else; prompts are part of it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 CHUNKSINK_FUZZED_FILES sets the number of files; 300 is what a quick run takes.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A model that made the last build is known again without being loaded, and never where anything is another."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

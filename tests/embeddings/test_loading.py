@@ -1,7 +1,5 @@
 """Finding and loading a model, and what of this machine decides how it computes."""
 
-from __future__ import annotations
-
 import builtins
 import json
 import shutil

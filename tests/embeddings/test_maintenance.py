@@ -1,7 +1,5 @@
 """What stands behind `chunksink cache stats | long-texts | show | gc`. (`verify` is in test_damage.)"""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The sentence-transformers encoder on a tiny model (every path) and on the real one (the vectors are right)."""
 
-from __future__ import annotations
-
 import gc
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Real processes: a kill -9 in the middle of encoding, readers beside a writer, several writers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -12,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
+from tests.conftest import ROOT
 from tests.embeddings.endpoint import good, hang, serve
 from tests.embeddings.helpers import HashEncoder, embed, numbered
 
 pytestmark = pytest.mark.promise(2)
-
-ROOT = Path(__file__).resolve().parents[2]
 
 WRITER = """
 import sys, time

@@ -1,14 +1,12 @@
 """A file that SQLite cannot read gives its sound rows, whatever byte of it is damaged and however much is gone."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import CacheDamaged, CacheForeign
+from chunksink.embeddings.errors import CacheDamaged
 from chunksink.embeddings.salvage import sound_rows
 from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered
@@ -140,11 +138,3 @@ def test_a_file_cut_off_within_its_first_page(killed: Path, original: Path, tmp_
     with VectorCache.open(alone) as cache:
         found = [(report.rows, Path(report.kept).stat().st_size) for report in cache.salvaged]
     assert found == ([(0, left)] if left else []), "an empty one is new"
-
-
-def test_a_short_file_of_somebody_else_stays(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    path.write_bytes(b"SQL is a language")
-    with pytest.raises(CacheForeign, match="move the file away"):
-        VectorCache.open(path)
-    assert path.read_bytes() == b"SQL is a language"

@@ -1,7 +1,5 @@
 """The one function: order, dedupe, isolation of bad texts, commits, and what is committed is never lost."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

@@ -9,8 +9,6 @@ and its folder is removed. A fixture's own clean-up could not promise that: a ki
 The engine's process id is printed first. An engine that ends by itself leaves its log until the input closes.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import shutil

@@ -1,12 +1,40 @@
-"""Servers on loopback that are no engine: one never says a word, one says the same to whatever it is asked."""
-
-from __future__ import annotations
+"""Servers on loopback that are no engine: one never says a word, one answers all alike, one does what a test says."""
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Prints nothing."""
+
+    def body(self) -> bytes:
+        """Of the request; less than its length says where the connection ended before."""
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """The client may have gone."""
+
+
+@contextmanager
+def web_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server that runs in a thread."""
+    with _Server(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @contextmanager
@@ -17,27 +45,19 @@ def silent_server() -> Iterator[str]:
 
 
 @contextmanager
-def answering(body: str, status: int = 200) -> Iterator[str]:
-    """The address of a web server that answers every request so."""
+def answering(body: str | Callable[[Message], str], status: int = 200) -> Iterator[str]:
+    """The address of a web server that answers every request so, or with what follows from its headers."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.body()
+            content = (body if isinstance(body, str) else body(self.headers)).encode()
             self.send_response(status)
-            self.send_header("content-length", str(len(body)))
+            self.send_header("content-length", str(len(content)))
             self.end_headers()
-            self.wfile.write(body.encode())
+            self.wfile.write(content)
 
-        do_POST = do_DELETE = do_GET  # noqa: N815 (named by http.server)
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 (named by http.server)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with web_server(Handler) as address:
+        yield address

@@ -7,8 +7,6 @@ engine, restarts it or needs a key of its own takes the context managers directl
     with run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port) as again: ...
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 from tests.conftest import ROOT
+from tests.support.contrast import READABLE, contrast
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 Scheme = Literal["light", "dark"]
 PICTURE = ROOT / "docs" / "flow.svg"
-PAGE = {"light": "#ffffff", "dark": "#0d1117"}  # what GitHub shows behind a picture
-READABLE = 4.5  # the contrast that WCAG 2 (level AA) asks of text of this size
+PAGE = {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}  # what GitHub shows behind a picture
 
 # Every text with its own rectangle, that of the box it belongs to (none for a free label), and its colours.
 MEASURE = """() => {
@@ -61,23 +61,6 @@ def within(inner: list[float], outer: list[float], margin: float) -> bool:
         and inner[2] <= right - margin
         and inner[3] <= bottom - margin
     )
-
-
-def contrast(one: str, two: str) -> float:
-    """WCAG's contrast ratio of two colours, `rgb(r, g, b)` or `#rrggbb`."""
-
-    def luminance(colour: str) -> float:
-        if colour.startswith("#"):
-            parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-        else:
-            parts = [int(part) for part in re.findall(r"\d+", colour)[:3]]
-        linear = [
-            part / 255 / 12.92 if part / 255 <= 0.04045 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in parts
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    darker, lighter = sorted((luminance(one), luminance(two)))
-    return (lighter + 0.05) / (darker + 0.05)
 
 
 def measured(page: Page) -> list[dict[str, Any]]:

@@ -1,11 +1,6 @@
 """What this project expects from Meilisearch, and from `meilisearch-settings.json`, seen on a real server."""
 
-from __future__ import annotations
-
-import json
-import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,35 +8,25 @@ from meilisearch import Client
 from meilisearch.index import Index
 
 from tests.engines.servers import MeilisearchServer, get_json
+from tests.support.meilisearch import SETTINGS, served
 from tools.engines import MEILISEARCH_VERSION
 
-SETTINGS: dict[str, Any] = json.loads(
-    (Path(__file__).parents[2] / "meilisearch-settings.json").read_text(encoding="utf-8")
-)
 OLD, NEW = "0" * 64, "1" * 64
 
 
 @pytest.fixture
 def index(meilisearch_server: MeilisearchServer) -> Iterator[Index]:
     """An index of its own with the project's settings, gone afterwards."""
-    client = Client(meilisearch_server.url, meilisearch_server.key)
-    name = f"settings-{uuid.uuid4().hex}"
-    succeed(client, client.create_index(name, {"primaryKey": "id"}).task_uid)
-    index = client.index(name)
-    succeed(client, index.update_settings(SETTINGS).task_uid)
-    yield index
-    succeed(client, index.delete().task_uid)
-
-
-def succeed(client: Client, task_uid: int) -> None:
-    """The client's `wait_for_task` returns for failed tasks too, so look at the outcome."""
-    task = client.wait_for_task(task_uid, timeout_in_ms=60_000)
-    assert task.status == "succeeded", task.error
+    for server in served(meilisearch_server):
+        server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "id"})
+        task = server.do("PATCH", f"/indexes/{server.index}/settings", json=SETTINGS)
+        assert task["status"] == "succeeded", task
+        yield Client(server.url, server.key).index(server.index)
 
 
 def add(index: Index, documents: list[dict[str, Any]]) -> None:
-    client = Client(index.config.url, index.config.api_key)
-    succeed(client, index.add_documents(documents).task_uid)
+    task = index.wait_for_task(index.add_documents(documents).task_uid, timeout_in_ms=60_000)
+    assert task.status == "succeeded", task.error
 
 
 def families(count: int) -> list[str]:

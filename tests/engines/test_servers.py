@@ -1,7 +1,5 @@
 """The servers of the suite leave nothing behind, however a run ends; a missing engine skips or fails its tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 What must come of a version is what a home without any fault makes of it.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

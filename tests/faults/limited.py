@@ -5,8 +5,6 @@
 HOMES/LIMIT is the copy for LIMIT. One line of JSON is printed for each: what the run ended with.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

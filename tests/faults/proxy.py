@@ -6,8 +6,6 @@
 Messages pass byte for byte. A fault says how far a request and its answer get, and how the connection then ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import socketserver
@@ -130,7 +128,7 @@ class Proxy(socketserver.ThreadingTCPServer):
             with self._lock:
                 self._held.difference_update(connections)
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> "Proxy":
         self._running.start()
         return self
 

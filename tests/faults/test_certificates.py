@@ -1,7 +1,5 @@
 """Nobody is talked to over TLS whose certificate nobody vouches for: no text, no key."""
 
-from __future__ import annotations
-
 import datetime
 import socket
 import ssl

@@ -3,8 +3,6 @@
 Files that may not grow beyond a size stand for the disk; a small tmpfs is one, where it may be mounted.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -23,7 +21,7 @@ from tests.conftest import ROOT
 from tests.faults.limited import end, home_in
 from tests.journey.support import environment
 from tests.support.bus import FEBRUARY, commit, source
-from tests.support.home import Home, each
+from tests.support.home import Home, digests, each
 
 pytestmark = pytest.mark.promise(2)
 
@@ -47,12 +45,6 @@ def prepare(folder: Path, sinks: str) -> Home:
     home.rebuild()
     commit(home.root, "p1", [record for records in NEW for record in records], at=FEBRUARY)
     return home
-
-
-def digests(home: Home) -> dict[str, str]:
-    verified = home.verify()
-    assert verified.ok, verified
-    return {name: sink.digest for name, sink in verified.sinks.items()}
 
 
 def oracle(folder: Path, sinks: str) -> dict[str, str]:

@@ -1,10 +1,6 @@
 """What the keyword index lost is found by `verify`, named, and put right, though every document is there."""
 
-from __future__ import annotations
-
 import json
-import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -13,7 +9,7 @@ from chunksink.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
-from tests.support.fts import DAMAGES
+from tests.support.fts import DAMAGES, run
 
 __all__ = ["models", "quick_shell", "shell"]
 
@@ -31,9 +27,7 @@ def indexed(quick_shell: Shell) -> Shell:
 
 
 def harm(shell: Shell, statement: str) -> None:
-    path = shell.home / "fts" / shell.live().builds["fts"] / "fts.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement)
+    run(shell.home / "fts" / shell.live().builds["fts"] / "fts.db", statement)
 
 
 def found(shell: Shell) -> list[list[str]]:

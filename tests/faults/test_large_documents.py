@@ -1,7 +1,5 @@
 """One odd document harms nobody: it is in each index, shortened, or left out of it, and its neighbours are served."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """What somebody does to the live index of Meilisearch on the server: the next sync brings it back, and takes nothing
 that is not ours."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Two names on one server, one of which begins as the other: neither sees, opens or removes a build of the other."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,26 +1,24 @@
 """The proxy does what its faults say, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
 
+from tests.engines.other_servers import QuietHandler, web_server
 from tests.faults import proxy as p
 from tests.faults.proxy import Fault, Proxy
 
 
-class Echo(BaseHTTPRequestHandler):
+class Echo(QuietHandler):
     protocol_version = "HTTP/1.1"
     arrived: list[bytes] = []  # noqa: RUF012 (emptied by the fixture)
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+    def do_POST(self) -> None:  # noqa: N802 (named by http.server)
+        body = self.body()
         if len(body) < int(self.headers["Content-Length"]):
             return
         self.arrived.append(body)
@@ -30,21 +28,13 @@ class Echo(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # whoever asked has left
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
     Echo.arrived.clear()
     before = set(threading.enumerate())
-    with ThreadingHTTPServer(("127.0.0.1", 0), Echo) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        with Proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
-            yield proxy
-        server.shutdown()
-        thread.join()
+    with web_server(Echo) as address, Proxy(address) as proxy:
+        yield proxy
     until = time.monotonic() + 5  # the server's own threads end by themselves
     while not set(threading.enumerate()) <= before and time.monotonic() < until:
         time.sleep(0.01)

@@ -1,7 +1,5 @@
 """Being short of open files is not being broken: every command says what is short, and nothing is lost or made anew."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ def run(folder: Path, *arguments: str, files: int | None = None, **variables: st
     done = subprocess.run(
         [sys.executable, "-c", COMMAND.format(limit=limit), *arguments],
         cwd=folder,
-        env=environment(CHUNKSINK_PATIENCE="5", **variables),
+        env=environment(CHUNKSINK_PATIENCE="1", **variables),
         capture_output=True,
         text=True,
         timeout=100,

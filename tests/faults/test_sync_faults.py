@@ -4,8 +4,6 @@ Then the other sink is up to date, what was not confirmed has no receipt, reader
 plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place. An engine is one parameter of `engine`.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

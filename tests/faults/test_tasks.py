@@ -1,7 +1,5 @@
 """Accepted is not done, in whole runs: tasks of Meilisearch that vanish or do not end, and documents it refuses."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What the tests of an ingest work with: documents, a bus, a home, and what the bus holds in a comparable form."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -61,7 +59,7 @@ class Bench:
         findings: list[Finding] = []
         assert Validation(self.bus, on_finding=findings.append).run().ok, findings
 
-    def fresh(self, name: str = "fresh") -> Bench:
+    def fresh(self, name: str = "fresh") -> "Bench":
         """Another bus and home for the same documents."""
         other = Bench(self.folder / name)
         other.docs = self.docs

@@ -1,7 +1,5 @@
 """A folder of documents, a bus and a home to ingest with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

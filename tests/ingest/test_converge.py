@@ -1,7 +1,5 @@
 """Whatever happened before, an ingest ends where a first ingest of the same files would."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import family_key
 from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
@@ -119,15 +120,16 @@ def test_group_when_records_have_excuses_reports_them_and_numbers_the_rest(path:
             *(chunk("c", 0, excuse=empty), chunk("c", 1, excuse=failed)),
             *(chunk("d", 0, excuse=failed), chunk("d", 1)),
             *(chunk("e", 0), chunk("e", 0, excuse=failed)),
+            *(chunk("f", 0, excuse=failed), chunk("f", 0, version=2, excuse=empty)),
         ],
     )
     assert texts(items) == [["a0", "a2"], ["d1"], ["e0"]]
     assert [item.is_partial for item in items if isinstance(item, Family)] == [False, True, False]
-    assert len([item for item in items if isinstance(item, Empty)]) == 1, "c is not empty: a part of it failed"
+    assert [item.family for item in items if isinstance(item, Empty)] == [family_key("b", None), family_key("f", None)]
     assert sorted(notices(items)) == [
         *((2, codes.SOURCE_EMPTY, False), (4, codes.SOURCE_EMPTY, False), (5, codes.SOURCE_EMPTY, False)),
         *((6, codes.SOURCE_EMPTY, False), (7, codes.EXTRACTION_FAILED, True), (8, codes.EXTRACTION_FAILED, True)),
-        (11, codes.EXTRACTION_FAILED, True),
+        *((11, codes.EXTRACTION_FAILED, True), (12, codes.EXTRACTION_FAILED, True), (13, codes.SOURCE_EMPTY, False)),
     ]
 
 

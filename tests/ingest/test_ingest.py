@@ -1,7 +1,5 @@
 """One ingest after another: what is read, written, carried over and reported."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Link artifacts: every link with the source that it leads to."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.ingest.bench import Bench

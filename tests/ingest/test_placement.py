@@ -1,7 +1,5 @@
 """Partitions by date, type and prefix: families go where they belong, and move when that changes."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

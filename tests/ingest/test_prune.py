@@ -1,7 +1,5 @@
 """Sources that vanished keep their chunks, until somebody prunes."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Formats: all of them by one shape, also those of other packages; and ids that do not change."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re
@@ -95,13 +93,3 @@ def test_the_chunk_ids_of_an_example_do_not_change(bench: Bench, name: str) -> N
     bench.docs = ROOT / "examples" / name
     assert bench.ingest().failed == 0
     assert [record["chunk_id"] for record in bench.records()] == GOLDEN[name]
-
-
-def test_chunks_of_others_keep_their_ids(bench: Bench) -> None:
-    """Canonical chunks of one bus, ingested into another."""
-    bench.docs = ROOT / "examples"
-    bench.ingest(partition="theirs")
-    chunks = bench.fresh("other")
-    chunks.docs = bench.bus.canonical
-    assert chunks.ingest("theirs.jsonl", format="chunks").failed == 0
-    assert {record["chunk_id"] for record in chunks.records()} == {record["chunk_id"] for record in bench.records()}

@@ -1,7 +1,5 @@
 """Named roots: a source has one name, whichever way its folder is reached."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chunksink.chunkbus.chunk import Record, new_chunk
-from chunksink.chunkbus.identity import derive_document_id
+from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from tests.conftest import ROOT
 from tests.support.bus import commit
@@ -69,32 +68,6 @@ def modules_of(folder: Path, *arguments: str) -> list[str]:
     )
     loaded: list[str] = ast.literal_eval(done.stdout.decode().splitlines()[-1])
     return loaded
-
-
-def document(name: str, *texts: str, version: str = "1", at: str = "2026-01-01T00:00:00Z") -> list[Record]:
-    checksum = "sha256:" + version * 64
-    document_id = derive_document_id(name, checksum)
-    return [
-        new_chunk(
-            document_id=document_id,
-            text=text,
-            provenance={
-                "source_uri": name,
-                "source_checksum": checksum,
-                "parser": {"parser_name": "journey", "parser_version": "1"},
-                "canonicalizer": {"canonicalizer_name": "journey", "canonicalizer_version": "1"},
-                "inputs": [],
-            },
-            span_key=index,
-            created_at=at,
-            fields={
-                "chunk_index": index,
-                "chunk_count": len(texts),
-                "metadata": {"title": name.removesuffix(".md").title(), "section": f"Part {index + 1}"},
-            },
-        )
-        for index, text in enumerate(texts)
-    ]
 
 
 def write(chunks: Path, key: str, *documents: Sequence[Record]) -> None:

@@ -6,15 +6,21 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from tests.journey.support import Ended, chunksink, document, modules_of, write
+from tests.journey.support import Ended, chunksink, modules_of, write
+from tests.support.bus import source
 
-LENDING = document(
+LENDING = source(
     "lending.md",
     "Every tool that leaves the workshop has to come home within seven days, cleaned and dry.",
     "Late tools cost one euro a day; broken ones are repaired together on Saturdays.",
+    metadata={"title": "Lending", "section": "Part 1"},
 )
-BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
-NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
+BEES = source(
+    "bees.md",
+    "Hives stand on the roof. In June the honey is spun and shared among all members.",
+    metadata={"title": "Bees", "section": "Part 1"},
+)
+NIGHT = source("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
 
 HIT = {"chunk_id", "parent_id", "score", "title", "text", "highlights", "source_uri", "locator", "ranks"}
 HIT |= {"snippet", "link", "same_text"}

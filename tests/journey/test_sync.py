@@ -7,23 +7,25 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.embeddings.endpoint import serve
-from tests.journey.support import chunksink, document, modules_of, write
+from tests.journey.support import chunksink, modules_of, write
+from tests.support.bus import FEBRUARY, source
 
-BEES = document("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
-NIGHT = document("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
-QUIET = document("night.md", "After nine in the evening machines stay off.", version="2", at="2026-02-01T00:00:00Z")
+BEES = source("bees.md", "Hives stand on the roof. In June the honey is spun and shared among all members.")
+NIGHT = source("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
+QUIET = source("night.md", "After nine in the evening machines stay off.", version="2", at=FEBRUARY)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """With an endpoint, for a model takes seconds to load."""
+    folder = tmp_path_factory.mktemp("kept-true")
     with serve() as endpoint:
-        (tmp_path / "chunksink.toml").write_text(f'endpoint = "{endpoint.url}"\nmodel = "hash-model"\n')
-        write(tmp_path / "chunks", "p1", BEES)
-        write(tmp_path / "chunks", "p2", NIGHT)
-        first = chunksink(tmp_path, "sync", "--json")
+        (folder / "chunksink.toml").write_text(f'endpoint = "{endpoint.url}"\nmodel = "hash-model"\n')
+        write(folder / "chunks", "p1", BEES)
+        write(folder / "chunks", "p2", NIGHT)
+        first = chunksink(folder, "sync", "--json")
         assert (first.code, first.json["families"]["added"], first.json["embeddings"]["computed"]) == (Exit.OK, 2, 2)
-        yield tmp_path
+        yield folder
 
 
 def test_from_the_first_sync_to_a_proof(folder: Path) -> None:

@@ -14,11 +14,12 @@ from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import KEY, serve
 from tests.embeddings.helpers import tamper
-from tests.journey.support import chunksink, document, write
+from tests.journey.support import chunksink, write
+from tests.support.bus import source
 
-LONG = document("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
-SHORT = document("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
-TWIN = document("twin.md", "Oil the lamp at dusk.")
+LONG = source("long.md", "The lighthouse keeper writes every evening into the log. " * 60)
+SHORT = source("short.md", "Pump the bilge at dawn.", "Oil the lamp at dusk.")
+TWIN = source("twin.md", "Oil the lamp at dusk.")
 
 
 @pytest.fixture(scope="module")

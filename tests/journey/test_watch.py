@@ -2,8 +2,9 @@
 
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +13,15 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.embeddings.endpoint import Server, serve, status
-from tests.journey.support import chunksink, command_line, document, environment, write
+from tests.journey.support import chunksink, environment, write
+from tests.support.bus import source
 
 PATIENCE = 60.0
 """Seconds; generous, since two busy cores may also be running the rest of the suite."""
 
-BEES = document("bees.md", "Hives stand on the roof.")
-NIGHT = document("night.md", "After ten in the evening machines stay off.")
-LENDING = document("lending.md", "Every tool has to come home within seven days.")
+BEES = source("bees.md", "Hives stand on the roof.")
+NIGHT = source("night.md", "After ten in the evening machines stay off.")
+LENDING = source("lending.md", "Every tool has to come home within seven days.")
 
 
 class Watcher:
@@ -57,13 +59,25 @@ class Watcher:
         return 128 - code if code < 0 else code
 
 
+SHORTER_WAITS = """
+import sys
+from chunksink import watch
+from chunksink.cli import main
+from chunksink.rebuild import sync
+sync.WAIT_SECONDS, watch.FIRST_WAIT_SECONDS = 0.5, 1.0
+main()
+"""
+
+
 @contextmanager
-def watching(folder: Path, *arguments: str, sinks: str = "fts") -> Iterator[Watcher]:
+def watching(
+    folder: Path, *arguments: str, sinks: str = "fts", program: Sequence[str] = ("-m", "chunksink")
+) -> Iterator[Watcher]:
     """With an endpoint for a model, which need not be loaded."""
     settings = {"CHUNKSINK_SINKS": sinks, "CHUNKSINK_MODEL": "hash-model"}
     with serve() as server, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
-            command_line("sync", "--watch", *arguments),
+            [sys.executable, *program, "sync", "--watch", *arguments],
             cwd=folder,
             env=environment(CHUNKSINK_ENDPOINT=server.url, **settings),
             stdout=out,
@@ -139,15 +153,15 @@ def test_an_endpoint_that_fails_and_another_run_that_holds_the_home(tmp_path: Pa
     """Both pass, and it goes on."""
     chunks = tmp_path / "chunks"
     write(chunks, "p1", BEES)
-    with watching(tmp_path, sinks="chroma") as watcher:
+    with watching(tmp_path, sinks="chroma", program=("-c", SHORTER_WAITS)) as watcher:
         watcher.says("synced chroma: 1 source added")
         watcher.endpoint.next = [status(401)]
         write(chunks, "p2", NIGHT)
         watcher.says("answered 401")
-        watcher.says("trying again in 5 s, or with the next commit")
+        watcher.says("trying again in 1 s, or with the next commit")
         watcher.says("synced chroma: 1 source added, 1 source unchanged")
         with writing(tmp_path / ".chunksink"):
             write(chunks, "p3", LENDING)
-            watcher.says("trying again in 5 s, or with the next commit", times=2)
+            watcher.says("trying again in 1 s, or with the next commit", times=2)
         watcher.says("synced chroma: 1 source added, 2 sources unchanged")
         assert watcher.interrupt() == Exit.INTERRUPTED

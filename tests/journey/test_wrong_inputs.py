@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from chunksink.exits import Exit
-from tests.journey.support import chunksink, document, write
+from tests.journey.support import chunksink, write
+from tests.support.bus import source
 
-NOTE = document("note.md", "A note that nobody has broken yet.")
+NOTE = source("note.md", "A note that nobody has broken yet.")
 
 
 def test_a_folder_without_chunks_and_a_broken_chunk(tmp_path: Path) -> None:
@@ -24,21 +25,6 @@ def test_a_folder_without_chunks_and_a_broken_chunk(tmp_path: Path) -> None:
     assert not {"fts", "chroma"} & {entry.name for entry in (tmp_path / ".chunksink").iterdir()}
 
 
-def test_an_id_in_two_sources(tmp_path: Path) -> None:
-    """Each partition is valid by itself; together they make no index."""
-    other = document("other.md", "Another note.")
-    other[0]["chunk_id"] = NOTE[0]["chunk_id"]
-    write(tmp_path / "chunks", "2026-01", NOTE)
-    write(tmp_path / "chunks", "2026-02", other)
-    ended = chunksink(tmp_path, "rebuild")
-    assert ended.code == Exit.INVALID_INPUT
-    assert "is claimed by document" in ended.err
-    assert "write one of them with ids of its own" in ended.err
-    for name in (NOTE[0]["document_id"], other[0]["document_id"], "partition 2026-01", "partition 2026-02"):
-        assert name in ended.err
-    assert not (tmp_path / ".chunksink" / "fts").exists()
-
-
 def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     ended = chunksink(tmp_path, "rebuild", "--model", "./no/such/model")
@@ -51,9 +37,7 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["rebuild", "--fast"], "No such option --fast"),
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
-        (["search", "x", "--limit", "0"], "0 is not in the range 1<=x<=1000"),
         (["serach", "x"], "there is no command 'serach'; is search meant?"),
         (["rebuild-idx"], "there is no command 'rebuild-idx'; is rebuild-index or rebuild meant?"),
         (["frobnicate"], "No such command 'frobnicate'"),
@@ -62,8 +46,7 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
 def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) -> None:
     ended = chunksink(tmp_path, *arguments)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    older = ended.err.replace("option: --fast", "option --fast")  # as click says it before 8.4, without quotes
-    assert said.replace("'", "") in older.replace("'", "")
+    assert said.replace("'", "") in ended.err.replace("'", "")  # click writes none before 8.4
     assert list(tmp_path.iterdir()) == []
 
 

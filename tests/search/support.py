@@ -1,7 +1,5 @@
 """Legs over real engines that hold what a test says, and an encoder whose meaning a test can read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

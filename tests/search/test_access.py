@@ -3,11 +3,8 @@
 CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
 """
 
-from __future__ import annotations
-
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +19,7 @@ from chunksink.sinks.document import Document
 from tests.search.support import MODES, family, legs_over
 
 TENANTS = ("acme", "globex", "initech")
-QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "400"))
+QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "100"))
 WORDS = ("cat", "boat", "tax", "feline", "ship", "levy", "kitten")
 TEXTS = [" ".join(random.Random(number).choices(WORDS, k=5)) for number in range(6)]
 
@@ -32,13 +29,7 @@ OWNED = {
     for tenant in TENANTS
 }
 NOBODYS = [family(f"{n}.md", *TEXTS, ids="none") for n in range(4)]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    everything = [one for families in OWNED.values() for one in families] + NOBODYS
-    with legs_over(tmp_path_factory.mktemp("index"), everything) as legs:
-        yield legs
+FAMILIES = [*(one for families in OWNED.values() for one in families), *NOBODYS]
 
 
 def documents(hits: object) -> list[Document]:

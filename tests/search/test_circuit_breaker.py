@@ -1,7 +1,5 @@
 """An engine that keeps searches waiting is asked by one of them only, now and then."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +10,7 @@ import pytest
 
 from chunksink.search import circuit_breaker
 from chunksink.search.circuit_breaker import CircuitBreaker
-from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
+from chunksink.search.legs import KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.capabilities import SupportsFamilies, capability
@@ -22,21 +20,16 @@ from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, VectorReader
 from tests.engines.other_servers import silent_server
-from tests.search.support import Failing, family, legs_over, meaning
+from tests.search.support import Failing, family, meaning
 
 TIMEOUT = 0.4
+FAMILIES = [family("a.md", "a cat", "a mat")]
 
 
 @pytest.fixture
 def silent() -> Iterator[str]:
     with silent_server() as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), [family("a.md", "a cat", "a mat")]) as legs:
-        yield legs
 
 
 class Engine(Failing):
@@ -234,16 +227,3 @@ def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Le
     found, told = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
     assert [hit.parent_id for hit in told] == [hit.parent_id for hit in found] != []
     assert told.unavailable == {}
-
-
-def test_both_legs_silent(legs: Legs) -> None:
-    silent_legs = replace(
-        legs,
-        keyword=KeywordLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), "fts", "words"),
-        semantic=SemanticLeg(CircuitBreaker(Failing(NotConfirmed("no answer in time"))), meaning, "chroma", "vectors"),
-    )
-    answer = search(silent_legs, Question("cat"))
-    assert (answer.hits, list(answer.unavailable), answer.answered) == ((), ["keyword", "semantic"], False)
-    assert search(legs, Question("cat")).answered
-    assert search(legs, Question("nowhere", mode="keyword")).answered, "to find nothing is an answer"
-    assert search(legs, Question(" ")).answered

@@ -1,7 +1,5 @@
 """Parts of texts: whole words, and of a script without spaces as much as there is room for."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

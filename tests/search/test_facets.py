@@ -1,9 +1,6 @@
 """What is counted is what is shown: sources that words find, and in hybrid those that are near."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +18,6 @@ FAMILIES = [
     family("mixed.md", "one kitten", "one cat", language="fr", tenant_id="acme"),
     family("sea.md", "a boat", language="en", tenant_id="globex"),
 ]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
 
 
 def counted(legs: Legs, text: str, mode: Mode = "hybrid", limit: int = 100, **more: object) -> dict[object, int]:

@@ -1,7 +1,5 @@
 """The arithmetic of fusion, by hand and for any rankings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Links that open a source at the place of a chunk, and none that a page must not carry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Meilisearch as the keyword leg: one hit a source, or every chunk; one engine down; a name that was swapped."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

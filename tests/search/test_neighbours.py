@@ -1,7 +1,5 @@
 """Neighbours of a hit; one of nothing but headings, comments or front matter is shown by the chunk that follows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -134,12 +132,6 @@ FAMILIES = [
     outlined("notes.md", [("## Backups of others", ["Notes", "Backups of others"])]),
     *(family(f"{number}.md", f"other text {number}") for number in range(20)),
 ]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,8 +1,5 @@
 """Why there is nothing: a filter, a field that nothing bears, a tenant that sees nothing, a word that was misspelt."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +21,6 @@ FAMILIES = [
     family("sea.txt", "a boat", source_type="txt", tenant_id="acme"),
     family("law.md", "a cat in law", source_type="md", year=2021, tenant_id="other"),
 ]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
 
 
 def told(legs: Legs, access: Access, text: str, *filters: Filter, mode: Mode = "keyword") -> str | None:

@@ -1,7 +1,5 @@
 """Pages joined are one long answer: nothing twice, nothing left out, whatever limit and offset."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import replace

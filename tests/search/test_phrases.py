@@ -1,8 +1,5 @@
 """What stands in quotes stands in every hit, found by words or by meaning; and a rare word is not buried by meaning."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,7 +13,7 @@ from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import FacetValue, Filter
-from tests.search.support import MODES, Failing, family, legs_over, with_readers
+from tests.search.support import MODES, Failing, family, with_readers
 from tests.support.bus import parent_of
 
 CROWD = [f"a cat and a feline, kitten {number}" for number in range(150)]
@@ -34,12 +31,6 @@ FAMILIES = [
     family("zebra.md", f"a zebra, of which nothing else is said{' among very many other words' * 12}"),
 ]
 LEFT = {"The vessel left the harbour", "when the ship left\nthe harbour nobody paid a levy"}
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,8 +1,5 @@
 """One answer from two engines: what is asked, what is shown, and what is dropped."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +21,6 @@ FAMILIES = [
     family("sea.md", "The vessel left the harbour", "A boat needs paint"),
     family("law.md", "The levy is due in May"),
 ]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("index"), FAMILIES) as legs:
-        yield legs
 
 
 def search(legs: Legs, text: str, mode: Mode = "hybrid", limit: int = 10, **more: Any) -> Answer:

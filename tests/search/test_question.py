@@ -1,7 +1,5 @@
 """Questions and their filters, as people and programs write them; what cannot be asked is refused with a sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,9 +1,6 @@
 """Sources that are shown by equal texts are one hit, which names the others."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ MOORING = "A boat is moored with two lines"
 PAINTING = "Paint the boat in spring"
 NEWEST = "Paint the boat in autumn"
 
-LIBRARY = [
+FAMILIES = [
     *(
         family(
             f"{version}/boats.md", MOORING, "Anchors hold in sand", source_type=version, tenant_id="acme", ids="acme"
@@ -39,12 +36,6 @@ LIBRARY = [
     ),
     family("secret/boats.md", MOORING, source_type="v1", tenant_id="globex", ids="globex"),
 ]
-
-
-@pytest.fixture(scope="module")
-def legs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    with legs_over(tmp_path_factory.mktemp("library"), LIBRARY) as legs:
-        yield legs
 
 
 def told(hits: Any) -> dict[str, list[str]]:

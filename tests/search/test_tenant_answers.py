@@ -1,16 +1,11 @@
-"""A tenant's answers are a function of its documents: the same, byte for byte, whether others are in the index or not.
-
-CHUNKSINK_SOAK_QUERIES says how many questions are drawn.
-"""
-
-from __future__ import annotations
+"""A tenant's answers are a function of its documents: the same bytes, whether others are in the index or not."""
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,11 +19,12 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.reader import Filter
+from tests.conftest import examples, sampled
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
 from tests.support.meilisearch import SETTINGS
 
-QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "60"))
+QUERIES = examples(100)
 WORDS = (
     *("cat", "feline", "kitten", "boat", "ship", "vessel", "tax", "levy", "the", "of", "keeper", "lighthouse"),
     *("calibration", "calibrate", "installation", "install", "dry-run", "C++", ".NET", "E-417", "component"),
@@ -176,8 +172,10 @@ def test_a_filter_does_not_hide_what_passes_it(served: tuple[Legs, Legs]) -> Non
     assert len(hits) == len(search(served[1], replace(asked, text="lighthouse")).hits) > 10
 
 
-@pytest.mark.parametrize("text", ["lighthouse keeper tax", "cat harbour", "calibration the boat"])
-@pytest.mark.parametrize("access", [Access(), Access(OWN)])
+@pytest.mark.parametrize(
+    ("text", "access"),
+    sampled(product(["lighthouse keeper tax", "cat harbour", "calibration the boat"], [Access(), Access(OWN)])),
+)
 def test_a_chosen_value_shows_as_many_as_were_counted(served: tuple[Legs, Legs], text: str, access: Access) -> None:
     """The same words are left out with a filter and without it, where anything passes."""
     asked = Question(text, mode="keyword", limit=200, facets=("tags", "schema_version"))

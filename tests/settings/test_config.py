@@ -1,7 +1,5 @@
 """What a configuration may say: a misspelt name or table, and a value that cannot be, is an error."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -40,6 +38,8 @@ def test_the_environment_can_say_yes_and_no(text: str, value: bool, tmp_path: Pa
         ('chunks = ""', "chunks"),
         ('home = "a\\u0000b"', "home"),
         ('require_source_checksum = "perhaps"', "require_source_checksum"),
+        ("sinks = 3", "`sinks"),
+        ("[sink]\nfts = 3", "`sink"),
         ("chunks = ", "cannot be read"),
         (b"\xff\xfe", "cannot be read"),
     ],

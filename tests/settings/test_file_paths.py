@@ -1,7 +1,5 @@
 """A configuration may be used from any folder: what it names lies where it lies."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

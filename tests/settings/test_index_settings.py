@@ -1,24 +1,21 @@
 """Index settings against a real server: a second apply finds nothing to do, and what we need is always in force."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from chunksink.settings.config import ConfigError
 from chunksink.settings.engine_settings import DEFAULTS
 from chunksink.settings.index_settings import complete, differences, load_index_settings, with_needed
 from chunksink.sinks.conformance.samples import marker
-from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.indexes import without_marker
 from tests.conftest import ROOT, sampled
 from tests.engines.servers import MeilisearchServer
+from tests.support.meilisearch import Server, served
 
 FILE = load_index_settings(ROOT / "meilisearch-settings.json")
 
@@ -58,15 +55,12 @@ ODD: list[dict[str, Any]] = [
 class Live:
     """An index of its own, and the settings file for it."""
 
-    def __init__(self, server: MeilisearchServer) -> None:
-        self.server, self.signed, self.index = server, marker(), f"i{uuid.uuid4().hex[:10]}"
-        self.sink = self.configured(FILE)
-
-    def configured(self, settings: dict[str, Any]) -> MeilisearchSink:
-        return MeilisearchSink(self.server.url, self.server.key, settings=settings, index=self.index)
+    def __init__(self, server: Server) -> None:
+        self.server, self.signed = server, marker()
+        self.sink = server.sink(settings=FILE)
 
     def apply(self, wanted: dict[str, Any]) -> list[str]:
-        sink = self.configured(wanted)
+        sink = self.server.sink(settings=wanted)
         due = sink.settings_due(self.signed.build_id)
         assert sink.update_settings(self.signed.build_id) == due
         self.sink = sink
@@ -75,11 +69,11 @@ class Live:
 
 @pytest.fixture(scope="module")
 def live(meilisearch_server: MeilisearchServer) -> Iterator[Live]:
-    live = Live(meilisearch_server)
-    live.sink.create(live.signed, 8)
-    live.sink.flip(None, live.signed.build_id)
-    yield live
-    live.sink.drop(live.signed.build_id)
+    for server in served(meilisearch_server):
+        live = Live(server)
+        live.sink.create(live.signed, 8)
+        live.sink.flip(None, live.signed.build_id)
+        yield live
 
 
 @pytest.mark.parametrize("wanted", sampled(ODD), ids=lambda wanted: json.dumps(wanted)[:60])
@@ -196,42 +190,43 @@ def allowed_by(rules: list[Any]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def index(meilisearch_server: MeilisearchServer) -> Iterator[httpx.Client]:
-    server, name = meilisearch_server, f"n{uuid.uuid4().hex[:10]}"
-    headers = {"Authorization": f"Bearer {server.key}"}
-    with httpx.Client(base_url=f"{server.url}/indexes/{name}/", headers=headers, timeout=30) as client:
+def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
+    """Its index has a document with a value of each of them."""
+    for server in served(meilisearch_server):
         document = [{"id": "1", **dict.fromkeys(NEEDED, 1)}]
-        done(client, client.post("documents", params={"primaryKey": "id"}, json=document))
-        yield client
-        done(client, client.delete(str(client.base_url).rstrip("/")))
+        do(server, "POST", "documents", params={"primaryKey": "id"}, json=document)
+        yield server
 
 
-def done(client: httpx.Client, answer: httpx.Response) -> None:
-    number = answer.json()["taskUid"]
-    while (task := client.get(client.base_url.copy_with(path=f"/tasks/{number}")).json())["status"] != "succeeded":
-        assert task["status"] in ("enqueued", "processing"), task
+def do(server: Server, method: str, path: str, **more: Any) -> None:
+    task = server.do(method, f"/indexes/{server.index}/{path}", **more)
+    assert task["status"] == "succeeded", task
 
 
-def taken(index: httpx.Client, name: str) -> bool:
-    """Whether the server lets us filter as we do."""
-    asked = [f"{name} = 1", *([f"{name} > 0"] if NEEDED[name] else [])]
-    return all(index.post("search", json={"filter": one}).status_code == 200 for one in asked)
+def taken(server: Server, **asked: str) -> bool:
+    return server.http.post(f"/indexes/{server.index}/search", json=asked).status_code == 200
+
+
+def filters(server: Server) -> set[str]:
+    """The fields by which the server lets us filter as we do."""
+    ranges = {name for name in NEEDED if not NEEDED[name] or taken(server, filter=f"{name} > 0")}
+    return {name for name in ranges if taken(server, filter=f"{name} = 1")}
 
 
 @pytest.mark.parametrize("name", sampled(RULES))
-def test_rules_are_read_as_the_server_reads_them(name: str, index: httpx.Client) -> None:
-    done(index, index.patch("settings", json={"filterableAttributes": RULES[name]}))
-    assert {field for field in NEEDED if taken(index, field)} == allowed_by(RULES[name])
-    done(index, index.patch("settings", json=with_needed({"filterableAttributes": RULES[name]}, OURS)))
-    assert all(taken(index, field) for field in NEEDED)
-    assert index.post("search", json={"distinct": "id"}).status_code == 200
+def test_rules_are_read_as_the_server_reads_them(name: str, server: Server) -> None:
+    do(server, "PATCH", "settings", json={"filterableAttributes": RULES[name]})
+    assert filters(server) == allowed_by(RULES[name])
+    do(server, "PATCH", "settings", json=with_needed({"filterableAttributes": RULES[name]}, OURS))
+    assert filters(server) == set(NEEDED)
+    assert taken(server, distinct="id")
 
 
 @pytest.mark.parametrize("rules", [5, [1], [{}], [{"attributePatterns": "tags"}], [rule("*", equality=1)]])
-def test_what_is_malformed_is_the_servers_to_refuse(rules: Any, index: httpx.Client) -> None:
+def test_what_is_malformed_is_the_servers_to_refuse(rules: Any, server: Server) -> None:
     wanted = with_needed({"filterableAttributes": rules}, OURS)
     assert wanted["filterableAttributes"] == rules
-    assert index.patch("settings", json=wanted).status_code == 400
+    assert server.http.patch(f"/indexes/{server.index}/settings", json=wanted).status_code == 400
 
 
 def test_our_own_file_lacks_nothing_and_one_that_says_little_gets_it_all() -> None:

@@ -1,7 +1,5 @@
 """Several indexes in one file, Meilisearch by its variable, and what stands above what, for every setting."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

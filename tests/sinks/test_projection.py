@@ -1,7 +1,6 @@
 """The map from chunks to documents, for every producer's way of writing them."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,10 +14,8 @@ from chunksink.sinks.conformance.samples import records
 from chunksink.sinks.document import FIELDS, Document, Family, document_hash, family_hash, hashes_of_content
 from chunksink.sinks.fields import FILTERS, PROJECTION, sink_id
 from chunksink.sinks.projection import project_family
-from tests.conftest import examples
+from tests.conftest import ROOT, examples
 from tests.support.chunks import JUNK, chunk, project
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_there_is_one_rule_for_every_field() -> None:

@@ -1,14 +1,12 @@
 """Sinks by name: ours, those that other packages bring, and names and options that are none."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import ConfigError, load_config
+from chunksink.settings.config import ConfigError
 from chunksink.settings.sink_tables import sink_names
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.errors import Unreachable
@@ -45,14 +43,6 @@ def test_ours_are_entry_points_like_any_other(tmp_path: Path) -> None:
 def test_what_cannot_be_opened_says_why(name: str, options: dict[str, object], told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=told):
         open_sink(name, tmp_path, options)
-
-
-@pytest.mark.parametrize("toml", ["sinks = []", "sinks = 3", 'sink = "fts"', "[sink]\nfts = 3", 'sinks = [""]'])
-def test_a_configuration_of_sinks_that_is_none(toml: str, tmp_path: Path) -> None:
-    file = tmp_path / "chunksink.toml"
-    file.write_text(toml)
-    with pytest.raises(ConfigError, match="`sink"):
-        load_config({}, {"CHUNKSINK_SINK_FTS_FOLDER": "x"}, file)
 
 
 # --- of other packages ----------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """A bus written by hand: sources and their versions, partitions, and the documents that must come of them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Partitions that are broken or taken away, and put back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from chunksink.chunkbus.layout import BusRoot

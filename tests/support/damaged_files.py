@@ -1,7 +1,5 @@
 """What can become of a database of ours, by its file alone."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from pathlib import Path

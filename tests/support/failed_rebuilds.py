@@ -1,7 +1,5 @@
 """A home whose rebuild fails: two generations, a bus that has moved on, and what must come of it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from chunksink.chunkbus.layout import BusRoot

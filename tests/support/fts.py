@@ -1,6 +1,14 @@
-"""Damages to the full-text indexes of a build, as SQL."""
+"""A build of named texts, what a snippet marks, and damages to the full-text indexes of a build, as SQL."""
 
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from chunksink.sinks.conformance.samples import family
+from chunksink.sinks.fts import FtsBuild
 from chunksink.sinks.fts import schema as layout
+from chunksink.sinks.reader import Piece
 
 _COLUMNS = ", ".join(layout.SEARCHED)
 _TRIGRAMS = ", ".join(layout.indexed("documents_trigrams", "documents"))
@@ -19,3 +27,21 @@ DAMAGES = {
     "leaves of trigrams gone": "DELETE FROM documents_trigrams_data WHERE id > 1000",
     "one size of trigrams gone": "DELETE FROM documents_trigrams_docsize WHERE id = 2",
 }
+
+
+def run(path: Path, *statements: str) -> None:
+    """In the file of a build, by somebody else."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        for statement in statements:
+            other.execute(statement)
+
+
+def fill(build: FtsBuild, texts: Mapping[str, str]) -> dict[str, str]:
+    """A document of each, with its name as a tag; the names by the ids."""
+    families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in texts.items()}
+    build.replace(list(families.values()))
+    return {one.documents[0].id: name for name, one in families.items()}
+
+
+def marked(pieces: Iterable[Piece]) -> list[str]:
+    return [piece.text for piece in pieces if piece.match]

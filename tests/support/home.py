@@ -1,7 +1,5 @@
 """A home with real sinks, asked and run as the tests need it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -71,9 +69,16 @@ def sinks_with(outcome: RunOutcome, what: str) -> list[str]:
     return [name for name, value in each(outcome, what).items() if value]
 
 
-def reasons(home: Home) -> dict[str, str]:
+def reasons(home: "Home") -> dict[str, str]:
     """Why each family is held that is."""
     return {family: each.reason for family, each in home.held().items()}
+
+
+def digests(home: "Home") -> dict[str, str]:
+    """What each engine holds, of an index in which `verify` finds nothing wrong."""
+    verified = home.verify()
+    assert verified.ok, verified
+    return {name: sink.digest for name, sink in verified.sinks.items()}
 
 
 class PoisonedEncoder(HashEncoder):
@@ -103,7 +108,7 @@ class CatalogProbe:
         self.catalog = Catalog(self.state)
         self._root = root
 
-    def refresh(self) -> CatalogProbe:
+    def refresh(self) -> "CatalogProbe":
         self.catalog.refresh(Intake(self._root, self.state))
         return self
 

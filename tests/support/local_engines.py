@@ -1,7 +1,5 @@
 """The engines that a home's sinks are made of, each anew for every run, as every process does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sequences of edits, drawn at random: after each sync the engines hold what a plain dict says."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """An index of its own on the real Meilisearch, the server asked directly, and builds to ask it about."""
 
-from __future__ import annotations
-
 import json
 import time
 import uuid
@@ -70,6 +68,13 @@ def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
     build.replace(families)
     assert build.flush() == []
     return build
+
+
+def id_of_new(sink: MeilisearchSink) -> str:
+    """Of an empty build."""
+    signed = marker()
+    sink.create(signed, DIMENSIONS)
+    return signed.build_id
 
 
 def with_id(one: Family, number: int, id: str) -> Family:

@@ -1,7 +1,5 @@
 """Folders that many tests begin with: built once in each process, then copied."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

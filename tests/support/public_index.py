@@ -1,7 +1,5 @@
 """Meilisearch under a public name that other programs search, and what they find there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

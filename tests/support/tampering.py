@@ -1,7 +1,5 @@
 """Changing what an engine holds behind the back of the home's records, through the engine's own interface."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby

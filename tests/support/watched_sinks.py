@@ -1,8 +1,7 @@
 """Sinks around real ones, that do something of their own before or after a call, or note what they are told."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from chunksink.sinks.contract import Marker, Sink
@@ -77,43 +76,44 @@ def raising(error: BaseException) -> Callable[..., None]:
     return fail
 
 
-class _WatchedBuild(WrappedBuild):
-    def __init__(self, build: Any, moment: Moment) -> None:
+Around = Callable[[str, Any], Any]
+"""Takes the name of an attribute of a sink or a build, and what it is; gives what stands for it."""
+
+
+class _AroundBuild(WrappedBuild):
+    def __init__(self, build: Any, around: Around) -> None:
         super().__init__(build)
-        self._moment = moment
+        self._around = around
 
     def __getattr__(self, name: str) -> Any:
-        return self._moment.around(name, getattr(self._build, name))
+        return self._around(name, getattr(self._build, name))
 
 
-class _WatchedSink(_WrappedSink):
-    def __init__(self, sink: Sink, moment: Moment) -> None:
-        super().__init__(sink, lambda build: _WatchedBuild(build, moment))
-        self._moment = moment
+class _AroundSink(_WrappedSink):
+    def __init__(self, sink: Sink, around: Around) -> None:
+        super().__init__(sink, lambda build: _AroundBuild(build, around))
+        self._around = around
 
     def __getattr__(self, name: str) -> Any:
-        return self._moment.around(name, getattr(self._sink, name))
+        return self._around(name, getattr(self._sink, name))
 
     def create(self, marker: Marker, dimensions: int | None = None) -> WrappedBuild:
-        return self._wrap(self._moment.around("create", self._sink.create)(marker, dimensions))
+        return self._wrap(self._around("create", self._sink.create)(marker, dimensions))
 
     def open(self, build_id: str) -> WrappedBuild:
-        return self._wrap(self._moment.around("open", self._sink.open)(build_id))
+        return self._wrap(self._around("open", self._sink.open)(build_id))
 
 
 def watching(engine: str, moment: Moment) -> Wrap:
     """Acts at one call of one engine: `Moment("flush", 2, act)` is before the second flush."""
-    return lambda sink: _WatchedSink(sink, moment) if sink.name == engine else sink
+    return lambda sink: _AroundSink(sink, moment.around) if sink.name == engine else sink
 
 
 class Calls(list[tuple[str, str, frozenset[str]]]):
     """What sinks are told to change, or to read whole: the sink, the call, the families. `wrap=calls` notes it."""
 
     def __call__(self, sink: Sink) -> Any:
-        return _NotedSink(sink, self)
-
-    def note(self, sink: str, call: str, families: Sequence[str] = ()) -> None:
-        self.append((sink, call, frozenset(families)))
+        return _AroundSink(sink, partial(self._around, sink.name))
 
     def sent(self, sink: str) -> list[str]:
         """The families that the sink was sent, each time that it was."""
@@ -121,35 +121,13 @@ class Calls(list[tuple[str, str, frozenset[str]]]):
             family for name, call, families in self if (name, call) == (sink, "replace") for family in families
         )
 
-
-class _NotedSink(_WrappedSink):
-    def __init__(self, sink: Sink, calls: Calls) -> None:
-        super().__init__(sink, lambda build: _NotedBuild(build, sink.name, calls))
-        self._calls = calls
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> WrappedBuild:
-        self._calls.note(self._sink.name, "create")
-        return super().create(marker, dimensions)
-
-    def drop(self, build_id: str) -> None:
-        self._calls.note(self._sink.name, "drop")
-        self._sink.drop(build_id)
-
-
-class _NotedBuild(WrappedBuild):
-    def __init__(self, build: Any, sink: str, calls: Calls) -> None:
-        super().__init__(build)
-        self._sink = sink
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._build, name)
-        if name not in ("replace", "delete", "sign", "scan"):
+    def _around(self, sink: str, name: str, call: Any) -> Any:
+        if name not in ("create", "drop", "replace", "delete", "sign", "scan"):
             return call
 
         def noted(*arguments: Any, **named: Any) -> Any:
             about = arguments[0] if name in ("replace", "delete") else ()
-            self._calls.note(self._sink, name, [getattr(each, "parent_id", each) for each in about])
+            self.append((sink, name, frozenset(getattr(each, "parent_id", each) for each in about)))
             return call(*arguments, **named)
 
         return noted

@@ -1,7 +1,5 @@
 """Small files of every format."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO

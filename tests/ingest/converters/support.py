@@ -1,7 +1,5 @@
 """Reads small files that the tests make, and says what became of them."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Broken, encrypted and oversized files and missing libraries are failures of their file; nothing is printed."""
 
-from __future__ import annotations
-
 from importlib import metadata
 
 import pytest

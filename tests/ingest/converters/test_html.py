@@ -1,9 +1,8 @@
 """Pages keep their words, headings, tables and code; navigation and programs are left out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterator
 from html import escape
 from itertools import count
 
@@ -125,7 +124,7 @@ _trees: st.SearchStrategy[_Tree] = st.recursive(
 )
 
 
-def _html(tree: _Tree, number: count[int]) -> str:
+def _html(tree: _Tree, number: Iterator[int]) -> str:
     if isinstance(tree, str):
         return f" {escape(re.sub('%', lambda _: f' w{next(number)} ', tree))}\n "
     tag, inner, attributes = tree

@@ -1,7 +1,5 @@
 """Office documents: slides, sheets and books have a section each, DOCX its headings; what is left out is reported."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from io import BytesIO
 from typing import Any

@@ -1,7 +1,5 @@
 """PDF: the text of pages with their numbers, headings of the outline, filled forms, scans, encryption."""
 
-from __future__ import annotations
-
 import pytest
 
 from chunksink.chunkbus.canonical import chunk_object_hash

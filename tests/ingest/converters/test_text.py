@@ -1,7 +1,5 @@
 """Plain text keeps its marks; underlined headings become sections, and one that begins the text is its title."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

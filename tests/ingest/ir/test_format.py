@@ -18,7 +18,7 @@ from chunksink.ingest.formats.ir.reindex import Current, newest, outdated
 from chunksink.ingest.formats.ir.schema import IrRecord, ir_schema
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.json_records import Numbered, read_records
-from chunksink.ingest.model import Empty, Family
+from chunksink.ingest.model import Family
 from chunksink.sinks.projection import project_family
 from tests.conftest import ROOT
 from tests.ingest.ir.samples import ir_record, sha
@@ -153,20 +153,6 @@ def test_read_when_extraction_failed_or_was_skipped_reports_it(tmp_path: Path) -
     assert "broken xref" in notices[0].reason
     assert "too large" in notices[1].reason
     assert (chunk["text"], chunk["warnings"]) == ("kept", ["page 3 is blank"])
-
-
-def test_read_when_nothing_of_a_document_failed_but_all_is_empty_returns_empty(tmp_path: Path) -> None:
-    records = [
-        *parts("/a.pdf", ["", " "]),
-        *parts("/b.pdf", ["", ""]),
-        *parts("/c.pdf", ["", "text"]),
-        ir_record("/d.pdf", "old", content=b"old"),
-        ir_record("/d.pdf", "", content=b"new", status="skipped"),
-    ]
-    records[3]["status"] = "failed"
-    items = read_items(FORMAT, write_lines(tmp_path / "r.jsonl", records))
-    assert [item.family for item in items if isinstance(item, Empty)] == [sha("/a.pdf"), sha("/d.pdf")]
-    assert texts_of([list(item.chunks) for item in items if isinstance(item, Family)]) == {"/c.pdf": ["text"]}
 
 
 def test_read_when_a_part_failed_returns_the_others_as_a_partial_family(tmp_path: Path) -> None:

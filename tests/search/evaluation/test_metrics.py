@@ -1,7 +1,5 @@
 """Metrics against values reckoned by hand, and the intervals around their means."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

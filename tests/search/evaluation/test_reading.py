@@ -1,7 +1,5 @@
 """Queries and judgements in all their forms, what is wrong with them, and how judgements name documents."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from pathlib import Path
 

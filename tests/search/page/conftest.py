@@ -1,7 +1,5 @@
 """One small library, asked by most tests here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The application over real engines that hold what a test says: asked in this process, or served to a browser."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`/api/search`, `/api/chunk` and `/healthz`: what they answer is what their description says."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import replace
@@ -225,10 +223,6 @@ def settled(client: TestClient) -> tuple[int, Any]:
             return answer.status_code, answer.json()
         time.sleep(0.05)
     raise AssertionError("it never settled")
-
-
-def test_healthz_of_a_sound_index(client: TestClient) -> None:
-    assert settled(client) == (200, {"status": "ok", "unavailable": []})
 
 
 def test_too_much_at_once_is_refused_and_said(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ from chunksink.search.page.app import make_app
 from tests.conftest import sampled
 from tests.search.page.support import Held, served, site_over
 from tests.search.support import family, legs_over
+from tests.support.contrast import READABLE, contrast
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-READABLE = 4.5  # the contrast that WCAG 2 (level AA) asks of text
 PHONE = {"width": 320, "height": 740}
 
 # Every visible text with its colour and the first ground below it that is not transparent.
@@ -229,16 +229,6 @@ def test_the_keyboard_alone_is_enough(open_page: Any, address: str) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url(f"{address}/chunk?*")
     assert page.locator("h1").inner_text() == "Cats"
-
-
-def contrast(one: str, other: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = [float(part) / 255 for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]
-        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

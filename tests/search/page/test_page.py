@@ -1,7 +1,5 @@
 """The page as the server makes it, without any script: what stands there, and where links lead."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from html import unescape

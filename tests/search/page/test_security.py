@@ -1,7 +1,5 @@
 """Who is served: hosts, tokens, sessions; the headers of every answer, and what a bug does not tell."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Tenants are apart on the page and in the API: tokens decide, and no address widens what they stand for."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import pairwise

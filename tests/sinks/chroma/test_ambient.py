@@ -9,12 +9,13 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, held, marker, wanted
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink
 from tests.support.bus import commit, source
+from tests.support.chroma import FEW
 
 OTHERS = {
     "CHROMA_API_IMPL": "chromadb.api.fastapi.FastAPI",
@@ -25,7 +26,6 @@ OTHERS = {
     "MIGRATIONS": "none",
     "ALLOW_RESET": "true",
 }
-FEW = [family("few", ["one", "two"])]
 
 
 def in_the_environment(_folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """A build that was proved sound is not proved again at every look: that takes a process each time."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """How widely Chroma searches its graph follows from the size of a build, and deleted vectors are counted."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A build that nobody has touched since it was closed says by its seal what it is; Chroma is asked for all else."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -17,18 +15,17 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import EmbeddedChromaSink, seal
 from chunksink.sinks.chroma.folder import Folder
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, wanted
 from chunksink.sinks.contract import Build, Marker
-from chunksink.sinks.errors import BuildMissing
 from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
 from tests.journey.support import environment
 from tests.support.bus import source
+from tests.support.chroma import FEW
 
 __all__ = ["models", "shell"]
 
-FEW = [family("few", ["one", "two"])]
 OTHER_PROGRAM = """
 import sys, chromadb
 chromadb.PersistentClient(sys.argv[1]).get_collection("chunks").delete(ids=sys.argv[2:])
@@ -37,11 +34,6 @@ SIGNING_PROGRAM = """
 import sys, chromadb
 chromadb.PersistentClient(sys.argv[1]).get_collection("chunks").modify(metadata={"home_id": "theirs"})
 """
-
-
-@pytest.fixture
-def signed() -> Marker:
-    return marker()
 
 
 @pytest.fixture
@@ -180,11 +172,6 @@ def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]
         with closing(opened(folder)) as third:
             assert connections == [folder] * 3
             assert third.count() == 0
-
-
-def test_one_that_is_gone_is_missing(folder: Path) -> None:
-    with pytest.raises(BuildMissing):
-        EmbeddedChromaSink(folder.parent).open("nowhere")
 
 
 def test_commands_that_need_no_vectors_do_not_load_chroma(shell: Shell) -> None:

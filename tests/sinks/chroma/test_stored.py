@@ -1,7 +1,5 @@
 """What the Chroma sink promises beyond the suite: what is stored, strangers' rows, limits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A tenant's nearest are found by comparing all of its vectors, whatever others have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Nobody waits without end for the turn of a process that was stopped and is not dead."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The file of the embedded keyword sink: who may use it at once, what its errors say, and what is left in it."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading
@@ -21,6 +19,7 @@ from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import KeywordReader
+from tests.support.fts import run
 from tests.support.many_families import FAMILIES, whole
 
 # --- the file -------------------------------------------------------------------------------------------------
@@ -200,11 +199,6 @@ def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[Ft
     found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
     assert {row[2:] for row in found} - {row[2:] for row in wanted(FAMILIES)} == {("", "")}
     assert len(found) == 2
-
-
-def run(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute(statement)
 
 
 # --- scrubbing: no byte of what was deleted is left ------------------------------------------------------------

@@ -1,7 +1,5 @@
 """What the indexes of the keyword sink lost is seen by a scan, though `documents` has it all; and is put right."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import threading
@@ -16,7 +14,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, Transient
 from chunksink.sinks.fts import FtsBuild, FtsSink
 from chunksink.sinks.fts import schema as layout
-from tests.support.fts import DAMAGES
+from tests.support.fts import DAMAGES, run
 
 TEXTS = [
     "red apples",
@@ -48,12 +46,6 @@ def damage(build: FtsBuild) -> set[str]:
 def found(sink: FtsSink) -> list[list[str]]:
     with closing(sink.reader(sink.builds()[0])) as reader:
         return [sorted(hit.id for hit in reader.search(word, 500)) for word in WORDS]
-
-
-def run(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        for statement in statements:
-            other.execute(statement)
 
 
 @pytest.mark.parametrize("harm", DAMAGES)

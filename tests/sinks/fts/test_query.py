@@ -9,6 +9,7 @@ from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader, query, text_patterns
 from chunksink.sinks.fts.query import MOST_TERMS, parse
 from chunksink.sinks.reader import FacetValue
+from tests.support.fts import fill
 
 OTHERS = ["run", "dry", "std", "vector", "read", "write"]
 
@@ -69,9 +70,7 @@ TEXTS = {
 
 @pytest.fixture
 def texts(build: FtsBuild) -> dict[str, str]:
-    families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in TEXTS.items()}
-    build.replace(list(families.values()))
-    return {one.documents[0].id: name for name, one in families.items()}
+    return fill(build, TEXTS)
 
 
 PHRASES: Mapping[str, set[str]] = {

@@ -3,7 +3,6 @@
 import math
 import sqlite3
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,8 @@ from chunksink.sinks.conformance.samples import family, with_vectors
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
-from chunksink.sinks.reader import FacetValue, Piece
+from chunksink.sinks.reader import FacetValue
+from tests.support.fts import fill, marked
 
 TEXTS = {
     "fox": "The quick brown foxes were jumping over many configurations.",
@@ -32,13 +32,7 @@ TEXTS = {
 @pytest.fixture
 def texts(build: FtsBuild) -> dict[str, str]:
     """The texts in the index; the name of each by its id."""
-    families = {name: family(f"texts/{name}", [text]) for name, text in TEXTS.items()}
-    build.replace(list(families.values()))
-    return {one.documents[0].id: name for name, one in families.items()}
-
-
-def marked(shown: Sequence[Piece]) -> list[str]:
-    return [piece.text for piece in shown if piece.match]
+    return fill(build, TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.reader import FacetValue, Filter, Piece
+from chunksink.sinks.reader import FacetValue, Filter
+from tests.support.fts import fill, marked
 
 CHINESE = [f"在中国{chr(0x4E00 + number)}的人" for number in range(200)]
 KOREAN = [f"서울{chr(0xAC00 + 28 * number)} 사람" for number in range(100)]
@@ -73,13 +74,7 @@ BESIDE = {
 
 @pytest.fixture
 def texts(build: FtsBuild) -> dict[str, str]:
-    families = {name: family(name, [text], metadata={"tags": [name]}) for name, text in BESIDE.items()}
-    build.replace(list(families.values()))
-    return {one.documents[0].id: name for name, one in families.items()}
-
-
-def marked(pieces: tuple[Piece, ...]) -> list[str]:
-    return [piece.text for piece in pieces if piece.match]
+    return fill(build, BESIDE)
 
 
 @pytest.mark.parametrize(

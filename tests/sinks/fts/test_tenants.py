@@ -1,7 +1,5 @@
 """BM25 for a tenant: FTS5's own numbers where nobody else is in the index, and the same ones where others are."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

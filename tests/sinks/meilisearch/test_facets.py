@@ -1,7 +1,5 @@
 """Facets count the families that have a value in any document that is found, also where their documents differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any

@@ -1,7 +1,5 @@
 """What somebody took from a Meilisearch behind our back: the sink shows exactly that, and writing again mends it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +11,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.indexes import Indexes
-from tests.support.meilisearch import ALPHA, BETA, Server, build_of, public_texts
+from tests.support.meilisearch import ALPHA, BETA, Server, build_of, id_of_new, public_texts
 
 
 def index_of(build: MeilisearchBuild) -> str:
@@ -50,7 +48,7 @@ def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Serve
     assert live(server, sink) == old
     assert sink.open(new.build_id).marker() == new
     with pytest.raises(Refused, match=f"holds build {old.build_id}, not {new.build_id}"):
-        sink.flip(new.build_id, marker_of_third(sink))
+        sink.flip(new.build_id, id_of_new(sink))
     sink.flip(old.build_id, new.build_id)
     assert (live(server, sink), public_texts(server)) == (new, set(BETA))
     assert held(sink.open(new.build_id)) == wanted([family("a", BETA)])
@@ -58,12 +56,6 @@ def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Serve
 
 def live(server: Server, sink: MeilisearchSink) -> Marker | None:
     return sink._indexes.look_at(server.index).marker
-
-
-def marker_of_third(sink: MeilisearchSink) -> str:
-    signed = marker()
-    sink.create(signed, DIMENSIONS)
-    return signed.build_id
 
 
 @pytest.mark.parametrize("public", [False, True])

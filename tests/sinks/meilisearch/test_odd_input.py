@@ -1,7 +1,5 @@
 """No input of a search is an error, and an index whose settings somebody changed is told with the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

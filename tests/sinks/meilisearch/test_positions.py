@@ -1,7 +1,5 @@
 """The estimate of positions against the real server: of the longest text that passes, the last word is found."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 

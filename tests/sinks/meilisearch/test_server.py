@@ -1,7 +1,5 @@
 """What Meilisearch alone can do to us: foreign indexes, wrong keys, swaps, old versions; and searching it."""
 
-from __future__ import annotations
-
 import json
 import threading
 import traceback
@@ -19,7 +17,7 @@ from chunksink.sinks.meilisearch.errors import translated
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
 from tests.engines.other_servers import answering
-from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, public_texts
+from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, id_of_new, public_texts
 
 # -- whose index it is -----------------------------------------------------------------------------------------------
 
@@ -44,15 +42,9 @@ def test_a_flip_gives_the_public_name_and_the_marker_goes_along(server: Server, 
     sink.flip(second.build_id, first.build_id)
     assert public_texts(server) == set(ALPHA)
     with pytest.raises(Refused, match="holds build"):
-        sink.flip(second.build_id, marker_of_a_new_build(sink))
+        sink.flip(second.build_id, id_of_new(sink))
     sink.drop(second.build_id)
     assert public_texts(server) == set(ALPHA)
-
-
-def marker_of_a_new_build(sink: MeilisearchSink) -> str:
-    signed = marker()
-    sink.create(signed, DIMENSIONS)
-    return signed.build_id
 
 
 def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: MeilisearchSink) -> None:
@@ -131,7 +123,7 @@ def test_another_primary_key_is_told(server: Server, sink: MeilisearchSink) -> N
 
 
 def test_a_new_build_has_the_settings_and_the_embedder_of_its_model(server: Server, sink: MeilisearchSink) -> None:
-    build_id = marker_of_a_new_build(sink)
+    build_id = id_of_new(sink)
     sink.flip(None, build_id)
     live = sink.live_settings()
     assert {name: live[name] for name in SETTINGS} == SETTINGS
@@ -139,7 +131,7 @@ def test_a_new_build_has_the_settings_and_the_embedder_of_its_model(server: Serv
 
 
 def test_a_change_of_settings_keeps_the_marker(server: Server, sink: MeilisearchSink) -> None:
-    build_id = marker_of_a_new_build(sink)
+    build_id = id_of_new(sink)
     sink.flip(None, build_id)
     sink.change_live_settings({"synonyms": {"boat": ["ship"]}, "stopWords": ["the"]})
     live = sink.live_settings()

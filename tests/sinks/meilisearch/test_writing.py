@@ -1,7 +1,5 @@
 """What Meilisearch does with what it is sent: tasks that fail or vanish, payloads and documents that it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx
