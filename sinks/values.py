@@ -37,16 +37,8 @@ def at(record: Any, keys: tuple[str, ...]) -> Any:
 
 
 def verbatim(value: Any) -> str | None:
-    """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD, and so does U+0000, at which SQLite
-    ends a text."""
-    if not isinstance(value, str):
-        return None
-    text = value.replace("\0", "\ufffd")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    """A string as it is, but for U+0000, at which SQLite ends a text: it becomes U+FFFD."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else None
 
 
 def string(value: Any) -> str | None:

@@ -86,7 +86,7 @@ def _string(value: Any) -> str:
 def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
     """Runs that one request can carry, by number and by bytes."""
     more = dimensions * _FLOAT_BYTES + _ROW_BYTES
-    sizes = [len(one.text.encode(errors="surrogatepass")) + more for one in documents]
+    sizes = [len(one.text.encode()) + more for one in documents]
     return portions(sizes, most, most_bytes)
 
 

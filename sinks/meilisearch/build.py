@@ -24,8 +24,7 @@ class Limits:
 
     documents: int = 5000
     payload_bytes: int = 90 * 10**6
-    document_bytes: int = 95 * 10**6
-    """Meilisearch takes payloads of 100 MB, unless its operator set less."""
+    """Meilisearch takes 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
     bytes_in_flight: int = 256 * 2**20
     """Of payloads that are kept until the server has confirmed them."""
     patience: float = 900.0
@@ -81,14 +80,8 @@ class MeilisearchBuild:
             for document, vector in self._sound(family):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
-                try:
-                    line = rows.line(document, vector, self._embedder)
-                except TypeError as error:  # half a surrogate pair, which no JSON can hold
-                    self._refuse(document, f"it cannot be written as JSON: {error}")
-                    continue
-                flaw = rows.flaw(document, len(line), self._limits.document_bytes)
-                if flaw is None:
-                    taken[document.id] = (document, line)
+                if (flaw := rows.flaw(document)) is None:
+                    taken[document.id] = (document, rows.line(document, vector, self._embedder))
                 else:
                     self._refuse(document, flaw)
         documents = list(taken.values())
@@ -250,7 +243,7 @@ class MeilisearchBuild:
         if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()
-        ids = rows.possible([document.id for family in families for document in family.documents])
+        ids = [document.id for family in families for document in family.documents]
         for some in batches(ids, _PAGE):
             asked = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
             page = self._connection.send(f"{self._path}/documents/fetch", asked)["results"]

@@ -64,10 +64,8 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
     return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
-def flaw(document: Document, size: int, most_bytes: int) -> str | None:
-    """Why Meilisearch would not take it, or would find only a part of it."""
-    if size > most_bytes:
-        return f"it has {size:,} bytes, Meilisearch takes {most_bytes:,}: split it into smaller chunks"
+def flaw(document: Document) -> str | None:
+    """Why Meilisearch would find only a part of it."""
     if len(document.text) > MOST_POSITIONS // 4 and positions(document.text) > MOST_POSITIONS:
         return (
             f"its text may take {positions(document.text):,} positions, and Meilisearch finds words in the first "

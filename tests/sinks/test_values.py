@@ -24,7 +24,7 @@ READERS = [
     ("read", "value", "expected"),
     [
         (values.verbatim, " as it is\n", " as it is\n"),
-        (values.verbatim, "a\ud800b", "a\ufffdb"),
+        (values.verbatim, "a\0b", "a\ufffdb"),
         (values.verbatim, 5, None),
         (values.string, "  ", None),
         (values.line, " two\n lines ", "two lines"),

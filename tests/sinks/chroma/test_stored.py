@@ -148,11 +148,10 @@ def test_requests_stay_within_number_and_bytes() -> None:
     assert list(rows.slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
 
 
-@pytest.mark.parametrize("field", ["title", "text"])
-def test_a_poison_document_is_found_among_many(build: ChromaBuild, field: str) -> None:
+def test_a_poison_document_is_found_among_many(build: ChromaBuild) -> None:
     """Chroma refuses the whole request for one row; that row alone is left out."""
     families = [family(f"f{number}", ["one", "two"]) for number in range(20)]
-    poison = [msgspec.structs.replace(families[7].documents[1], **{field: "lone \ud800 surrogate"})]
+    poison = [msgspec.structs.replace(families[7].documents[1], title="lone \ud800 surrogate")]
     families[7] = Family([families[7].documents[0], *poison], families[7].vectors)
     build.replace(families)
     [refused] = build.flush()
