@@ -1,6 +1,5 @@
 """The interfaces that searches read a build through, and the filters that all of them understand."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,9 +20,8 @@ class Filter:
     """A condition on one projected field: one of some values, or bounds that both count in.
 
     On a list (tags, authors) one member that fits is enough. A document without the field never passes.
-    Values are compared as they are stored. What no document can hold (half a surrogate pair,
-    a number beyond all that are projected) is left out of `any_of`, and such a bound is drawn in to where the numbers
-    end: not every engine could read it.
+    Values are compared as they are stored. What no document can hold (half a surrogate pair, a number beyond all that
+    are projected) is refused: not every engine could read it.
     """
 
     field: str
@@ -41,10 +39,9 @@ class Filter:
             raise InvalidFilter(f"{self.field!r} has no order to take bounds of; these have: {numbers}")
         if bounds == (self.any_of is not None):
             raise InvalidFilter(f"the filter on {self.field!r} needs either values or bounds")
-        if self.any_of is not None:
-            object.__setattr__(self, "any_of", _possible(self.field, self.any_of))
-        for name in ("at_least", "at_most"):
-            object.__setattr__(self, name, _drawn_in(self.field, getattr(self, name)))
+        _check_values(self.field, self.any_of or ())
+        for bound in (self.at_least, self.at_most):
+            _check_bound(self.field, bound)
 
     def passes(self, document: Document) -> bool:
         """What every engine must agree with."""
@@ -57,27 +54,20 @@ class Filter:
         return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)
 
 
-def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Those of the values that a document can hold."""
+def _check_values(field: str, values: Sequence[Value]) -> None:
     if isinstance(values, str) or not all(isinstance(value, str | int) for value in values):
         raise InvalidFilter(f"the values of {field!r} must be a list of strings, whole numbers, true or false")
-    return tuple(value for value in values if _is_possible(value))
+    if any(HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND for value in values):
+        raise InvalidFilter(f"no document can have such a value of {field!r}: half a character, or too large a number")
 
 
-def _is_possible(value: Value) -> bool:
-    if isinstance(value, str):
-        return HALF.search(value) is None
-    return -_BEYOND < value < _BEYOND
-
-
-def _drawn_in(field: str, bound: float | None) -> float | None:
+def _check_bound(field: str, bound: float | None) -> None:
     if bound is None:
-        return None
+        return
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         raise InvalidFilter(f"a bound of {field!r} must be a number, not {type(bound).__name__}")
-    if isinstance(bound, float) and not math.isfinite(bound):
-        raise InvalidFilter(f"a bound of {field!r} must be finite, not {bound}")
-    return max(-_BEYOND, min(bound, _BEYOND))
+    if not abs(bound) < _BEYOND:  # NaN too
+        raise InvalidFilter(f"a bound of {field!r} must be finite, and not beyond all numbers that documents have")
 
 
 def require_facets(fields: Sequence[str]) -> None:

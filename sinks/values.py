@@ -68,10 +68,12 @@ def facet(value: Any) -> str | None:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul."""
+    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul. What a
+    person types may hold a lone surrogate."""
     if text.isascii():
         return len(text), len(text)
-    return len(text.encode()), len(unicodedata.normalize("NFKD", text).lower().encode())
+    folded = unicodedata.normalize("NFKD", text).lower()
+    return len(text.encode(errors="surrogatepass")), len(folded.encode(errors="surrogatepass"))
 
 
 def integer(value: Any) -> int | None:

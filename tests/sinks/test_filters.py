@@ -20,6 +20,10 @@ WRONG: list[dict[str, Any]] = [
     {"field": "year", "at_most": math.inf},
     {"field": "year", "at_least": True},
     {"field": "year", "at_least": "2001"},
+    {"field": "year", "any_of": (2001, 2**53)},
+    {"field": "year", "at_least": 10**400},
+    {"field": "year", "at_most": -1e300},
+    {"field": "tags", "any_of": ("fruit", "\ud800")},
 ]
 
 
