@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.settings.addresses import server_address
+from chunksink.settings.secret import checked
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
@@ -35,6 +36,7 @@ class Server:
     ) -> None:
         self._ssl, self._host, self._port = address(url)
         self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
+        token = checked(token or "", "the token of Chroma")
         self._where.secrets = (token,) if token else ()
         self._prefix = f"{prefix}-"
         self._headers = {"x-chroma-token": token} if token else {}
