@@ -237,12 +237,6 @@ class KeywordConformance(ReaderConformance):
             assert {hit.parent_id for hit in reader.search(typed)} >= {FAMILIES[2].parent_id}, ascii(typed)
         assert reader.search("\ud800") == []
 
-    def test_no_limit_is_too_large(self, reader: KeywordReader) -> None:
-        for typed in ("", "car"):
-            assert {hit.parent_id for hit in reader.search(typed, 2**64)} >= {FAMILIES[1].parent_id}
-            assert reader.facets(typed, ["tags"], limit=2**64)["tags"]
-            assert reader.facets(typed, ["tags"], limit=-1) == {"tags": []}
-
     def test_facets_count_families(self, reader: KeywordReader) -> None:
         found = reader.facets("apple", ["tags", "year", "content_truncated"])
         assert found["tags"] == [FacetValue("fruit", 2), FacetValue("sweet", 1)]

@@ -19,7 +19,6 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, requir
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
-_MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """Up to so many documents. Meilisearch looks at more vectors the more hits it is asked for (ADR 0040)."""
 _DEEPER = 4
@@ -91,8 +90,7 @@ class MeilisearchReader:
         **more: Any,
     ) -> list[Hit]:
         """What the first step finds, then what the next one finds besides, and so on; `least` hits are asked for."""
-        limit = min(limit, _MOST_HITS)
-        asked = min(max(limit, least), _MOST_HITS)
+        asked = max(limit, least)
         while True:
             same = {
                 "limit": asked,
@@ -118,7 +116,7 @@ class MeilisearchReader:
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
             # Of a family another document may meet the filters; and so many more are to be looked through.
-            every, asked = True, min(asked * _DEEPER, _MOST_HITS)
+            every, asked = True, asked * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
         """How the query is asked for, so that a filter does not hide what passes it; nothing where nothing has it."""
@@ -180,10 +178,7 @@ class MeilisearchReader:
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        if _holds_nothing(query):
-            return {name: [] for name in fields}
-        limit = max(0, limit)
-        if not (steps := self._steps(query, filters)):
+        if _holds_nothing(query) or not (steps := self._steps(query, filters)):
             return {name: [] for name in fields}
         of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
         widest = _question(steps[-1], [*filters, *of_families])

@@ -341,4 +341,4 @@ def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsRe
         "INSERT INTO documents (id, parent_id, text) SELECT 'n' || i, 'p', 'many' FROM n",
         [min(most, 40_000) + 1],
     )
-    assert len(reader.search("many", 2**64)) == min(most, 40_000) + 1
+    assert len(reader.search("many", 100_000)) == min(most, 40_000) + 1
