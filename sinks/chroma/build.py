@@ -11,7 +11,7 @@ from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_i
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.payload import Replacements, batches, sound_rows
+from chunksink.sinks.payload import Replacements, batches, with_sound_vectors
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
@@ -63,16 +63,13 @@ class ChromaBuild:
     def replace(self, families: Sequence[Family]) -> int:
         last = self._replacements.begin(families)
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that occurs twice goes to the later family
-        width = self._width()
         for family in last:
-            good, refused = sound_rows(family, width)
+            sound, refused = with_sound_vectors(family)
             self._replacements.refuse(refused)
-            if family.vectors is not None:
-                for row in good:
-                    document = family.documents[row]
-                    taken[document.id] = document, family.vectors[row], document.id in family.rewrite
+            for document, vector in sound:
+                taken[document.id] = document, vector, document.id in family.rewrite
         documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
-        parts = rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
+        parts = rows.slices(documents, self._width() or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.

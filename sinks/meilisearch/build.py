@@ -11,7 +11,7 @@ from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
-from chunksink.sinks.payload import Replacements, batches, portions, sound_rows
+from chunksink.sinks.payload import Replacements, batches, portions, with_sound_vectors
 
 _KEYS = 500  # families in one filter
 _MOST_BLAMED = 64
@@ -159,10 +159,9 @@ class MeilisearchBuild:
         if self._embedder is None or not self._vectors:
             yield from ((document, None) for document in family.documents)
             return
-        good, refused = sound_rows(family, self._dimensions)
+        sound, refused = with_sound_vectors(family)
         self._replacements.refuse(refused)
-        if family.vectors is not None:
-            yield from ((family.documents[row], family.vectors[row]) for row in good)
+        yield from sound
 
     def _refuse(self, document: Document, reason: str) -> None:
         self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])

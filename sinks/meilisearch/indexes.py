@@ -20,7 +20,7 @@ from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
@@ -128,14 +128,6 @@ class Indexes:
             if name not in self._names():
                 raise
         return ServerIndex(name, None)
-
-    def require_ours(self, name: str) -> None:
-        key = self.connection.get(f"/indexes/{name}").get("primaryKey")
-        if key != PRIMARY_KEY:
-            raise WrongShape(
-                f"index {name} of Meilisearch at {self.connection.where} has the primary key {key!r}, not "
-                f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
-            )
 
     def has_key(self, name: str) -> bool:
         """Whether it was made by us, and not by Meilisearch of what was sent to it."""

@@ -55,7 +55,6 @@ class MeilisearchSink:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
-            self._indexes.require_ours(index.name)
             self._set(index.name, complete(self.wanted_settings(dimensions)), marker, {})
         build = self.open(marker.build_id)
         build.require(dimensions)

@@ -117,13 +117,6 @@ def test_a_build_that_was_never_signed_is_signed(server: Server, sink: Meilisear
     assert server.names() == {f"{server.index}-{signed.build_id}"}
 
 
-def test_another_primary_key_is_told(server: Server, sink: MeilisearchSink) -> None:
-    signed = marker()
-    server.do("POST", "/indexes", json={"uid": f"{server.index}-{signed.build_id}", "primaryKey": "sku"})
-    with pytest.raises(WrongShape, match="primary key 'sku'"):
-        sink.create(signed, DIMENSIONS)
-
-
 # -- settings --------------------------------------------------------------------------------------------------------
 
 
