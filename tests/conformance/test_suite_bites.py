@@ -206,7 +206,7 @@ def run(sink: MemorySink, test: str) -> None:
         "connect": lambda: sink,
         "signed": signed,
         "build": sink.create(signed, DIMENSIONS),
-        "bad": "nan",
+        "bad": float("nan"),
         "texts": ["alpha one"],
         "version": "2",
     }
