@@ -258,12 +258,6 @@ class Settable(MemorySink):
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         return ["due", build_id, str(dimensions)]
 
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        return {"dimensions": dimensions}
-
-    def live_settings(self) -> dict[str, Any]:
-        return {"live": True}
-
     def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
         return ScrubbedBuild(super().create(marker, dimensions).content, self.wants_vectors)
 
@@ -302,7 +296,6 @@ def test_a_capability_needs_all_its_methods() -> None:
         ("shown", SupportsPublicName, (), None),
         ("update_settings", SupportsSettings, ("b", 3), ["changed", "b", "3"]),
         ("settings_due", SupportsSettings, ("b", 3), ["due", "b", "3"]),
-        ("live_settings", SupportsSettings, (), {"live": True}),
         ("scrub", SupportsScrub, (), None),
     ],
 )
