@@ -14,7 +14,7 @@ from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink, Stored
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -116,7 +116,7 @@ def _is_ours(session: Session, sink: Sink, build_id: str) -> bool:
     try:
         with closing(sink.open(build_id)) as build:
             return session.owns(build.marker())
-    except (BuildMissing, BuildBroken, WrongShape):
+    except (BuildMissing, BuildBroken):
         return False
 
 

@@ -43,8 +43,8 @@ class Server:
         self._timeout = timeout
         self._search_timeout = min(timeout, search_timeout)
 
-    def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        return self._handle(marker.build_id, self._timeout, metadata_of(marker, dimensions))
+    def create(self, marker: Marker) -> Handle:
+        return self._handle(marker.build_id, self._timeout, metadata_of(marker))
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
         return self._handle(build_id, self._timeout if writing else self._search_timeout)

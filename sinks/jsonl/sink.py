@@ -28,10 +28,7 @@ class JsonlSink:
             raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
         with translated(self._root):
             build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
-        build = self.open(marker.build_id)
-        if build.marker() is None:
-            build.sign(marker)
-        return build
+        return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "JsonlBuild":
         with translated(self._root):

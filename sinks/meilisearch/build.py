@@ -6,7 +6,7 @@ from typing import Any
 
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
@@ -51,13 +51,6 @@ class MeilisearchBuild:
     @property
     def _embedder(self) -> str | None:
         return None if self._dimensions is None else EMBEDDER
-
-    def require(self, dimensions: int | None) -> None:
-        if self._vectors and dimensions is not None and self._dimensions not in (None, dimensions):
-            raise WrongShape(
-                f"index {self._name} of Meilisearch at {self._connection.where} holds vectors of {self._dimensions} "
-                f"dimensions, not {dimensions}: make a new build"
-            )
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))

@@ -28,7 +28,6 @@ from chunksink.sinks.conformance.samples import (
 )
 from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.document import Family, document_hash
-from chunksink.sinks.errors import WrongShape
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import ChromaServer
@@ -159,14 +158,6 @@ def test_a_poison_document_is_found_among_many(build: ChromaBuild) -> None:
     assert refused.reason
     assert held(build) == [row for row in wanted(families) if row[0] != refused.id]
     assert build.flush() == []
-
-
-def test_the_dimensions_are_those_the_build_was_made_for(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
-    build.sign(Marker("adopted", signed.build_id, 1))
-    build.close()
-    with pytest.raises(WrongShape, match="8 dimensions, not 5"):
-        sink.create(signed, 5)
-    sink.create(signed, 8).close()
 
 
 # --- few documents pass a filter: all are compared -------------------------------------------------------------

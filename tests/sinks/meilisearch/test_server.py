@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey, WrongShape
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey
 from chunksink.sinks.meilisearch import MeilisearchSink, indexes
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
 from chunksink.sinks.reader import Filter
@@ -145,13 +145,6 @@ def test_the_settings_of_an_index_of_somebody_else_are_shown_and_not_changed(
     with pytest.raises(Refused, match=r"bears no marker of chunksink: .*choose another index name"):
         sink.change_live_settings({"stopWords": ["the"]})
     assert sink.live_settings()["stopWords"] == []
-
-
-def test_other_dimensions_than_the_build_has_are_told(sink: MeilisearchSink) -> None:
-    signed = marker()
-    sink.create(signed, DIMENSIONS)
-    with pytest.raises(WrongShape, match=f"vectors of {DIMENSIONS} dimensions, not {DIMENSIONS + 1}"):
-        sink.create(signed, DIMENSIONS + 1)
 
 
 def test_without_a_live_index_settings_say_so(sink: MeilisearchSink) -> None:
