@@ -67,11 +67,9 @@ def _own_extension(_: Record, above: Values) -> str | None:
 
 
 def _window_end(record: Record, _: Values) -> int | None:
-    for path in _paths("occurred_at_end_ms", "metadata", "span"):
-        moment = values.milliseconds(values.at(record, tuple(path.split("."))))
-        if moment is not None:
-            return moment
-    return None
+    groups = (group for group in (record, record.get("metadata"), record.get("span")) if isinstance(group, dict))
+    moments = (values.milliseconds(group.get("occurred_at_end_ms")) for group in groups)
+    return next((moment for moment in moments if moment is not None), None)
 
 
 PROJECTION: tuple[FieldRule, ...] = (

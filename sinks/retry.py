@@ -45,10 +45,6 @@ class RetryPolicy:
     documents_per_second: float | None = None
     """The most on average, over all builds of the sink: a batch goes when those before it have had their time."""
 
-    def __post_init__(self) -> None:
-        if self.documents_per_second is not None and not self.documents_per_second > 0:
-            raise ValueError(f"{self.documents_per_second} documents per second would never end: None is no limit")
-
 
 @dataclass(frozen=True)
 class Fault:

@@ -26,16 +26,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-def at(record: Any, keys: tuple[str, ...]) -> Any:
-    """What stands there, however deep."""
-    found = record
-    for key in keys:
-        if not isinstance(found, dict):
-            return None
-        found = found.get(key)
-    return found
-
-
 def verbatim(value: Any) -> str | None:
     """A string as it is, but for U+0000, at which SQLite ends a text: it becomes U+FFFD."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else None

@@ -240,12 +240,6 @@ def test_what_is_tried_again_waits_for_its_turn_once() -> None:
     assert case.slept == pytest.approx([50, 0.01, 0.01])
 
 
-@pytest.mark.parametrize("rate", [0, -1, float("nan")])
-def test_a_limit_that_lets_nothing_in_is_none(rate: float) -> None:
-    with pytest.raises(ValueError, match="would never end"):
-        RetryPolicy(documents_per_second=rate)
-
-
 # --- the wrapper ----------------------------------------------------------------------------------------------
 
 
