@@ -15,8 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import msgspec
@@ -35,11 +34,12 @@ READER_SECONDS = 10.0
 WRITER_SECONDS = 60.0
 _STOPPED_SECONDS = 1.2
 """After these a reader checks whether the holder of the turn was stopped. A search must be answered within two."""
+_LOOK_SECONDS = 0.001
+"""Between two looks at a lock that another one has."""
+_ROOM_SECONDS = 0.003
+"""For which a writer leaves its turn to others after each call: a reader that looks now and then must find it free."""
 
 Numbers = tuple[int, ...]
-
-_given_up: dict[int, Event] = {}
-"""By the lock's file, for which a thread may still wait though its caller has given up: no second one is begun."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -95,8 +95,12 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     except FileNotFoundError:  # the folder is gone: nobody else can be in there
         yield
         return
-    with _locked(handle, path, is_reader=is_reader):
-        yield
+    try:
+        with _locked(handle, path, is_reader=is_reader):
+            yield
+    finally:
+        if not is_reader:
+            sleep(_ROOM_SECONDS)
 
 
 @contextmanager
@@ -196,40 +200,21 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, but not for ever: who holds it may be stopped and not dead.
-
-    A thread waits in the kernel's queue, because who only asks now and then loses to a writer that takes turn after
-    turn. It has a handle of its own: when that is closed too, a lock that came too late is free again.
-    """
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    began, lock = monotonic(), os.fstat(handle).st_ino
-    if (former := _given_up.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
-        raise _not_confirmed("a process that was stopped or cannot be seen", path, began)
-    own, locked = os.dup(handle), Event()
-
-    def wait() -> None:
-        try:
-            fcntl.flock(own, fcntl.LOCK_EX)
-            locked.set()
-        finally:
-            os.close(own)
-
-    Thread(target=wait, name="turn", daemon=True).start()
+    """Wait for a lock, but not for ever: who holds it may be stopped and not dead."""
+    began = monotonic()
     longest = READER_SECONDS if is_reader else WRITER_SECONDS
-    while not locked.wait(min(_STOPPED_SECONDS, longest)):
-        is_stopped = is_reader and not _is_held_by_a_running_process(handle)
-        if is_stopped or monotonic() - began >= longest:
-            _given_up[lock] = locked
-            how = "a process that was stopped or cannot be seen" if is_stopped else "another process"
-            raise _not_confirmed(how, path, began)
-
-
-def _not_confirmed(how: str, path: Path, began: float) -> NotConfirmed:
-    return NotConfirmed(
-        f"{how} has been using the build at {path} for {monotonic() - began:.1f} s and longer; resume it or end it"
-    )
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        waited = monotonic() - began
+        is_stopped = is_reader and waited >= _STOPPED_SECONDS and not _is_held_by_a_running_process(handle)
+        if is_stopped or waited >= longest:
+            who = "a process that was stopped or cannot be seen" if is_stopped else "another process"
+            raise NotConfirmed(
+                f"{who} has been using the build at {path} for {waited:.1f} s and longer; resume it or end it"
+            )
+        sleep(_LOOK_SECONDS)
 
 
 def _is_held_by_a_running_process(handle: int) -> bool:

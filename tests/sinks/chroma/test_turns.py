@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -119,19 +118,6 @@ def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
         writer.replace([changed])
         writer.flush()
         assert held(writer) == wanted([changed])
-
-
-def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
-    with other_process(build, "stopped") as process:
-        for _ in range(3):
-            with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
-                pass
-        assert [thread.name for thread in threading.enumerate()].count("turn") == 1, "each try leaves one"
-        process.send_signal(signal.SIGCONT)
-        process.wait()
-        time.sleep(0.1)
-        with seal.turn(build, is_reader=True):
-            pass
 
 
 def test_a_search_is_answered_by_words_then(tmp_path: Path) -> None:
