@@ -204,11 +204,12 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
     began = monotonic()
     longest = READER_SECONDS if is_reader else WRITER_SECONDS
     while True:
+        waited = monotonic() - began
+        # Before it is tried: a lock that nobody has any more is not one that a stopped process has.
+        is_stopped = is_reader and waited >= _STOPPED_SECONDS and not _is_held_by_a_running_process(handle)
         with suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        waited = monotonic() - began
-        is_stopped = is_reader and waited >= _STOPPED_SECONDS and not _is_held_by_a_running_process(handle)
         if is_stopped or waited >= longest:
             who = "a process that was stopped or cannot be seen" if is_stopped else "another process"
             raise NotConfirmed(
