@@ -8,13 +8,12 @@ Whoever sets the settings back takes the marker away. What lies unmarked under t
 be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
@@ -24,6 +23,9 @@ from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refuse
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
+
+if TYPE_CHECKING:
+    from meilisearch.models.task import TaskInfo
 
 MARKER = "chunksinkmarker"
 RETURNED = "chunksinksettings"
@@ -73,7 +75,6 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
-        self._single_tasks = tasks.SingleTasks(connection, patience)
         self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
@@ -123,7 +124,7 @@ class Indexes:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._single_tasks.carry_out(f"create {name}", create)
+            self._carry_out(create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -138,8 +139,7 @@ class Indexes:
         if patch:
             if EMBEDDERS in patch:
                 self._dimensions.pop(name, None)
-            send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+            self._carry_out(partial(self.connection.control.index(name).update_settings, dict(patch)))
 
     def dimensions(self, name: str) -> int | None:
         """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
@@ -189,7 +189,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
+            self._carry_out(swap)
         except NotConfirmed:
             self._await_swap(new)
         self._dimensions.clear()
@@ -232,7 +232,14 @@ class Indexes:
 
     def _remove(self, name: str) -> None:
         self._dimensions.pop(name, None)
-        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+        self._carry_out(partial(self.connection.control.delete_index, name))
+
+    def _carry_out(self, send: Callable[[], "TaskInfo"]) -> None:
+        """A request that ends in one task, which must succeed. All of them may be repeated where that was not seen, but
+        for a swap: what stands there is looked at first."""
+        with self.connection.translated():
+            number = send().task_uid
+        tasks.wait_for(self.connection, number, self._patience)
 
     def _all(self) -> list[ServerIndex]:
         found: list[ServerIndex] = []

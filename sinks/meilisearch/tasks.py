@@ -1,9 +1,9 @@
 """What was asked of Meilisearch, and its tasks: an accepted request is a promise, a task that succeeded is a fact."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
@@ -95,35 +95,6 @@ def wait_for(connection: Connection, number: int, patience: float) -> None:
     """One task that must succeed."""
     for error in failures(connection, [number], patience).values():
         raise error
-
-
-class Accepted(Protocol):
-    """What Meilisearch's client returns for an accepted request."""
-
-    task_uid: int
-
-
-class SingleTasks:
-    """Requests that end in one task which must succeed.
-
-    One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.
-    """
-
-    def __init__(self, connection: Connection, patience: float) -> None:
-        self._connection = connection
-        self._patience = patience
-        self._unseen: dict[str, int] = {}
-
-    def carry_out(self, order: str, send: Callable[[], Accepted]) -> None:
-        """`order` says in words what `send` asks for: the same words are the same order."""
-        if order not in self._unseen:
-            with self._connection.translated():
-                self._unseen[order] = send().task_uid
-        number = self._unseen[order]
-        failed = failures(self._connection, [number], self._patience)
-        del self._unseen[order]
-        if failed:
-            raise failed[number]
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:
