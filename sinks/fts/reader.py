@@ -41,8 +41,6 @@ class FtsReader:
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         del every  # no family is put together here
-        if limit <= 0:
-            return []
         with self._snapshot() as connection:
             search = Search(connection, filters)
             if not query.strip():

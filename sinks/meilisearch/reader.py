@@ -54,14 +54,14 @@ class MeilisearchReader:
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        if limit < 1 or _holds_nothing(query):
+        if _holds_nothing(query):
             return []
         return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        if limit < 1 or _holds_nothing(query):
+        if _holds_nothing(query):
             return []
         step, *_ = self._steps(query, filters) or [Step(query)]
         step = Step(step.query, strategy="frequency" if step.strategy == "frequency" else "last")
