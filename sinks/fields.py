@@ -374,3 +374,10 @@ def placed(record: Record) -> Values:
 
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
 """Fields that readers can filter by: `equal` by value, `range` by value and by bounds."""
+
+VALUE_TYPES: Mapping[str, type] = {
+    rule.name: int if rule.filter == "range" else bool if rule.read is values.boolean else str
+    for rule in PROJECTION
+    if rule.filter
+}
+"""What the values of these fields are, or the members where it is a list."""

@@ -7,12 +7,17 @@ from typing import Protocol
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fields import FILTERS, VALUE_TYPES
 from chunksink.sinks.values import HALF
 
 Value = str | int | bool
 
 _BEYOND = 2**53  # above all whole numbers that are projected
+_COMPARED = {
+    int: "compared with whole numbers, not with",
+    bool: "true or false, not",
+    str: "compared with text, not with",
+}
 
 
 @dataclass(frozen=True)
@@ -48,17 +53,20 @@ class Filter:
         value = getattr(document, self.field)
         held = value if isinstance(value, tuple) else () if value is None else (value,)
         if self.any_of is not None:
-            asked = {(type(value), value) for value in self.any_of}
-            return any((type(value), value) in asked for value in held)
+            return any(value in self.any_of for value in held)
         low, high = self.at_least, self.at_most
         return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)
 
 
 def _check_values(field: str, values: Sequence[Value]) -> None:
-    if isinstance(values, str) or not all(isinstance(value, str | int) for value in values):
-        raise InvalidFilter(f"the values of {field!r} must be a list of strings, whole numbers, true or false")
-    if any(HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND for value in values):
-        raise InvalidFilter(f"no document can have such a value of {field!r}: half a character, or too large a number")
+    if isinstance(values, str):
+        raise InvalidFilter(f"the values of {field!r} must be a list, not one string")
+    kind = VALUE_TYPES[field]
+    for value in values:
+        if type(value) is not kind:
+            raise InvalidFilter(f"{field} is {_COMPARED[kind]} {value!r:.100}")
+        if HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND:
+            raise InvalidFilter(f"no {field} can be so: half a character, or too large a number")
 
 
 def _check_bound(field: str, bound: float | None) -> None:

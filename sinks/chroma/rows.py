@@ -111,11 +111,7 @@ def where(filters: Sequence[Filter]) -> Where:
 def _any_of(field: str, values: Sequence[str | int | bool]) -> dict[str, Any]:
     if field in LISTS:
         return _joined("$or", [{field: {"$contains": value}} for value in values])
-    kinds: dict[type, list[str | int | bool]] = {}
-    for value in values:
-        kinds.setdefault(type(value), []).append(value)
-    # Chroma wants one type in a list.
-    return _joined("$or", [{field: {"$in": same}} for same in kinds.values()])
+    return _joined("$or", [{field: {"$in": list(values)}}] if values else [])
 
 
 def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:

@@ -39,15 +39,12 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("year", at_least=2002)], [1, 3]),
     ([Filter("year", at_least=2001.5, at_most=2002.5)], [1]),
     ([Filter("year", any_of=(2001, 2003))], [0, 3]),
-    ([Filter("year", any_of=("2001",))], []),
     ([Filter("content_truncated", any_of=(True,))], [3]),
     ([Filter("tags", any_of=("Fruit",))], []),
     ([Filter("tags", any_of=("FRUIT", "machine"))], [1]),
     ([Filter("tags", any_of=())], []),
     ([Filter("tags", any_of=("fruit' OR 1=1 --",))], []),
     ([Filter("extension", any_of=())], []),
-    ([Filter("tags", any_of=(2**52,))], []),
-    ([Filter("content_truncated", any_of=(2**52, True))], [3]),
     ([Filter("year", at_least=-(2**52), at_most=2**53 - 1)], [0, 1, 3]),
 ]
 

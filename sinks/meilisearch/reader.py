@@ -9,7 +9,7 @@ import numpy as np
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fields import VALUE_TYPES
 from chunksink.sinks.meilisearch import rows, words
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
@@ -284,6 +284,7 @@ def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
 
 def _value(field: str, value: str) -> Value:
     """Meilisearch tells all facet values as strings."""
-    if field == "content_truncated":
+    kind = VALUE_TYPES[field]
+    if kind is bool:
         return value == "true"
-    return int(float(value)) if FILTERS[field] == "range" else value
+    return int(float(value)) if kind is int else value

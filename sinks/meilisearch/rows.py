@@ -12,7 +12,6 @@ import orjson
 
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
-from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.reader import Filter, Value
 from chunksink.sinks.values import HALF
 
@@ -110,8 +109,7 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
     found: list[str] = []
     for condition in filters:
         if condition.any_of is not None:
-            values = [literal for value in condition.any_of if (literal := _literal(condition.field, value))]
-            found.append(f"{condition.field} IN [{', '.join(values)}]" if values else NOTHING)
+            found.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
         if condition.at_least is not None:
             found.append(f"{condition.field} >= {math.ceil(condition.at_least)}")
         if condition.at_most is not None:
@@ -119,16 +117,8 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
     return found
 
 
-NOTHING = "parent_id IN []"
-
-
-def _literal(field: str, value: Value) -> str | None:
-    """The value as the field stores it; None where the field holds values of another type, so that none is equal."""
-    if isinstance(value, bool):
-        return str(value).lower() if field == "content_truncated" else None
-    if isinstance(value, int):
-        return str(value) if FILTERS[field] == "range" else None
-    return quoted(value) if FILTERS[field] == "equal" and field != "content_truncated" else None
+def _literal(value: Value) -> str:
+    return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 def sendable(typed: str) -> str:
