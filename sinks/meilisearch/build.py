@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError
@@ -39,18 +40,9 @@ class MeilisearchBuild:
         self._name = name
         self._limits = limits
         self._vectors = vectors
-        indexes.ask_dimensions(name)
         self._payload_bytes = limits.payload_bytes
         self._replacements = Replacements()
         self._pending = PendingWork(self._replacements)
-
-    @property
-    def _dimensions(self) -> int | None:
-        return self._indexes.dimensions(self._name)
-
-    @property
-    def _embedder(self) -> str | None:
-        return None if self._dimensions is None else EMBEDDER
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
@@ -68,13 +60,14 @@ class MeilisearchBuild:
         unchanged = self._unchanged(families)
         families = self._replacements.begin(families)
         self._replacements.add(families)
+        embedder = self._embedder()
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
-            for document, vector in self._sound(family):
+            for document, vector in self._sound(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
                 if (flaw := rows.flaw(document)) is None:
-                    taken[document.id] = (document, rows.line(document, vector, self._embedder))
+                    taken[document.id] = (document, rows.line(document, vector, embedder))
                 else:
                     self._refuse(document, flaw)
         documents = list(taken.values())
@@ -113,7 +106,7 @@ class MeilisearchBuild:
             yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        embedder = self._embedder if vectors else None
+        embedder = self._embedder() if vectors else None
         for held in self._held(content=content, vectors=vectors):
             yield rows.stored(held, embedder, content)
 
@@ -147,9 +140,14 @@ class MeilisearchBuild:
         self._replacements = Replacements()
         self._pending = PendingWork(self._replacements)
 
-    def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
+    def _embedder(self) -> str | None:
+        """The name of our embedder; None where the index takes no vectors."""
+        embedders = self._connection.get(f"{self._path}/settings").get(EMBEDDERS) or {}
+        return EMBEDDER if EMBEDDER in embedders else None
+
+    def _sound(self, family: Family, embedder: str | None) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
-        if self._embedder is None or not self._vectors:
+        if embedder is None or not self._vectors or family.vectors is None:
             yield from ((document, None) for document in family.documents)
             return
         sound, refused = with_sound_vectors(family)

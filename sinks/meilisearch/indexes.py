@@ -75,7 +75,6 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
-        self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
@@ -137,18 +136,7 @@ class Indexes:
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
         """Sends these settings and waits until what they touch is indexed again."""
         if patch:
-            if EMBEDDERS in patch:
-                self._dimensions.pop(name, None)
             self._carry_out(partial(self.connection.control.index(name).update_settings, dict(patch)))
-
-    def dimensions(self, name: str) -> int | None:
-        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
-        return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
-
-    def ask_dimensions(self, name: str) -> int | None:
-        embedders = self.connection.get(f"/indexes/{name}/settings").get(EMBEDDERS) or {}
-        self._dimensions[name] = embedders.get(EMBEDDER, {}).get("dimensions")
-        return self._dimensions[name]
 
     def drain(self) -> None:
         """Waits for what a run before left in the queue, so that what is read now stays true."""
@@ -192,7 +180,6 @@ class Indexes:
             self._carry_out(swap)
         except NotConfirmed:
             self._await_swap(new)
-        self._dimensions.clear()
         if not self._shows(new):
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
 
@@ -231,7 +218,6 @@ class Indexes:
                 return
 
     def _remove(self, name: str) -> None:
-        self._dimensions.pop(name, None)
         self._carry_out(partial(self.connection.control.delete_index, name))
 
     def _carry_out(self, send: Callable[[], "TaskInfo"]) -> None:
