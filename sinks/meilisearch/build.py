@@ -57,10 +57,9 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> int:
-        unchanged = self._unchanged(families)
+        unchanged, embedder = self._unchanged(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
-        embedder = self._embedder()
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
             for document, vector in self._sound(family, embedder):
