@@ -14,9 +14,9 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import msgspec
 
@@ -43,24 +43,18 @@ Numbers = tuple[int, ...]
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """The vector files as the last writer left them, and what the build held then."""
+    """The vector files as the last writer left them, and what the build held then, where that is known."""
 
     files: dict[str, Numbers] | None = None
     """None while a writer is open, or where one was killed."""
-    database: Numbers | None = None
-    """The signature of the database for which the rest holds."""
-    documents: int | None = None
-    metadata: dict[str, Any] | None = None
+    held: Snapshot | None = None
 
 
 def put(path: Path, held: Snapshot | None) -> None:
     """The writer is done, if nobody else writes: this is how its files look and, where it is known, what it holds."""
     if not path.is_dir() or _is_written(path):  # dropped meanwhile, or in other hands
         return
-    if held is None:
-        _write(path, Seal(_files(path)))
-    else:
-        _write(path, Seal(_files(path), held.database.numbers(), held.documents, dict(held.metadata)))
+    _write(path, Seal(_files(path), held))
 
 
 def lift(path: Path) -> None:
@@ -70,16 +64,17 @@ def lift(path: Path) -> None:
 
 def snapshot(path: Path) -> Snapshot | None:
     """What the build holds, if its files are as they were sealed; None where it has to be opened to know."""
-    seal, now = _read(path), signature_of(path / DATABASE)
-    if seal.documents is None or seal.metadata is None or now is None or seal.database != now.numbers():
+    seal = _read(path)
+    if seal.held is None or seal.held.database != signature_of(path / DATABASE):
         return None
-    return Snapshot(now, seal.documents, seal.metadata) if seal.files == _files(path) else None
+    return seal.held if seal.files == _files(path) else None
 
 
 def renew(path: Path) -> None:
     """In the turn that has opened it: Chroma has changed the database, but none of what it holds."""
-    if (now := signature_of(path / DATABASE)) is not None:
-        _write(path, msgspec.structs.replace(_read(path), database=now.numbers()))
+    seal, now = _read(path), signature_of(path / DATABASE)
+    if seal.held is not None and now is not None:
+        _write(path, msgspec.structs.replace(seal, held=replace(seal.held, database=now)))
 
 
 @contextmanager
