@@ -1,6 +1,5 @@
 """A document as Chroma keeps it: flat metadata beside the text. Pure."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -96,15 +95,15 @@ def _of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
 
 
 def where(filters: Sequence[Filter]) -> Where:
-    """The filters as Chroma's `where`; None for none. Bounded fields hold whole numbers, which Chroma sets apart."""
+    """The filters as Chroma's `where`; None for none."""
     conditions: list[dict[str, Any]] = []
     for condition in filters:
         if condition.any_of is not None:
             conditions.append(_any_of(condition.field, condition.any_of))
         if condition.at_least is not None:
-            conditions.append({condition.field: {"$gte": math.ceil(condition.at_least)}})
+            conditions.append({condition.field: {"$gte": condition.at_least}})
         if condition.at_most is not None:
-            conditions.append({condition.field: {"$lte": math.floor(condition.at_most)}})
+            conditions.append({condition.field: {"$lte": condition.at_most}})
     return _joined("$and", conditions) if conditions else None
 
 

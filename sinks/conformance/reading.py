@@ -37,7 +37,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("authors", any_of=("Ada",))], [1]),
     ([Filter("extension", any_of=("pdf",)), Filter("tags", any_of=("fruit",))], [2]),
     ([Filter("year", at_least=2002)], [1, 3]),
-    ([Filter("year", at_least=2001.5, at_most=2002.5)], [1]),
+    ([Filter("year", at_least=2002, at_most=2002)], [1]),
     ([Filter("year", any_of=(2001, 2003))], [0, 3]),
     ([Filter("content_truncated", any_of=(True,))], [3]),
     ([Filter("tags", any_of=("Fruit",))], []),

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from chunksink.sinks.document import LISTS
-from chunksink.sinks.reader import Filter
-
-Value = str | int | float
+from chunksink.sinks.reader import Filter, Value
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:

@@ -1,6 +1,5 @@
 """Documents as Meilisearch takes them and gives them back, and its filters."""
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,9 +110,9 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
         if condition.any_of is not None:
             found.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
         if condition.at_least is not None:
-            found.append(f"{condition.field} >= {math.ceil(condition.at_least)}")
+            found.append(f"{condition.field} >= {condition.at_least}")
         if condition.at_most is not None:
-            found.append(f"{condition.field} <= {math.floor(condition.at_most)}")
+            found.append(f"{condition.field} <= {condition.at_most}")
     return found
 
 
