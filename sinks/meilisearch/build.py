@@ -232,7 +232,7 @@ class MeilisearchBuild:
         if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()
-        ids = [document.id for family in families for document in family.documents]
+        ids = rows.possible([document.id for family in families for document in family.documents])
         for some in batches(ids, _PAGE):
             asked = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
             page = self._connection.send(f"{self._path}/documents/fetch", asked)["results"]
