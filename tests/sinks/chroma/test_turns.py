@@ -20,6 +20,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, vector
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
 from tests.conftest import ROOT
+from tests.search.support import family as worded
 from tests.search.support import legs_over
 
 pytestmark = pytest.mark.promise(9)
@@ -121,11 +122,11 @@ def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
 
 
 def test_a_search_is_answered_by_words_then(tmp_path: Path) -> None:
-    with legs_over(tmp_path, [family("a", ["alpha one", "alpha two"])]) as legs:
+    with legs_over(tmp_path, [worded("a", "a cat", "two cats")]) as legs:
         with other_process(tmp_path / "chroma" / "vectors", "stopped"):
             began = time.monotonic()
-            answer = search(legs, Question("alpha"))
+            answer = search(legs, Question("cat"))
             assert time.monotonic() - began < 2
         assert answer.hits
         assert list(answer.unavailable) == ["semantic"]
-        assert not search(legs, Question("alpha")).unavailable
+        assert not search(legs, Question("cat")).unavailable
