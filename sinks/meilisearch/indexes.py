@@ -8,12 +8,13 @@ Whoever sets the settings back takes the marker away. What lies unmarked under t
 be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
@@ -23,9 +24,6 @@ from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refuse
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
-
-if TYPE_CHECKING:
-    from meilisearch.models.task import TaskInfo
 
 MARKER = "chunksinkmarker"
 RETURNED = "chunksinksettings"
@@ -75,6 +73,7 @@ class Indexes:
         self.connection = connection
         self.public = public
         self._patience = patience
+        self._single_tasks = tasks.SingleTasks(connection, patience)
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
@@ -123,7 +122,7 @@ class Indexes:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._carry_out(create)
+            self._single_tasks.carry_out(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -136,7 +135,8 @@ class Indexes:
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
         """Sends these settings and waits until what they touch is indexed again."""
         if patch:
-            self._carry_out(partial(self.connection.control.index(name).update_settings, dict(patch)))
+            send = partial(self.connection.control.index(name).update_settings, dict(patch))
+            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def drain(self) -> None:
         """Waits for what a run before left in the queue, so that what is read now stays true."""
@@ -177,7 +177,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._carry_out(swap)
+            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
         if not self._shows(new):
@@ -218,14 +218,7 @@ class Indexes:
                 return
 
     def _remove(self, name: str) -> None:
-        self._carry_out(partial(self.connection.control.delete_index, name))
-
-    def _carry_out(self, send: Callable[[], "TaskInfo"]) -> None:
-        """A request that ends in one task, which must succeed. All of them may be repeated where that was not seen, but
-        for a swap: what stands there is looked at first."""
-        with self.connection.translated():
-            number = send().task_uid
-        tasks.wait_for(self.connection, number, self._patience)
+        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[ServerIndex]:
         found: list[ServerIndex] = []

@@ -1,15 +1,18 @@
 """What was asked of Meilisearch, and its tasks: an accepted request is a promise, a task that succeeded is a fact."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import of_task
 from chunksink.sinks.payload import Replacements, batches
+
+if TYPE_CHECKING:
+    from meilisearch.models.task import TaskInfo
 
 Task = dict[str, Any]
 
@@ -95,6 +98,29 @@ def wait_for(connection: Connection, number: int, patience: float) -> None:
     """One task that must succeed."""
     for error in failures(connection, [number], patience).values():
         raise error
+
+
+class SingleTasks:
+    """Requests that end in one task which must succeed.
+
+    One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.
+    """
+
+    def __init__(self, connection: Connection, patience: float) -> None:
+        self._connection = connection
+        self._patience = patience
+        self._unseen: dict[str, int] = {}
+
+    def carry_out(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
+        """`order` says in words what `send` asks for: the same words are the same order."""
+        if order not in self._unseen:
+            with self._connection.translated():
+                self._unseen[order] = send().task_uid
+        number = self._unseen[order]
+        failed = failures(self._connection, [number], self._patience)
+        del self._unseen[order]
+        if failed:
+            raise failed[number]
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:

@@ -116,7 +116,7 @@ def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
     def swap() -> None:
         sink = server_sink(one)
         order = partial(sink._connection.control.swap_indexes, [{"indexes": names}])
-        sink._indexes._carry_out(order)
+        sink._indexes._single_tasks.carry_out("swap", order)
         sink.close()
 
     swap()

@@ -76,32 +76,32 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
     for signed in (first, second):
         sink.create(signed, DIMENSIONS)
     sink.flip(None, first.build_id)
-    orders = sink._indexes  # type: ignore[attr-defined]
-    carry_out = orders._carry_out
+    orders = sink._indexes._single_tasks  # type: ignore[attr-defined]
+    carry_out = orders.carry_out
 
-    def unseen(send: Any) -> None:
-        carry_out(send)
-        raise NotConfirmed("lost")
+    def unseen(what: str, send: Any) -> None:
+        carry_out(what, send)
+        raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(orders, "_carry_out", unseen)
+    monkeypatch.setattr(orders, "carry_out", unseen)
     sink.flip(first.build_id, second.build_id)
 
-    def later(send: Any) -> None:
+    def later(what: str, send: Any) -> None:
         """The swap comes after nobody was told of it."""
-        threading.Timer(0.5, partial(carry_out, send)).start()
-        raise NotConfirmed("lost")
+        threading.Timer(0.5, partial(carry_out, what, send)).start()
+        raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(orders, "_carry_out", later)
+    monkeypatch.setattr(orders, "carry_out", later)
     sink.flip(second.build_id, first.build_id)
     assert sink._indexes.look_at(server.index).marker == first  # type: ignore[attr-defined]
-    monkeypatch.setattr(orders, "_carry_out", lost)
+    monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
     monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
     with pytest.raises(Refused, match="its key is not shown that task"):
         sink.flip(first.build_id, second.build_id)
 
 
-def lost(_send: Any) -> None:
-    raise NotConfirmed("lost")
+def lost(what: str) -> None:
+    raise NotConfirmed(f"{what}: lost")
 
 
 def test_a_build_that_was_never_signed_is_signed(server: Server, sink: MeilisearchSink) -> None:
