@@ -213,6 +213,9 @@ def marker_in(held: Metadata) -> Marker | None:
     return None
 
 
+_GRAPH: dict[str, Any] = {"space": "cosine"}
+
+
 def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
     """The collection; where `made` is given and there is none, a new one that bears it as metadata."""
     try:
@@ -221,5 +224,5 @@ def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, An
     except BuildMissing:
         if made is None:
             raise
-    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
+    graph: Any = {"hnsw": {**_GRAPH, EF_SEARCH: ef_search(0)}}
     return client.create_collection(name, metadata=made, configuration=graph, embedding_function=None)

@@ -140,7 +140,9 @@ class MemoryBuild:
         self._replacements.add([family])
 
     def _sound(self, family: Family) -> tuple[Sequence[tuple[Document, Vectors | None]], list[RefusedDocument]]:
-        return with_sound_vectors(family) if self._wants_vectors else ([(one, None) for one in family.documents], [])
+        if self._wants_vectors and family.vectors is not None:
+            return with_sound_vectors(family)
+        return [(document, None) for document in family.documents], []
 
     def _prune(self) -> None:
         self._take(self._replacements.surplus(self.held))
