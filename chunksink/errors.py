@@ -31,8 +31,7 @@
         ├── Transient            the same call may work later
         │   └── Unreachable, NotConfirmed
         └── Refused              the same call will never work
-            └── WrongKey, BuildMissing, BuildBroken, OutOfResources, WrongShape,
-                InvalidFilter
+            └── WrongKey, BuildMissing, BuildBroken, OutOfResources, InvalidFilter
 
 Problems in the data itself are findings in a report, not exceptions. Any other exception is a bug.
 """
@@ -84,4 +83,3 @@ from chunksink.sinks.errors import SinkError as SinkError
 from chunksink.sinks.errors import Transient as Transient
 from chunksink.sinks.errors import Unreachable as Unreachable
 from chunksink.sinks.errors import WrongKey as WrongKey
-from chunksink.sinks.errors import WrongShape as WrongShape

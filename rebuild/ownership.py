@@ -15,7 +15,7 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink
-from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 _SAMPLE = 1000
 """Documents, by which a build without its marker is known."""
@@ -105,7 +105,7 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
     for build_id in sink.builds():
         if build_id in known:
             continue
-        with suppress(BuildMissing, BuildBroken, WrongShape), closing(sink.open(build_id)) as build:
+        with suppress(BuildMissing, BuildBroken), closing(sink.open(build_id)) as build:
             if session.owns(build.marker()):
                 found[build_id] = -1
                 found[build_id] = build.count()

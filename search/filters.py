@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fields import FILTERS, VALUE_TYPES
 from chunksink.sinks.reader import Filter, Value
 from chunksink.sinks.values import FACET_BYTES, facet
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
 _HOW = "write them as field=value, or as field>=number and field<=number"
 _BOOLEANS = {"true": True, "false": False}
-_BOOLEAN_FIELDS = ("content_truncated",)
 
 Given = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
 
@@ -65,23 +65,8 @@ def as_filters(given: Given) -> tuple[Filter, ...]:
 
 def _of_field(field: str, given: object) -> Filter:
     _check_field(field)
-    several = given if isinstance(given, list | tuple | set | frozenset) else (given,)
-    return Filter(field, any_of=tuple(_given_value(field, value) for value in several))
-
-
-def _given_value(field: str, value: object) -> Value:
-    """As it is where the field holds such values; text is read as if it was typed."""
-    if isinstance(value, str):
-        return _value(field, value)
-    if FILTERS[field] == "range":
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise InvalidQuestion(f"{field} is compared with whole numbers, not with {value!r:.100}")
-    if field in _BOOLEAN_FIELDS:
-        if isinstance(value, bool):
-            return value
-        raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
-    raise InvalidQuestion(f"{field} is compared with text, not with {value!r:.100}")
+    several: Iterable[Any] = given if isinstance(given, list | tuple | set | frozenset) else (given,)
+    return Filter(field, any_of=tuple(_value(field, value) if isinstance(value, str) else value for value in several))
 
 
 def _check_field(field: str) -> None:
@@ -103,7 +88,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 def _value(field: str, value: str) -> Value:
     if FILTERS[field] == "range":
         return _number(field, value)
-    if field in _BOOLEAN_FIELDS:
+    if VALUE_TYPES[field] is bool:
         if value.lower() not in _BOOLEANS:
             raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
         return _BOOLEANS[value.lower()]

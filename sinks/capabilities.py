@@ -9,7 +9,7 @@ A sink has a capability when it has all of its methods. A wrapper answers for wh
 
 from collections.abc import Mapping, Sequence
 from types import FunctionType
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Protocol, TypeGuard, TypeVar
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Vectors
@@ -44,12 +44,6 @@ class SupportsSettings(Protocol):
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         """The names of those that `update_settings` would change."""
-
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        """The configured settings of a build with vectors of this length, or without any."""
-
-    def live_settings(self) -> dict[str, Any]:
-        """The settings of the build under the public name."""
 
 
 class SupportsSearchSettings(Protocol):

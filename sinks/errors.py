@@ -9,7 +9,6 @@
         ├── BuildMissing     the build is not there (dropped, or never made)
         ├── BuildBroken      the build is there and cannot be read: rebuild it
         ├── OutOfResources   this machine is short of open files, memory or room: nothing is broken
-        ├── WrongShape       the build holds something else than it should (other vectors, another layout)
         └── InvalidFilter    a filter names a field that cannot be filtered, or asks what the field cannot answer
 
 Adapters translate foreign exceptions into these once, where they call the engine. Whatever else comes out
@@ -59,10 +58,6 @@ class BuildBroken(Refused):
 
 class OutOfResources(Refused):
     """This machine is short of something; nothing is broken. Do what the message says, then run it again."""
-
-
-class WrongShape(Refused):
-    """The build is laid out for something else; rebuild it."""
 
 
 class InvalidFilter(Refused):

@@ -67,11 +67,9 @@ def _own_extension(_: Record, above: Values) -> str | None:
 
 
 def _window_end(record: Record, _: Values) -> int | None:
-    for path in _paths("occurred_at_end_ms", "metadata", "span"):
-        moment = values.milliseconds(values.at(record, tuple(path.split("."))))
-        if moment is not None:
-            return moment
-    return None
+    groups = (group for group in (record, record.get("metadata"), record.get("span")) if isinstance(group, dict))
+    moments = (values.milliseconds(group.get("occurred_at_end_ms")) for group in groups)
+    return next((moment for moment in moments if moment is not None), None)
 
 
 PROJECTION: tuple[FieldRule, ...] = (
@@ -376,3 +374,10 @@ def placed(record: Record) -> Values:
 
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
 """Fields that readers can filter by: `equal` by value, `range` by value and by bounds."""
+
+VALUE_TYPES: Mapping[str, type] = {
+    rule.name: int if rule.filter == "range" else bool if rule.read is values.boolean else str
+    for rule in PROJECTION
+    if rule.filter
+}
+"""What the values of these fields are, or the members where it is a list."""

@@ -15,27 +15,18 @@ _NO_DIRECTION = (
 )
 
 
-def sound_rows(family: Family, dimensions: int | None) -> tuple[list[int], list[RefusedDocument]]:
-    """Positions of the documents whose vector can be sent, and the others with the reason: one vector that an engine
+def with_sound_vectors(family: Family) -> tuple[list[tuple[Document, Vectors]], list[RefusedDocument]]:
+    """The documents whose vector can be sent, each with it, and the others with the reason: one vector that an engine
     refuses fails its whole payload."""
-    documents, vectors = family.documents, family.vectors
-    if vectors is None:
-        reason = "it has no vector, and this sink needs one"
-        return [], [RefusedDocument(d.id, d.parent_id, reason) for d in documents]
-    if vectors.ndim != 2 or (dimensions is not None and vectors.shape[1] != dimensions):
-        found = vectors.shape[1] if vectors.ndim == 2 else "no fixed number of"
-        reason = f"its vector has {found} dimensions, the build has {dimensions}"
-        return [], [RefusedDocument(d.id, d.parent_id, reason) for d in documents]
+    if family.vectors is None:
+        raise ValueError("a family without vectors was given to a sink that needs them")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        single = vectors.astype(np.float32, copy=False)
+        single = family.vectors.astype(np.float32, copy=False)
         squares = np.einsum("ij,ij->i", single, single)  # as engines have it: in float32
-    sound: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
-    refused = [
-        RefusedDocument(document.id, document.parent_id, _NO_DIRECTION)
-        for document, is_sound in zip(documents, sound, strict=True)
-        if not is_sound
-    ]
-    return [row for row, is_sound in enumerate(sound) if is_sound], refused
+    is_sound: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
+    rows = list(zip(family.documents, family.vectors, is_sound, strict=True))
+    refused = [RefusedDocument(one.id, one.parent_id, _NO_DIRECTION) for one, _, sound in rows if not sound]
+    return [(document, vector) for document, vector, sound in rows if sound], refused
 
 
 def unit(vectors: Vectors) -> Vectors:

@@ -4,12 +4,12 @@ A value that cannot be read is skipped and the next path asked; nothing is inven
 that have the contract's required fields.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.sinks.document import Document, document_hash
-from chunksink.sinks.fields import PROJECTION, Values, placed
+from chunksink.sinks.fields import PROJECTION, FieldRule, Values, placed
 
 PROJECTION_VERSION = 5
 """Part of a build's marker: a build of another version is filled anew. Raise it with every change of meaning."""
@@ -40,17 +40,13 @@ def project_family(
 
 def order_in_family(record: Record) -> tuple[Any, ...]:
     """What the documents of a family are sorted by."""
-    fields: Values = {}
-    found = placed(record)
-    for rule in _ORDER:
-        fields[rule.name] = rule.value(record, found, fields)
-    return _place(fields)
+    return _place(_project(record, _ORDER))
 
 
-def _project(record: Record) -> Values:
+def _project(record: Record, rules: Sequence[FieldRule] = PROJECTION) -> Values:
     fields: Values = {}
     found = placed(record)
-    for rule in PROJECTION:
+    for rule in rules:
         fields[rule.name] = rule.value(record, found, fields)
     return fields
 

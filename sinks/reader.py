@@ -1,6 +1,5 @@
 """The interfaces that searches read a build through, and the filters that all of them understand."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,12 +7,17 @@ from typing import Protocol
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fields import FILTERS, VALUE_TYPES
 from chunksink.sinks.values import HALF
 
 Value = str | int | bool
 
 _BEYOND = 2**53  # above all whole numbers that are projected
+_COMPARED = {
+    int: "compared with whole numbers, not with",
+    bool: "true or false, not",
+    str: "compared with text, not with",
+}
 
 
 @dataclass(frozen=True)
@@ -21,15 +25,14 @@ class Filter:
     """A condition on one projected field: one of some values, or bounds that both count in.
 
     On a list (tags, authors) one member that fits is enough. A document without the field never passes.
-    Values are compared as they are stored. What no document can hold (half a surrogate pair,
-    a number beyond all that are projected) is left out of `any_of`, and such a bound is drawn in to where the numbers
-    end: not every engine could read it.
+    Values are compared as they are stored. What no document can hold (half a surrogate pair, a number beyond all that
+    are projected) is refused: not every engine could read it.
     """
 
     field: str
     any_of: tuple[Value, ...] | None = None
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: int | None = None
+    at_most: int | None = None
 
     def __post_init__(self) -> None:
         kind = FILTERS.get(self.field)
@@ -41,43 +44,28 @@ class Filter:
             raise InvalidFilter(f"{self.field!r} has no order to take bounds of; these have: {numbers}")
         if bounds == (self.any_of is not None):
             raise InvalidFilter(f"the filter on {self.field!r} needs either values or bounds")
-        if self.any_of is not None:
-            object.__setattr__(self, "any_of", _possible(self.field, self.any_of))
-        for name in ("at_least", "at_most"):
-            object.__setattr__(self, name, _drawn_in(self.field, getattr(self, name)))
+        if isinstance(self.any_of, str):
+            raise InvalidFilter(f"the values of {self.field!r} must be a list, not one string")
+        for value in self.any_of or [bound for bound in (self.at_least, self.at_most) if bound is not None]:
+            _check_value(self.field, value)
 
     def passes(self, document: Document) -> bool:
         """What every engine must agree with."""
         value = getattr(document, self.field)
         held = value if isinstance(value, tuple) else () if value is None else (value,)
         if self.any_of is not None:
-            asked = {(type(value), value) for value in self.any_of}
-            return any((type(value), value) in asked for value in held)
+            return any(value in self.any_of for value in held)
         low, high = self.at_least, self.at_most
-        return any((low is None or float(one) >= low) and (high is None or float(one) <= high) for one in held)
+        return any((low is None or one >= low) and (high is None or one <= high) for one in held)
 
 
-def _possible(field: str, values: Sequence[Value]) -> tuple[Value, ...]:
-    """Those of the values that a document can hold."""
-    if isinstance(values, str) or not all(isinstance(value, str | int) for value in values):
-        raise InvalidFilter(f"the values of {field!r} must be a list of strings, whole numbers, true or false")
-    return tuple(value for value in values if _is_possible(value))
-
-
-def _is_possible(value: Value) -> bool:
-    if isinstance(value, str):
-        return HALF.search(value) is None
-    return -_BEYOND < value < _BEYOND
-
-
-def _drawn_in(field: str, bound: float | None) -> float | None:
-    if bound is None:
-        return None
-    if isinstance(bound, bool) or not isinstance(bound, int | float):
-        raise InvalidFilter(f"a bound of {field!r} must be a number, not {type(bound).__name__}")
-    if isinstance(bound, float) and not math.isfinite(bound):
-        raise InvalidFilter(f"a bound of {field!r} must be finite, not {bound}")
-    return max(-_BEYOND, min(bound, _BEYOND))
+def _check_value(field: str, value: Value) -> None:
+    """Raise `InvalidFilter` where no document can have this value."""
+    kind = VALUE_TYPES[field]
+    if type(value) is not kind:
+        raise InvalidFilter(f"{field} is {_COMPARED[kind]} {value!r:.100}")
+    if HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND:
+        raise InvalidFilter(f"no {field} can be so: half a character, or too large a number")
 
 
 def require_facets(fields: Sequence[str]) -> None:
@@ -113,7 +101,8 @@ class FacetValue:
 
 
 class Reader(Protocol):
-    """What both kinds share. A reader may be used by several threads, and beside a writer in any process."""
+    """What both kinds share. A reader may be used by several threads, and beside a writer in any process. Whoever asks
+    wants something: every `limit` is 1 or more."""
 
     def marker(self) -> Marker | None:
         """Which build answers here."""

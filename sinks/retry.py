@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from chunksink.sinks.capabilities import (
     SupportsPublicName,
@@ -44,10 +44,6 @@ class RetryPolicy:
     longest_wait_seconds: float = 15.0
     documents_per_second: float | None = None
     """The most on average, over all builds of the sink: a batch goes when those before it have had their time."""
-
-    def __post_init__(self) -> None:
-        if self.documents_per_second is not None and not self.documents_per_second > 0:
-            raise ValueError(f"{self.documents_per_second} documents per second would never end: None is no limit")
 
 
 @dataclass(frozen=True)
@@ -152,22 +148,15 @@ class RetryingSink:
         return self._call("shown", required(self._sink, SupportsPublicName).shown)
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return self._call("update_settings", self._settings().update_settings, build_id, dimensions)
+        settings = required(self._sink, SupportsSettings)
+        return self._call("update_settings", settings.update_settings, build_id, dimensions)
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return self._call("settings_due", self._settings().settings_due, build_id, dimensions)
-
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        return self._settings().wanted_settings(dimensions)
-
-    def live_settings(self) -> dict[str, Any]:
-        return self._call("live_settings", self._settings().live_settings)
+        settings = required(self._sink, SupportsSettings)
+        return self._call("settings_due", settings.settings_due, build_id, dimensions)
 
     def close(self) -> None:
         self._sink.close()
-
-    def _settings(self) -> SupportsSettings:
-        return required(self._sink, SupportsSettings)
 
 
 class RetryingBuild:

@@ -26,27 +26,9 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
-def at(record: Any, keys: tuple[str, ...]) -> Any:
-    """What stands there, however deep."""
-    found = record
-    for key in keys:
-        if not isinstance(found, dict):
-            return None
-        found = found.get(key)
-    return found
-
-
 def verbatim(value: Any) -> str | None:
-    """A string as it is; lone surrogates, which UTF-8 cannot carry, become U+FFFD, and so does U+0000, at which SQLite
-    ends a text."""
-    if not isinstance(value, str):
-        return None
-    text = value.replace("\0", "\ufffd")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+    """A string as it is, but for U+0000, at which SQLite ends a text: it becomes U+FFFD."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else None
 
 
 def string(value: Any) -> str | None:
@@ -76,10 +58,12 @@ def facet(value: Any) -> str | None:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul."""
+    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul. What a
+    person types may hold a lone surrogate."""
     if text.isascii():
         return len(text), len(text)
-    return len(text.encode()), len(unicodedata.normalize("NFKD", text).lower().encode())
+    folded = unicodedata.normalize("NFKD", text).lower()
+    return len(text.encode(errors="surrogatepass")), len(folded.encode(errors="surrogatepass"))
 
 
 def integer(value: Any) -> int | None:

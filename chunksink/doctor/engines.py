@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
 from chunksink.doctor import Check, CheckProblem, check, remedies
@@ -21,16 +21,13 @@ from chunksink.settings.index_settings import (
     load_index_settings,
     unknown,
 )
-from chunksink.sinks.capabilities import (
-    SupportsPublicName,
-    SupportsReader,
-    SupportsSettings,
-    SupportsVersion,
-    capability,
-)
+from chunksink.sinks.capabilities import SupportsPublicName, SupportsReader, SupportsVersion, capability
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 from chunksink.summary import recall_line, recall_remedy
+
+if TYPE_CHECKING:
+    from chunksink.sinks.meilisearch import MeilisearchSink
 
 _AGAIN = "then run `chunksink doctor` again"
 
@@ -53,9 +50,10 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             if public.verdict != "ok":
                 yield public
                 return
-        # Settings of other engines are in no file that we know.
-        if name == "meilisearch" and (settings := capability(sink, SupportsSettings)) is not None:
-            as_configured = check(f"settings of {name}", partial(_settings, config, name, settings))
+        from chunksink.sinks.meilisearch import MeilisearchSink  # only here is it known what a file of settings says
+
+        if isinstance(sink, MeilisearchSink):
+            as_configured = check(f"settings of {name}", partial(_settings, config, name, sink))
             yield as_configured
             if as_configured.verdict != "ok":
                 return
@@ -145,7 +143,7 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
     return "free, or this home's"
 
 
-def _settings(config: Config, name: str, sink: SupportsSettings) -> str:
+def _settings(config: Config, name: str, sink: "MeilisearchSink") -> str:
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
     wanted = load_index_settings(file)
     with remedies((SinkError, _AGAIN)):

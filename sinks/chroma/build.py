@@ -10,8 +10,8 @@ from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
 from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import BuildBroken, WrongShape
-from chunksink.sinks.payload import Replacements, batches, sound_rows
+from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.payload import Replacements, batches, with_sound_vectors
 
 PAGE = 5000  # above 32,766 rows Chroma cannot answer
 REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
@@ -24,16 +24,14 @@ class ChromaBuild:
         self._handle = handle
         self._store_text = store_text
         self._is_served = isinstance(handle.where, Address)
-        self._dimensions: int | None = None
         self._replacements = Replacements()
 
     def marker(self) -> Marker | None:
         return marker_in(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        dimensions = self._width()
         with self._handle.asking() as collection:
-            collection.modify(metadata=metadata_of(marker, dimensions))
+            collection.modify(metadata=metadata_of(marker))
 
     def search_settings_due(self) -> list[str]:
         return [] if self._handle.metadata().get(EF_SEARCH) == ef_search(self.count()) else [EF_SEARCH]
@@ -46,14 +44,6 @@ class ChromaBuild:
                 collection.modify(configuration=graph)
         return due
 
-    def require(self, dimensions: int | None) -> None:
-        """Raise `WrongShape` where it is for vectors of another length."""
-        held = self._width()
-        if dimensions is not None and held is not None and held != dimensions:
-            raise WrongShape(
-                f"the build at {self._handle.where} is for vectors of {held} dimensions, not {dimensions}: rebuild it"
-            )
-
     def count(self) -> int:
         return self._handle.count()
 
@@ -63,16 +53,14 @@ class ChromaBuild:
     def replace(self, families: Sequence[Family]) -> int:
         last = self._replacements.begin(families)
         taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that occurs twice goes to the later family
-        width = self._width()
         for family in last:
-            good, refused = sound_rows(family, width)
+            sound, refused = with_sound_vectors(family)
             self._replacements.refuse(refused)
-            if family.vectors is not None:
-                for row in good:
-                    document = family.documents[row]
-                    taken[document.id] = document, family.vectors[row], document.id in family.rewrite
+            for document, vector in sound:
+                taken[document.id] = document, vector, document.id in family.rewrite
         documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
-        parts = rows.slices(documents, width or 0, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
+        width = len(vectors[0]) if vectors else 0
+        parts = rows.slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
         # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
         # less than a hundredth of the writing.
@@ -168,13 +156,6 @@ class ChromaBuild:
                 yield from collection.get(where=where, include=[])["ids"]
         if NO_PARENT in parent_ids:
             yield from (one.id for one in self.held([NO_PARENT]))
-
-    def _width(self) -> int | None:
-        """The length of its vectors, as it was made for them; None where it does not say."""
-        if self._dimensions is None:
-            held = self._handle.metadata().get("dimensions")
-            self._dimensions = held if isinstance(held, int) else None
-        return self._dimensions
 
     def _delete(self, ids: Sequence[str]) -> None:
         with self._handle.asking() as collection:

@@ -60,8 +60,6 @@ def translated(where: str) -> Iterator[None]:
             raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error
         if not isinstance(error, Exception):
             raise
-        if _shows_header(error):
-            raise WrongKey(f"a header for Chroma at {where} cannot be sent: correct the credentials") from None
         ours = error if isinstance(error, SinkError) else _ours(error, where)
         if ours is None:
             raise
@@ -76,13 +74,6 @@ def translated(where: str) -> Iterator[None]:
 def _is_panic(error: BaseException) -> bool:
     """Of the engine within this process, as on a page of its database that is damaged: no Exception, and no bug."""
     return type(error).__name__ == "PanicException"
-
-
-def _shows_header(error: Exception) -> bool:
-    """Its message quotes the header, and so the key."""
-    import httpx
-
-    return isinstance(error, httpx.LocalProtocolError) or isinstance(error.__context__, httpx.LocalProtocolError)
 
 
 def _ours(error: Exception, where: str) -> SinkError | None:

@@ -29,10 +29,10 @@ class Folder:
         self._root = root
         self._in_turn = in_turn
 
-    def create(self, marker: Marker, dimensions: int | None) -> Handle:
+    def create(self, marker: Marker) -> Handle:
         path = build_folders.folder(self._root, marker.build_id)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = self._handle(path, writing=True, made=metadata_of(marker, dimensions))
+        handle = self._handle(path, writing=True, made=metadata_of(marker))
         handle.opened()
         return handle
 

@@ -191,15 +191,14 @@ def metadata_in(client: "ClientAPI", collection: str) -> Metadata:
     return {**(held.metadata or {}), EF_SEARCH: (held.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
 
 
-def metadata_of(marker: Marker, dimensions: int | None) -> dict[str, Any]:
+def metadata_of(marker: Marker) -> dict[str, Any]:
     """The marker as metadata of a collection: it goes where the collection goes, whatever it is called."""
-    held: dict[str, Any] = {
+    return {
         "home_id": marker.home_id,
         "build_id": marker.build_id,
         "projection_version": marker.projection_version,
         "stamp": marker.stamp,
     }
-    return held if dimensions is None else {**held, "dimensions": dimensions}
 
 
 def ef_search(documents: int) -> int:

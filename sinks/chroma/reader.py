@@ -40,8 +40,6 @@ class ChromaReader:
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
     ) -> list[Hit]:
-        if limit <= 0:
-            return []
         for _ in range(_TRIES - 1):
             try:
                 hits, gone = self._ask(vector, limit, filters, families)

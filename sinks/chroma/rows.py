@@ -1,6 +1,5 @@
 """A document as Chroma keeps it: flat metadata beside the text. Pure."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -86,7 +85,7 @@ def _string(value: Any) -> str:
 def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
     """Runs that one request can carry, by number and by bytes."""
     more = dimensions * _FLOAT_BYTES + _ROW_BYTES
-    sizes = [len(one.text.encode(errors="surrogatepass")) + more for one in documents]
+    sizes = [len(one.text.encode()) + more for one in documents]
     return portions(sizes, most, most_bytes)
 
 
@@ -96,26 +95,22 @@ def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
 
 
 def where(filters: Sequence[Filter]) -> Where:
-    """The filters as Chroma's `where`; None for none. Bounded fields hold whole numbers, which Chroma sets apart."""
+    """The filters as Chroma's `where`; None for none."""
     conditions: list[dict[str, Any]] = []
     for condition in filters:
         if condition.any_of is not None:
             conditions.append(_any_of(condition.field, condition.any_of))
         if condition.at_least is not None:
-            conditions.append({condition.field: {"$gte": math.ceil(condition.at_least)}})
+            conditions.append({condition.field: {"$gte": condition.at_least}})
         if condition.at_most is not None:
-            conditions.append({condition.field: {"$lte": math.floor(condition.at_most)}})
+            conditions.append({condition.field: {"$lte": condition.at_most}})
     return _joined("$and", conditions) if conditions else None
 
 
 def _any_of(field: str, values: Sequence[str | int | bool]) -> dict[str, Any]:
     if field in LISTS:
         return _joined("$or", [{field: {"$contains": value}} for value in values])
-    kinds: dict[type, list[str | int | bool]] = {}
-    for value in values:
-        kinds.setdefault(type(value), []).append(value)
-    # Chroma wants one type in a list.
-    return _joined("$or", [{field: {"$in": same}} for same in kinds.values()])
+    return _joined("$or", [{field: {"$in": list(values)}}] if values else [])
 
 
 def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:

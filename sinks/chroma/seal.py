@@ -14,10 +14,9 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
-from time import monotonic
-from typing import Any
+from time import monotonic, sleep
 
 import msgspec
 
@@ -35,32 +34,27 @@ READER_SECONDS = 10.0
 WRITER_SECONDS = 60.0
 _STOPPED_SECONDS = 1.2
 """After these a reader checks whether the holder of the turn was stopped. A search must be answered within two."""
+_LOOK_SECONDS = 0.001
+"""Between two looks at a lock that another one has."""
+_ROOM_SECONDS = 0.003
+"""For which a writer leaves its turn to others after each call: a reader that looks now and then must find it free."""
 
 Numbers = tuple[int, ...]
 
-_given_up: dict[int, Event] = {}
-"""By the lock's file, for which a thread may still wait though its caller has given up: no second one is begun."""
-
 
 class Seal(msgspec.Struct, frozen=True):
-    """The vector files as the last writer left them, and what the build held then."""
+    """The vector files as the last writer left them, and what the build held then, where that is known."""
 
     files: dict[str, Numbers] | None = None
     """None while a writer is open, or where one was killed."""
-    database: Numbers | None = None
-    """The signature of the database for which the rest holds."""
-    documents: int | None = None
-    metadata: dict[str, Any] | None = None
+    held: Snapshot | None = None
 
 
 def put(path: Path, held: Snapshot | None) -> None:
     """The writer is done, if nobody else writes: this is how its files look and, where it is known, what it holds."""
     if not path.is_dir() or _is_written(path):  # dropped meanwhile, or in other hands
         return
-    if held is None:
-        _write(path, Seal(_files(path)))
-    else:
-        _write(path, Seal(_files(path), held.database.numbers(), held.documents, dict(held.metadata)))
+    _write(path, Seal(_files(path), held))
 
 
 def lift(path: Path) -> None:
@@ -70,16 +64,17 @@ def lift(path: Path) -> None:
 
 def snapshot(path: Path) -> Snapshot | None:
     """What the build holds, if its files are as they were sealed; None where it has to be opened to know."""
-    seal, now = _read(path), signature_of(path / DATABASE)
-    if seal.documents is None or seal.metadata is None or now is None or seal.database != now.numbers():
+    seal = _read(path)
+    if seal.held is None or seal.held.database != signature_of(path / DATABASE):
         return None
-    return Snapshot(now, seal.documents, seal.metadata) if seal.files == _files(path) else None
+    return seal.held if seal.files == _files(path) else None
 
 
 def renew(path: Path) -> None:
     """In the turn that has opened it: Chroma has changed the database, but none of what it holds."""
-    if (now := signature_of(path / DATABASE)) is not None:
-        _write(path, msgspec.structs.replace(_read(path), database=now.numbers()))
+    seal, now = _read(path), signature_of(path / DATABASE)
+    if seal.held is not None and now is not None:
+        _write(path, msgspec.structs.replace(seal, held=replace(seal.held, database=now)))
 
 
 @contextmanager
@@ -95,8 +90,12 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     except FileNotFoundError:  # the folder is gone: nobody else can be in there
         yield
         return
-    with _locked(handle, path, is_reader=is_reader):
-        yield
+    try:
+        with _locked(handle, path, is_reader=is_reader):
+            yield
+    finally:
+        if not is_reader:
+            sleep(_ROOM_SECONDS)
 
 
 @contextmanager
@@ -196,40 +195,22 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, but not for ever: who holds it may be stopped and not dead.
-
-    A thread waits in the kernel's queue, because who only asks now and then loses to a writer that takes turn after
-    turn. It has a handle of its own: when that is closed too, a lock that came too late is free again.
-    """
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    began, lock = monotonic(), os.fstat(handle).st_ino
-    if (former := _given_up.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
-        raise _not_confirmed("a process that was stopped or cannot be seen", path, began)
-    own, locked = os.dup(handle), Event()
-
-    def wait() -> None:
-        try:
-            fcntl.flock(own, fcntl.LOCK_EX)
-            locked.set()
-        finally:
-            os.close(own)
-
-    Thread(target=wait, name="turn", daemon=True).start()
+    """Wait for a lock, but not for ever: who holds it may be stopped and not dead."""
+    began = monotonic()
     longest = READER_SECONDS if is_reader else WRITER_SECONDS
-    while not locked.wait(min(_STOPPED_SECONDS, longest)):
-        is_stopped = is_reader and not _is_held_by_a_running_process(handle)
-        if is_stopped or monotonic() - began >= longest:
-            _given_up[lock] = locked
-            how = "a process that was stopped or cannot be seen" if is_stopped else "another process"
-            raise _not_confirmed(how, path, began)
-
-
-def _not_confirmed(how: str, path: Path, began: float) -> NotConfirmed:
-    return NotConfirmed(
-        f"{how} has been using the build at {path} for {monotonic() - began:.1f} s and longer; resume it or end it"
-    )
+    while True:
+        waited = monotonic() - began
+        # Before it is tried: a lock that nobody has any more is not one that a stopped process has.
+        is_stopped = is_reader and waited >= _STOPPED_SECONDS and not _is_held_by_a_running_process(handle)
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if is_stopped or waited >= longest:
+            who = "a process that was stopped or cannot be seen" if is_stopped else "another process"
+            raise NotConfirmed(
+                f"{who} has been using the build at {path} for {waited:.1f} s and longer; resume it or end it"
+            )
+        sleep(_LOOK_SECONDS)
 
 
 def _is_held_by_a_running_process(handle: int) -> bool:

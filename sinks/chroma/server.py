@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chunksink.settings.addresses import server_address
+from chunksink.settings.secret import checked
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translated
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.errors import BuildMissing
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -35,14 +36,15 @@ class Server:
     ) -> None:
         self._ssl, self._host, self._port = address(url)
         self._where = Address(f"{'https' if self._ssl else 'http'}://{self._host}:{self._port}")
+        token = checked(token or "", "the token of Chroma")
         self._where.secrets = (token,) if token else ()
         self._prefix = f"{prefix}-"
         self._headers = {"x-chroma-token": token} if token else {}
         self._timeout = timeout
         self._search_timeout = min(timeout, search_timeout)
 
-    def create(self, marker: Marker, dimensions: int | None) -> Handle:
-        return self._handle(marker.build_id, self._timeout, metadata_of(marker, dimensions))
+    def create(self, marker: Marker) -> Handle:
+        return self._handle(marker.build_id, self._timeout, metadata_of(marker))
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
         return self._handle(build_id, self._timeout if writing else self._search_timeout)
@@ -56,7 +58,7 @@ class Server:
                 if len(page) < _PAGE:
                     break
         # By what they say of themselves: after `a-` the name of one of the prefix `a-b` goes on with `b-`.
-        ids = {collection.name: str(_build_in(collection)) for collection in found}
+        ids = {collection.name: str((collection.metadata or {}).get("build_id")) for collection in found}
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
@@ -74,8 +76,6 @@ class Server:
             try:
                 with translated(self._where):
                     collection = client.get_collection(name, embedding_function=None)
-                    if _build_in(collection) not in (None, build_id):  # of another prefix
-                        return
                     # Row by row: deleting a collection alone leaves its lists behind, and the next collection
                     # of anybody on that server inherits them (chroma-core/chroma#7594).
                     while ids := collection.get(limit=_PAGE, include=[])["ids"]:
@@ -98,19 +98,10 @@ class Server:
             self._require_chroma(client)
             with translated(self._where):
                 collection = collection_in(client, self._prefix + build_id, self._where, made)
-                self._require(collection, build_id, BuildMissing if made is None else Refused)
                 return Opened(collection, client, client.get_max_batch_size(), lambda _: close_server(client))
         except BaseException:
             close_server(client)
             raise
-
-    def _require(self, collection: "Collection", build_id: str, error: type[Refused]) -> None:
-        held = _build_in(collection)
-        if held not in (None, build_id):
-            raise error(
-                f"collection {collection.name} of Chroma at {self._where} is build {held} of another prefix, "
-                f"not {build_id}: choose another prefix"
-            )
 
     def _require_chroma(self, client: "ClientAPI") -> None:
         """Chroma's client takes any JSON for what it asked for, and stumbles over it later."""
@@ -142,8 +133,3 @@ def address(url: str) -> tuple[bool, str, int]:
         )
     ssl = parts.scheme == "https"
     return ssl, parts.hostname or "", (443 if ssl else 8000) if parts.port is None else parts.port
-
-
-def _build_in(collection: "Collection") -> Any:
-    """The id of the build that a collection says it is; None where it says nothing."""
-    return (collection.metadata or {}).get("build_id")

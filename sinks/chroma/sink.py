@@ -26,15 +26,8 @@ class ChromaSink:
         self._store_text = store_text
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
-        build = ChromaBuild(self._place.create(marker, dimensions), self._store_text)
-        try:
-            build.require(dimensions)
-            if build.marker() is None:
-                build.sign(marker)
-        except BaseException:
-            build.close()
-            raise
-        return build
+        del dimensions  # those of the first vector that is written
+        return ChromaBuild(self._place.create(marker), self._store_text)
 
     def open(self, build_id: str) -> Build:
         return ChromaBuild(self._place.open(build_id, writing=True), self._store_text)
@@ -80,7 +73,7 @@ class EmbeddedChromaSink(ChromaSink):
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         worker, self._spare = self._spare, None
-        return super().create(marker, dimensions) if worker is None else WorkerBuild(worker, marker, dimensions)
+        return super().create(marker, dimensions) if worker is None else WorkerBuild(worker, marker)
 
     def close(self) -> None:
         spare, self._spare = self._spare, None

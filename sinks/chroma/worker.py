@@ -93,12 +93,12 @@ class Worker:
 class WorkerBuild:
     """A build of the embedded sink, open for writing in a worker."""
 
-    def __init__(self, worker: Worker, marker: Marker, dimensions: int | None) -> None:
+    def __init__(self, worker: Worker, marker: Marker) -> None:
         self._worker = worker
         self._page = partial(worker.call, "page")
         self._open = True
         try:
-            worker.call("create", marker, dimensions)
+            worker.call("create", marker)
         except BaseException:
             worker.end()
             raise

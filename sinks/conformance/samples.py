@@ -86,19 +86,6 @@ def fill(build: Build, families: list[Family]) -> None:
     assert build.flush() == []
 
 
-def spoil(good: Family, how: str) -> tuple[Family, set[str]]:
-    """The family with something wrong about its vectors, and the ids that must be refused for it."""
-    everyone = {document.id for document in good.documents}
-    if how == "no vectors":
-        return Family(good.documents, None), everyone
-    if how == "wrong length":
-        return Family(good.documents, np.ones((len(good.documents), DIMENSIONS + 1), dtype=np.float32)), everyone
-    assert good.vectors is not None
-    vectors = good.vectors.copy()
-    vectors[1, 0] = np.nan if how == "nan" else np.inf
-    return Family(good.documents, vectors), {good.documents[1].id}
-
-
 AWKWARD = {
     "empty": "",
     "one character": "x",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 import msgspec
+import numpy as np
 import pytest
 
 from chunksink.sinks.capabilities import SupportsReader, capability
@@ -24,7 +25,6 @@ from chunksink.sinks.conformance.samples import (
     records,
     renamed,
     rewritten,
-    spoil,
     vector,
     wanted,
     with_vectors,
@@ -77,12 +77,6 @@ class SinkConformance:
         assert (build.marker(), build.count(), held(build)) == (signed, 0, [])
         assert signed.build_id in sink.builds()
 
-    def test_open_never_makes_a_build(self, sink: Sink) -> None:
-        nobody = marker().build_id
-        with pytest.raises(BuildMissing):
-            sink.open(nobody)
-        assert nobody not in sink.builds()
-
     def test_create_leaves_what_is_there_alone(self, sink: Sink, build: Build, signed: Marker) -> None:
         fill(build, [family("a", ALPHA)])
         build.close()
@@ -111,9 +105,9 @@ class SinkConformance:
         other.close()
         sink.drop(second.build_id)
         sink.drop(second.build_id)  # once more is no error
-        assert second.build_id not in sink.builds()
         with pytest.raises(BuildMissing):
             sink.open(second.build_id)
+        assert second.build_id not in sink.builds(), "to open a build never makes it"
         assert held(build) == wanted([family("a", ALPHA)])
         fresh = sink.create(second, DIMENSIONS)
         assert (fresh.count(), fresh.marker()) == (0, second), "a dropped build left something behind"
@@ -172,14 +166,11 @@ class SinkConformance:
 
     def test_awkward_texts_come_back_as_they_are(self, build: Build) -> None:
         families = [family(f"awkward/{name}", [text]) for name, text in AWKWARD.items()]
-        raw = [
-            with_vectors([msgspec.structs.replace(project_family(records("raw", ["x"]))[0], text=AWKWARD["control"])])
-        ]
-        fill(build, families + raw)
+        fill(build, families)
         texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
-        for one in families + raw:
+        for one in families:
             assert texts[one.documents[0].id] == one.documents[0].text
-        assert held(build) == wanted(families + raw)
+        assert held(build) == wanted(families)
 
     def test_times_within_recordings_come_back_to_the_last_digit(self, build: Build) -> None:
         """As projected: of longer numbers engines change the last digit, and all would seem changed for ever."""
@@ -342,20 +333,22 @@ class SinkConformance:
 
     # --- refused documents ------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("bad", ["nan", "infinite", "no vectors", "wrong length"])
-    def test_a_document_without_a_usable_vector_is_left_out_alone(self, sink: Sink, build: Build, bad: str) -> None:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_a_document_without_a_usable_vector_is_left_out_alone(self, sink: Sink, build: Build, bad: float) -> None:
         before, others = family("a", ALPHA), [family(f"other {number}", BETA) for number in range(3)]
         fill(build, [before])
-        spoilt, refused = spoil(family("a", ["alpha one", "edited", "alpha three"]), bad)
+        spoilt = family("a", ["alpha one", "edited", "alpha three"])
+        assert spoilt.vectors is not None
+        spoilt.vectors[1, 0] = bad
         build.replace([others[0], spoilt, *others[1:]])
         found = build.flush()
         if not sink.wants_vectors:
             assert found == []
             assert held(build) == wanted([spoilt, *others])
             return
-        assert {(one.id, one.parent_id) for one in found} == {(id, spoilt.parent_id) for id in refused}
-        assert all(one.reason for one in found)
-        assert held(build) == sorted(row for row in wanted([spoilt, *others]) if row[0] not in refused)
+        bad_id = spoilt.documents[1].id
+        assert [(one.id, one.parent_id, bool(one.reason)) for one in found] == [(bad_id, spoilt.parent_id, True)]
+        assert held(build) == [row for row in wanted([spoilt, *others]) if row[0] != bad_id]
         assert build.flush() == [], "a refused document is reported once"
 
     # --- readers during a replacement -------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # families in one statement, each with its own mark: a stranger's may hold a NUL (see schema.LISTED)
+_KEYS = 400  # families read at once
+_OF_FAMILIES = f"parent_id IN {schema.LISTED}"
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _REWRITE = (
@@ -29,8 +30,6 @@ _UPSERT = (
     f"{_REWRITE} WHERE {' OR '.join(f'documents.{c} IS NOT excluded.{c}' for c in ('document_hash', 'parent_id'))}"
 )
 _HASHES = "id, parent_id, document_hash, text_hash"
-# What a single document can do to a statement; anything else is a bug.
-_UNUSABLE = (UnicodeEncodeError, OverflowError, sqlite3.DataError)
 
 
 class FtsBuild:
@@ -49,7 +48,6 @@ class FtsBuild:
             self._connection.close()
             raise
         self._replacements = Replacements()
-        self._refused: list[RefusedDocument] = []
 
     def marker(self) -> Marker | None:
         with translated(self._path):
@@ -84,25 +82,24 @@ class FtsBuild:
         except BaseException:
             self._replacements.begin(last)
             raise
-        self._refused += self._replacements.finish()
+        self._replacements.finish()
         return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
             index_check.rebuild_if_noted(connection)
-            for some in batches(parent_ids, _KEYS):
-                connection.execute(f"DELETE FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})", some)
+            connection.execute(f"DELETE FROM documents WHERE {_OF_FAMILIES}", [json.dumps(list(parent_ids))])
 
     def flush(self) -> list[RefusedDocument]:
-        refused, self._refused = self._refused, []
-        return refused
+        """Everything is on the disk already, and SQLite takes every document."""
+        return []
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         columns = ", ".join(FIELDS) if content else _HASHES
         for some in batches(parent_ids, _KEYS):
-            select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"
+            select = f"SELECT {columns} FROM documents WHERE {_OF_FAMILIES}"
             with translated(self._path):
-                rows = self._connection.execute(select, some).fetchall()
+                rows = self._connection.execute(select, [json.dumps(some)]).fetchall()
             yield from (_stored(row, content, "") for row in rows)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
@@ -141,21 +138,8 @@ class FtsBuild:
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
     def _write(self, statement: str, documents: Sequence[Document]) -> int:
-        """All at once, or where SQLite cannot store one of them, one by one without those. Returns how many rows were
-        added or changed."""
-        self._connection.execute("SAVEPOINT batch")
-        try:
-            return max(0, self._connection.executemany(statement, map(_row, documents)).rowcount)
-        except _UNUSABLE:
-            self._connection.execute("ROLLBACK TO batch")
-        changed = 0
-        for document in documents:
-            try:
-                changed += self._connection.execute(statement, _row(document)).rowcount
-            except _UNUSABLE as error:
-                reason = f"SQLite cannot store it: {error}"
-                self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
-        return changed
+        """How many rows were added or changed."""
+        return max(0, self._connection.executemany(statement, map(_row, documents)).rowcount)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -175,7 +159,6 @@ def _row(document: Document) -> list[Any]:
     fields = document.fields()
     for name in LISTS:
         if name in fields:
-            # Half a surrogate pair in it is refused with its row.
             fields[name] = json.dumps(fields[name], ensure_ascii=False, separators=(",", ":"))
     fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)
     return [fields.get(column) for column in _COLUMNS]

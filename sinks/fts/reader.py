@@ -16,7 +16,6 @@ from chunksink.sinks.fts.search import Search
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
 
 _NO_TEXT = text_hash("")
-_MOST_HITS = 2**31  # more than a build holds
 
 
 def read_marker(connection: sqlite3.Connection) -> Marker | None:
@@ -42,13 +41,11 @@ class FtsReader:
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
         del every  # no family is put together here
-        if limit <= 0:
-            return []
         with self._snapshot() as connection:
             search = Search(connection, filters)
             if not query.strip():
-                return search.everything(min(limit, _MOST_HITS))
-            return search.best(parse(query), min(limit, _MOST_HITS))
+                return search.everything(limit)
+            return search.best(parse(query), limit)
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         with self._snapshot() as connection:
@@ -76,7 +73,7 @@ class FtsReader:
         with self._snapshot() as connection:
             search = Search(connection, filters)
             found = search.found(parse(query)) if query.strip() else ("1", [])
-            return search.facets(fields, found, max(0, min(limit, _MOST_HITS)))
+            return search.facets(fields, found, limit)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:

@@ -43,7 +43,7 @@ TEXT_COLUMN = SEARCHED.index("text")
 AFTER = "\n\n"
 """What follows every column in the trigrams: so each character of it begins one, and short words can be found."""
 LISTED = "(SELECT value FROM json_each(?))"
-"""The members of a JSON list. Not for text in which there may be a NUL: SQLite before 3.45 ends it there."""
+"""The members of a JSON list. Not for what a person types: SQLite before 3.45 ends a text at U+0000."""
 # FTS5's own tables: where one is gone, nothing can be asked or written.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", *INDEXES, "documents_places", *_SHADOWS)
@@ -116,13 +116,7 @@ def indexed(table: str, row: str) -> list[str]:
     if table != "documents_trigrams":
         return [f"{row}.{name}" for name in SEARCHED]
     after = ", ".join(str(ord(sign)) for sign in AFTER)
-    return [f"{_without_nul(f'{row}.{name}')} || char({after})" for name in SEARCHED]
-
-
-def _without_nul(column: str) -> str:
-    """The column with a space for each NUL, at which trigrams end; SQLite's replace() finds no NUL but in JSON."""
-    spaced = f"json_extract(replace(json_quote({column}), '\\u0000', '\\u0020'), '$')"
-    return f"CASE WHEN instr({column}, char(0)) THEN {spaced} ELSE {column} END"
+    return [f"{row}.{name} || char({after})" for name in SEARCHED]
 
 
 class Connection(sqlite3.Connection):

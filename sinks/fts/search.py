@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from chunksink.sinks.document import LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
-from chunksink.sinks.fts.filters import Value, as_sql
+from chunksink.sinks.fts.filters import as_sql
 from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value
 
 _LOOKED_AT = 500  # texts of the best, where the index cannot tell whether they have what was typed
 _NOT_AS_TYPED = 0.1

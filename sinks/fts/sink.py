@@ -31,10 +31,7 @@ class FtsSink:
         except BuildMissing:
             build_folders.remove(self._root, marker.build_id)  # a folder that lost its file, or of another layout
         build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
-        build = self.open(marker.build_id)
-        if build.marker() is None:
-            build.sign(marker)
-        return build
+        return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "FtsBuild":
         return FtsBuild(build_folders.existing(self._root, build_id) / FILE)

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from chunksink.sinks.fts import expressions, text_patterns
-from chunksink.sinks.fts.filters import Value
 from chunksink.sinks.fts.query import FEW, MOST_PAIRS, MOST_TERMS, RUN, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
 from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
+from chunksink.sinks.reader import Value
 
 _IDF, _STANDS, _PART = "chunksink_idf", "chunksink_stands", "chunksink_bm25_part"
 

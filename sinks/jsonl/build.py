@@ -37,7 +37,6 @@ class JsonlBuild:
         self._cleaned = False
         self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove it: the last word
         self._growing: dict[str, Path] = {}  # files of families of which parts are still to come
-        self._refused: dict[str, list[RefusedDocument]] = {}
         self._unsynced: set[Path] = set()
 
     def require(self) -> None:
@@ -67,17 +66,15 @@ class JsonlBuild:
         sent = 0
         with translated(self._folder):
             for parent_id, family in {family.parent_id: family for family in families}.items():
-                lines, refused = _lines(family)
+                lines = _lines(family)
                 sent += len(lines)
-                part = None if family.first else self._growing.get(parent_id)
-                path = self._write(lines, part) if lines else part
+                path = self._write(lines, None if family.first else self._growing.get(parent_id))
                 if family.first:
                     self._withdraw(parent_id)
-                self._refused.setdefault(parent_id, []).extend(refused)
                 if family.last:
                     self._growing.pop(parent_id, None)
                     self._waiting[parent_id] = path
-                elif path is not None:
+                else:
                     self._growing[parent_id] = path
         return sent
 
@@ -100,9 +97,8 @@ class JsonlBuild:
                 del self._waiting[parent_id]  # not before: the next flush goes on with what failed
             for folder in self._unsynced:
                 build_folders.sync(folder)
-        refused = [one for some in self._refused.values() for one in some]
-        self._refused, self._unsynced = {}, set()
-        return refused
+        self._unsynced = set()
+        return []  # a file takes every document
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         with translated(self._folder):
@@ -117,7 +113,7 @@ class JsonlBuild:
 
     def close(self) -> None:
         self.delete(list(self._waiting))
-        self._waiting, self._refused = {}, {}
+        self._waiting = {}
 
     def _withdraw(self, parent_id: str) -> None:
         """Forget what was asked of the family since the last flush."""
@@ -125,7 +121,6 @@ class JsonlBuild:
             if former is not None:
                 with suppress(OSError):  # left to the next writer
                     former.unlink()
-        self._refused.pop(parent_id, None)
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
         """These lines on the disk, in a new file or `after` those of another one. Synced here and not by `flush`: what
@@ -190,18 +185,11 @@ class JsonlBuild:
                     yield place, family[2] if family else NO_PARENT
 
 
-def _lines(family: Family) -> tuple[list[bytes], list[RefusedDocument]]:
-    documents = {document.id: document for document in family.documents}.values()
-    if not _DIGEST.fullmatch(family.parent_id):  # it could be a path
-        why = "its parent_id is not 64 lower-case hex digits, so no file can be named after it"
-        return [], [RefusedDocument(document.id, document.parent_id, why) for document in documents]
-    lines, refused = [], []
-    for document in documents:
-        try:
-            lines.append(canonical_json(document.fields()))
-        except NotCanonical as error:
-            refused.append(RefusedDocument(document.id, document.parent_id, str(error)))
-    return lines, refused
+def _lines(family: Family) -> list[bytes]:
+    if not _DIGEST.fullmatch(family.parent_id):
+        raise ValueError(f"{family.parent_id!r} names no family: it could be a path")
+    documents = {document.id: document for document in family.documents}
+    return [canonical_json(document.fields()) for document in documents.values()]
 
 
 def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:

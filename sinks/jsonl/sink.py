@@ -23,15 +23,9 @@ class JsonlSink:
         self._link = self._root / LINK
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
-        folder = build_folders.folder(self._root, marker.build_id)
-        if folder == self._link:
-            raise ValueError(f"a build cannot be called {LINK!r}: that is the link to the live one")
         with translated(self._root):
             build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
-        build = self.open(marker.build_id)
-        if build.marker() is None:
-            build.sign(marker)
-        return build
+        return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "JsonlBuild":
         with translated(self._root):
@@ -66,9 +60,8 @@ class JsonlSink:
             return None
 
     def drop(self, build_id: str) -> None:
-        folder = build_folders.folder(self._root, build_id)
         with translated(self._root):
-            if self._root.is_dir() and not folder.is_symlink():
+            if self._root.is_dir():
                 if self._live() == build_id:
                     self._link.unlink()
                 build_folders.remove(self._root, build_id)

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
-from chunksink.sinks.payload import Replacements, batches, portions, sound_rows
+from chunksink.sinks.payload import Replacements, batches, portions, with_sound_vectors
 
 _KEYS = 500  # families in one filter
 _MOST_BLAMED = 64
@@ -24,8 +25,7 @@ class Limits:
 
     documents: int = 5000
     payload_bytes: int = 90 * 10**6
-    document_bytes: int = 95 * 10**6
-    """Meilisearch takes payloads of 100 MB, unless its operator set less."""
+    """Meilisearch takes 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
     bytes_in_flight: int = 256 * 2**20
     """Of payloads that are kept until the server has confirmed them."""
     patience: float = 900.0
@@ -40,25 +40,9 @@ class MeilisearchBuild:
         self._name = name
         self._limits = limits
         self._vectors = vectors
-        indexes.ask_dimensions(name)
         self._payload_bytes = limits.payload_bytes
         self._replacements = Replacements()
         self._pending = PendingWork(self._replacements)
-
-    @property
-    def _dimensions(self) -> int | None:
-        return self._indexes.dimensions(self._name)
-
-    @property
-    def _embedder(self) -> str | None:
-        return None if self._dimensions is None else EMBEDDER
-
-    def require(self, dimensions: int | None) -> None:
-        if self._vectors and dimensions is not None and self._dimensions not in (None, dimensions):
-            raise WrongShape(
-                f"index {self._name} of Meilisearch at {self._connection.where} holds vectors of {self._dimensions} "
-                f"dimensions, not {dimensions}: make a new build"
-            )
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
@@ -73,22 +57,16 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> int:
-        unchanged = self._unchanged(families)
+        unchanged, embedder = self._unchanged(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
         taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
         for family in families:
-            for document, vector in self._sound(family):
+            for document, vector in self._sound(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
-                try:
-                    line = rows.line(document, vector, self._embedder)
-                except TypeError as error:  # half a surrogate pair, which no JSON can hold
-                    self._refuse(document, f"it cannot be written as JSON: {error}")
-                    continue
-                flaw = rows.flaw(document, len(line), self._limits.document_bytes)
-                if flaw is None:
-                    taken[document.id] = (document, line)
+                if (flaw := rows.flaw(document)) is None:
+                    taken[document.id] = (document, rows.line(document, vector, embedder))
                 else:
                     self._refuse(document, flaw)
         documents = list(taken.values())
@@ -127,7 +105,7 @@ class MeilisearchBuild:
             yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        embedder = self._embedder if vectors else None
+        embedder = self._embedder() if vectors else None
         for held in self._held(content=content, vectors=vectors):
             yield rows.stored(held, embedder, content)
 
@@ -161,15 +139,19 @@ class MeilisearchBuild:
         self._replacements = Replacements()
         self._pending = PendingWork(self._replacements)
 
-    def _sound(self, family: Family) -> Iterator[tuple[Document, Vectors | None]]:
+    def _embedder(self) -> str | None:
+        """The name of our embedder; None where the index takes no vectors."""
+        embedders = self._connection.get(f"{self._path}/settings").get(EMBEDDERS) or {}
+        return EMBEDDER if EMBEDDER in embedders else None
+
+    def _sound(self, family: Family, embedder: str | None) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
-        if self._embedder is None or not self._vectors:
+        if embedder is None or not self._vectors or family.vectors is None:
             yield from ((document, None) for document in family.documents)
             return
-        good, refused = sound_rows(family, self._dimensions)
+        sound, refused = with_sound_vectors(family)
         self._replacements.refuse(refused)
-        if family.vectors is not None:
-            yield from ((family.documents[row], family.vectors[row]) for row in good)
+        yield from sound
 
     def _refuse(self, document: Document, reason: str) -> None:
         self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])

@@ -23,7 +23,6 @@ _OF_FILTERS = frozenset(
     ("invalid_document_filter", "invalid_search_filter", "invalid_search_facets", "invalid_search_distinct")
 )
 _LACKING = "is not filterable"
-_FILTERABLE = "filterableAttributes"
 
 
 class RefusedData(Refused):
@@ -51,16 +50,7 @@ def translated(where: str, key: str | None = None) -> Iterator[None]:
             raise type(ours)(reason.replace(key, "[key]")) from None
         if ours is error:
             raise
-        raise ours from (None if _quotes_us(error, key) else error)
-
-
-def _quotes_us(error: Exception, key: str | None) -> bool:
-    """Whether its message may quote our headers, and with them the key."""
-    import httpx
-    import requests
-
-    is_ours = isinstance(error, httpx.LocalProtocolError | requests.exceptions.InvalidHeader)
-    return is_ours or (bool(key) and str(key) in str(error))
+        raise ours from (None if key and key in str(error) else error)
 
 
 def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
@@ -126,8 +116,6 @@ def _ours(error: Exception, where: str) -> SinkError | None:
             f"Meilisearch at {where} did not answer in time ({type(error).__name__}): see whether it hangs or has too "
             "much to do; `timeout` and `search_timeout` of the sink are the seconds that it is given"
         )
-    if _quotes_us(error, None):
-        return Refused(f"a request to Meilisearch at {where} could not be written: correct the address or the key")
     if isinstance(error, httpx.TransportError | requests.RequestException):
         return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")
     if isinstance(error, client.MeilisearchApiError):

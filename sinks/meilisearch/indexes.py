@@ -20,7 +20,7 @@ from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused, WrongShape
+from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
@@ -74,7 +74,6 @@ class Indexes:
         self.public = public
         self._patience = patience
         self._single_tasks = tasks.SingleTasks(connection, patience)
-        self._dimensions: dict[str, int | None] = {}
 
     def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
@@ -129,14 +128,6 @@ class Indexes:
                 raise
         return ServerIndex(name, None)
 
-    def require_ours(self, name: str) -> None:
-        key = self.connection.get(f"/indexes/{name}").get("primaryKey")
-        if key != PRIMARY_KEY:
-            raise WrongShape(
-                f"index {name} of Meilisearch at {self.connection.where} has the primary key {key!r}, not "
-                f"{PRIMARY_KEY!r}: it is not one of ours; choose another index name"
-            )
-
     def has_key(self, name: str) -> bool:
         """Whether it was made by us, and not by Meilisearch of what was sent to it."""
         return bool(self.connection.get(f"/indexes/{name}").get("primaryKey") == PRIMARY_KEY)
@@ -144,19 +135,8 @@ class Indexes:
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
         """Sends these settings and waits until what they touch is indexed again."""
         if patch:
-            if EMBEDDERS in patch:
-                self._dimensions.pop(name, None)
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
             self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
-
-    def dimensions(self, name: str) -> int | None:
-        """Of the vectors that the index takes; None where it takes none. Asked again when we have changed it."""
-        return self._dimensions[name] if name in self._dimensions else self.ask_dimensions(name)
-
-    def ask_dimensions(self, name: str) -> int | None:
-        embedders = self.connection.get(f"/indexes/{name}/settings").get(EMBEDDERS) or {}
-        self._dimensions[name] = embedders.get(EMBEDDER, {}).get("dimensions")
-        return self._dimensions[name]
 
     def drain(self) -> None:
         """Waits for what a run before left in the queue, so that what is read now stays true."""
@@ -200,7 +180,6 @@ class Indexes:
             self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
-        self._dimensions.clear()
         if not self._shows(new):
             raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
 
@@ -239,7 +218,6 @@ class Indexes:
                 return
 
     def _remove(self, name: str) -> None:
-        self._dimensions.pop(name, None)
         self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[ServerIndex]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.fields import VALUE_TYPES
 from chunksink.sinks.meilisearch import rows, words
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
@@ -19,7 +19,6 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, requir
 # Around what matched: from the private use area, which no text of ours holds on purpose.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
-_MOST_HITS = 2**32  # more than the settings let Meilisearch find, and not too large a number for it
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """Up to so many documents. Meilisearch looks at more vectors the more hits it is asked for (ADR 0040)."""
 _DEEPER = 4
@@ -55,14 +54,14 @@ class MeilisearchReader:
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        if limit < 1 or _holds_nothing(query):
+        if _holds_nothing(query):
             return []
         return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        if limit < 1 or _holds_nothing(query):
+        if _holds_nothing(query):
             return []
         step, *_ = self._steps(query, filters) or [Step(query)]
         step = Step(step.query, strategy="frequency" if step.strategy == "frequency" else "last")
@@ -91,8 +90,7 @@ class MeilisearchReader:
         **more: Any,
     ) -> list[Hit]:
         """What the first step finds, then what the next one finds besides, and so on; `least` hits are asked for."""
-        limit = min(limit, _MOST_HITS)
-        asked = min(max(limit, least), _MOST_HITS)
+        asked = max(limit, least)
         while True:
             same = {
                 "limit": asked,
@@ -118,7 +116,7 @@ class MeilisearchReader:
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
             # Of a family another document may meet the filters; and so many more are to be looked through.
-            every, asked = True, min(asked * _DEEPER, _MOST_HITS)
+            every, asked = True, asked * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
         """How the query is asked for, so that a filter does not hide what passes it; nothing where nothing has it."""
@@ -180,10 +178,7 @@ class MeilisearchReader:
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        if _holds_nothing(query):
-            return {name: [] for name in fields}
-        limit = max(0, limit)
-        if not (steps := self._steps(query, filters)):
+        if _holds_nothing(query) or not (steps := self._steps(query, filters)):
             return {name: [] for name in fields}
         of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
         widest = _question(steps[-1], [*filters, *of_families])
@@ -289,6 +284,7 @@ def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
 
 def _value(field: str, value: str) -> Value:
     """Meilisearch tells all facet values as strings."""
-    if field == "content_truncated":
+    kind = VALUE_TYPES[field]
+    if kind is bool:
         return value == "true"
-    return int(float(value)) if FILTERS[field] == "range" else value
+    return int(float(value)) if kind is int else value

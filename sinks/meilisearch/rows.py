@@ -1,6 +1,5 @@
 """Documents as Meilisearch takes them and gives them back, and its filters."""
 
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,6 @@ import orjson
 
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
-from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.reader import Filter, Value
 from chunksink.sinks.values import HALF
 
@@ -64,10 +62,8 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
     return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
-def flaw(document: Document, size: int, most_bytes: int) -> str | None:
-    """Why Meilisearch would not take it, or would find only a part of it."""
-    if size > most_bytes:
-        return f"it has {size:,} bytes, Meilisearch takes {most_bytes:,}: split it into smaller chunks"
+def flaw(document: Document) -> str | None:
+    """Why Meilisearch would find only a part of it."""
     if len(document.text) > MOST_POSITIONS // 4 and positions(document.text) > MOST_POSITIONS:
         return (
             f"its text may take {positions(document.text):,} positions, and Meilisearch finds words in the first "
@@ -112,25 +108,16 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
     found: list[str] = []
     for condition in filters:
         if condition.any_of is not None:
-            values = [literal for value in condition.any_of if (literal := _literal(condition.field, value))]
-            found.append(f"{condition.field} IN [{', '.join(values)}]" if values else NOTHING)
+            found.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
         if condition.at_least is not None:
-            found.append(f"{condition.field} >= {math.ceil(condition.at_least)}")
+            found.append(f"{condition.field} >= {condition.at_least}")
         if condition.at_most is not None:
-            found.append(f"{condition.field} <= {math.floor(condition.at_most)}")
+            found.append(f"{condition.field} <= {condition.at_most}")
     return found
 
 
-NOTHING = "parent_id IN []"
-
-
-def _literal(field: str, value: Value) -> str | None:
-    """The value as the field stores it; None where the field holds values of another type, so that none is equal."""
-    if isinstance(value, bool):
-        return str(value).lower() if field == "content_truncated" else None
-    if isinstance(value, int):
-        return str(value) if FILTERS[field] == "range" else None
-    return quoted(value) if FILTERS[field] == "equal" and field != "content_truncated" else None
+def _literal(value: Value) -> str:
+    return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 def sendable(typed: str) -> str:

@@ -55,11 +55,8 @@ class MeilisearchSink:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings first: documents that come later are indexed once. The marker is the last word of the making.
-            self._indexes.require_ours(index.name)
             self._set(index.name, complete(self.wanted_settings(dimensions)), marker, {})
-        build = self.open(marker.build_id)
-        build.require(dimensions)
-        return build
+        return self.open(marker.build_id)
 
     def open(self, build_id: str) -> MeilisearchBuild:
         """Where the public name shows something of our making that bears no marker, it may be this build: it is opened,

@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import of_task
 from chunksink.sinks.payload import Replacements, batches
+
+if TYPE_CHECKING:
+    from meilisearch.models.task import TaskInfo
 
 Task = dict[str, Any]
 
@@ -97,12 +100,6 @@ def wait_for(connection: Connection, number: int, patience: float) -> None:
         raise error
 
 
-class Accepted(Protocol):
-    """What Meilisearch's client returns for an accepted request."""
-
-    task_uid: int
-
-
 class SingleTasks:
     """Requests that end in one task which must succeed.
 
@@ -114,7 +111,7 @@ class SingleTasks:
         self._patience = patience
         self._unseen: dict[str, int] = {}
 
-    def carry_out(self, order: str, send: Callable[[], Accepted]) -> None:
+    def carry_out(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
         """`order` says in words what `send` asks for: the same words are the same order."""
         if order not in self._unseen:
             with self._connection.translated():

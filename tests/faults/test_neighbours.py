@@ -10,7 +10,7 @@ import pytest
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker, Sink
-from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.support.meilisearch import SETTINGS
 
@@ -64,7 +64,7 @@ def homes(request: pytest.FixtureRequest, connect: Connect) -> Iterator[tuple[Ho
 def test_none_opens_flips_or_drops_what_the_other_has(homes: tuple[Home, Home]) -> None:
     one, other = homes
     assert one.content() == ([one.id], wanted(ONES))
-    for home, foreign in ((one, other.id), (one, f"b-{other.id}"), (other, one.id)):
+    for home, foreign in ((one, other.id), (other, one.id)):
         with pytest.raises(BuildMissing):
             home.sink.open(foreign)
         with pytest.raises(BuildMissing):
@@ -74,17 +74,15 @@ def test_none_opens_flips_or_drops_what_the_other_has(homes: tuple[Home, Home]) 
     assert other.content() == ([other.id], wanted(OTHERS))
 
 
-def test_a_name_that_the_other_has_taken_is_refused_or_avoided(homes: tuple[Home, Home]) -> None:
+def test_a_name_that_the_other_has_taken_is_avoided(homes: tuple[Home, Home]) -> None:
     one, other = homes
-    same_name = replace(one.marker, build_id=f"b-{other.id}")
     if isinstance(one.sink, ChromaSink):
-        with pytest.raises(Refused, match="choose another prefix"):
-            one.sink.create(same_name, DIMENSIONS)
-    else:
-        with closing(one.sink.create(same_name, DIMENSIONS)) as build:
-            build.replace(ONES)
-            assert (build.flush(), build.marker()) == ([], same_name)
-        assert one.sink.builds() == sorted([one.id, same_name.build_id])
-        one.sink.drop(same_name.build_id)
+        pytest.skip("the id of a build begins with the name of its sink: no longer prefix ends so")
+    same_name = replace(one.marker, build_id=f"b-{other.id}")
+    with closing(one.sink.create(same_name, DIMENSIONS)) as build:
+        build.replace(ONES)
+        assert (build.flush(), build.marker()) == ([], same_name)
+    assert one.sink.builds() == sorted([one.id, same_name.build_id])
+    one.sink.drop(same_name.build_id)
     assert one.content() == ([one.id], wanted(ONES))
     assert other.content() == ([other.id], wanted(OTHERS))

@@ -16,10 +16,18 @@ WRONG: list[dict[str, Any]] = [
     {"field": "year", "any_of": (2001.0,)},
     {"field": "tags", "any_of": "fruit"},
     {"field": "tags", "any_of": (None,)},
+    {"field": "tags", "any_of": (1,)},
+    {"field": "year", "any_of": ("2001",)},
+    {"field": "year", "any_of": (True,)},
+    {"field": "content_truncated", "any_of": (1,)},
     {"field": "year", "at_least": math.nan},
     {"field": "year", "at_most": math.inf},
     {"field": "year", "at_least": True},
     {"field": "year", "at_least": "2001"},
+    {"field": "year", "any_of": (2001, 2**53)},
+    {"field": "year", "at_least": 10**400},
+    {"field": "year", "at_most": -1e300},
+    {"field": "tags", "any_of": ("fruit", "\ud800")},
 ]
 
 

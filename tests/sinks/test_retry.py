@@ -240,12 +240,6 @@ def test_what_is_tried_again_waits_for_its_turn_once() -> None:
     assert case.slept == pytest.approx([50, 0.01, 0.01])
 
 
-@pytest.mark.parametrize("rate", [0, -1, float("nan")])
-def test_a_limit_that_lets_nothing_in_is_none(rate: float) -> None:
-    with pytest.raises(ValueError, match="would never end"):
-        RetryPolicy(documents_per_second=rate)
-
-
 # --- the wrapper ----------------------------------------------------------------------------------------------
 
 
@@ -257,12 +251,6 @@ class Settable(MemorySink):
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         return ["due", build_id, str(dimensions)]
-
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
-        return {"dimensions": dimensions}
-
-    def live_settings(self) -> dict[str, Any]:
-        return {"live": True}
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
         return ScrubbedBuild(super().create(marker, dimensions).content, self.wants_vectors)
@@ -302,7 +290,6 @@ def test_a_capability_needs_all_its_methods() -> None:
         ("shown", SupportsPublicName, (), None),
         ("update_settings", SupportsSettings, ("b", 3), ["changed", "b", "3"]),
         ("settings_due", SupportsSettings, ("b", 3), ["due", "b", "3"]),
-        ("live_settings", SupportsSettings, (), {"live": True}),
         ("scrub", SupportsScrub, (), None),
     ],
 )

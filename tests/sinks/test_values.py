@@ -10,7 +10,7 @@ from hypothesis import given
 from chunksink.sinks import values
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.document import Family, Vectors
-from chunksink.sinks.payload import sound_rows
+from chunksink.sinks.payload import with_sound_vectors
 from tests.support.chunks import JUNK
 
 READERS = [
@@ -24,7 +24,7 @@ READERS = [
     ("read", "value", "expected"),
     [
         (values.verbatim, " as it is\n", " as it is\n"),
-        (values.verbatim, "a\ud800b", "a\ufffdb"),
+        (values.verbatim, "a\0b", "a\ufffdb"),
         (values.verbatim, 5, None),
         (values.string, "  ", None),
         (values.line, " two\n lines ", "two lines"),
@@ -125,6 +125,6 @@ def test_a_vector_without_a_length_is_refused_and_its_siblings_are_not(bad: list
     with np.errstate(over="ignore"):
         vectors: Vectors = np.array([good, bad, good], dtype=dtype)
     documents = family("a", ["one", "two", "three"]).documents
-    rows, refused = sound_rows(Family(documents, vectors), 3)
-    assert rows == [0, 2]
+    sound, refused = with_sound_vectors(Family(documents, vectors))
+    assert [document for document, _ in sound] == [documents[0], documents[2]]
     assert [(one.id, "no direction" in one.reason) for one in refused] == [(documents[1].id, True)]

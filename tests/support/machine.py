@@ -69,7 +69,7 @@ def copied(sink: MemorySink) -> MemorySink:
     new = MemorySink()
     new.live = sink.live
     for build_id, content in sink._contents.items():  # the tests' own look behind the interface
-        copy = new._contents[build_id] = MemoryContent(content.dimensions)
+        copy = new._contents[build_id] = MemoryContent()
         copy.marker, copy.documents, copy.vectors = content.marker, dict(content.documents), dict(content.vectors)
     return new
 

@@ -12,15 +12,14 @@ import numpy as np
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.payload import Replacements, sound_rows, unit
+from chunksink.sinks.payload import Replacements, unit, with_sound_vectors
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
 
 
 class MemoryContent:
     """The content of one build."""
 
-    def __init__(self, dimensions: int | None) -> None:
-        self.dimensions = dimensions
+    def __init__(self) -> None:
         self.marker: Marker | None = None
         self.documents: dict[str, Document] = {}
         self.vectors: dict[str, Vectors] = {}
@@ -38,7 +37,7 @@ class MemorySink:
         self._contents: dict[str, MemoryContent] = {}
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "MemoryBuild":
-        content = self._contents.setdefault(marker.build_id, MemoryContent(dimensions))
+        content = self._contents.setdefault(marker.build_id, MemoryContent())
         if content.marker is None:
             content.marker = marker
         return MemoryBuild(content, self.wants_vectors)
@@ -97,7 +96,7 @@ class MemoryBuild:
         return sum(
             self.content.documents.get(document.id) != document or document.id in family.rewrite
             for family in families
-            for document in map(family.documents.__getitem__, self._sound_rows(family)[0])
+            for document, _ in self._sound(family)[0]
         )
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -131,22 +130,19 @@ class MemoryBuild:
 
     def _add(self, family: Family) -> None:
         self._replacements.begin([family])
-        rows, refused = self._sound_rows(family)
+        sound, refused = self._sound(family)
         self._replacements.refuse(refused)
         with self.content.lock:
-            for row in rows:
-                document = family.documents[row]
+            for document, vector in sound:
                 self.content.documents[document.id] = document
-                if self._wants_vectors and family.vectors is not None:
-                    self.content.vectors[document.id] = unit(family.vectors[row])
+                if vector is not None:
+                    self.content.vectors[document.id] = unit(vector)
         self._replacements.add([family])
 
-    def _sound_rows(self, family: Family) -> tuple[list[int], list[RefusedDocument]]:
-        return (
-            sound_rows(family, self.content.dimensions)
-            if self._wants_vectors
-            else ([*range(len(family.documents))], [])
-        )
+    def _sound(self, family: Family) -> tuple[Sequence[tuple[Document, Vectors | None]], list[RefusedDocument]]:
+        if self._wants_vectors and family.vectors is not None:
+            return with_sound_vectors(family)
+        return [(document, None) for document in family.documents], []
 
     def _prune(self) -> None:
         self._take(self._replacements.surplus(self.ids_of))

@@ -101,7 +101,7 @@ def signed_by_another_program(folder: Path) -> None:
 
 def of_an_older_version(folder: Path) -> None:
     told = json.loads((folder / seal.FILE).read_text())
-    del told["metadata"]
+    del told["held"]
     (folder / seal.FILE).write_text(json.dumps(told))
 
 
@@ -123,7 +123,7 @@ def another_time_of_the_database(folder: Path) -> None:
 
 def damaged_seal(folder: Path) -> None:
     told = json.loads((folder / seal.FILE).read_text())
-    (folder / seal.FILE).write_text(json.dumps(told | {"metadata": "x"}))
+    (folder / seal.FILE).write_text(json.dumps(told | {"held": "x"}))
 
 
 @pytest.mark.promise(4)

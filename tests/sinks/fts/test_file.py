@@ -11,13 +11,11 @@ import msgspec
 import pytest
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.sinks.conformance.samples import family, held, marker, records, renamed, wanted, with_vectors
+from chunksink.sinks.conformance.samples import family, held, marker, renamed, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
-from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
 from chunksink.sinks.fts.sink import FILE
-from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import KeywordReader
 from tests.support.fts import run
 from tests.support.many_families import FAMILIES, whole
@@ -75,17 +73,6 @@ def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: B
     build.delete([NO_PARENT])
     build.flush()
     assert held(build) == wanted([mine])
-
-
-def test_a_poison_document_hinders_nobody(build: Build) -> None:
-    good, bad = family("a", ["fine", "too"]), project_family(records("b", ["one", "two"]))
-    poison = Family([bad[0], msgspec.structs.replace(bad[1], title="lone \ud800 surrogate")])
-    build.replace([good, poison, family("c", ["after"])])
-    [refused] = build.flush()
-    assert (refused.id, refused.parent_id) == (bad[1].id, bad[1].parent_id)
-    assert "SQLite" in refused.reason
-    rest = [good, with_vectors(bad[:1]), family("c", ["after"])]
-    assert held(build) == wanted(rest)
 
 
 def test_a_kill_while_it_is_made_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:

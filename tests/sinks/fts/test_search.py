@@ -5,10 +5,9 @@ import sqlite3
 import threading
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from chunksink.sinks.conformance.samples import family, with_vectors
+from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
@@ -336,21 +335,4 @@ def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsRe
         "INSERT INTO documents (id, parent_id, text) SELECT 'n' || i, 'p', 'many' FROM n",
         [min(most, 40_000) + 1],
     )
-    assert len(reader.search("many", 2**64)) == min(most, 40_000) + 1
-
-
-def test_what_stands_after_a_nul_is_found(build: FtsBuild, reader: FtsReader) -> None:
-    [first, second] = family("b", ["東京", "latin"]).documents
-    title = 'before\x00after \\u0000 "quoted"\n京\x00都寺院beside'
-    changed = with_vectors(
-        [msgspec.structs.replace(first, title=title), msgspec.structs.replace(second, title="one\x00two 奈良")]
-    )
-    build.replace([changed])
-    for typed in ("after", "before", "寺", "都寺院", "寺院 after", "quoted", "zebra beside"):
-        assert [hit.id for hit in reader.search(typed)] == [first.id], typed
-    assert [hit.id for hit in reader.search("two")] == [second.id]
-    assert [hit.id for hit in reader.search("奈")] == [second.id]
-    assert reader.get([first.id])[0].title == title
-    build.delete([first.parent_id])
-    assert reader.search("寺") == reader.search("after") == []
-    build._connection.execute("INSERT INTO documents_trigrams(documents_trigrams) VALUES ('integrity-check')")
+    assert len(reader.search("many", 100_000)) == min(most, 40_000) + 1

@@ -3,7 +3,6 @@
 from typing import Any
 
 import httpx
-import msgspec
 import numpy as np
 import pytest
 
@@ -221,16 +220,6 @@ def test_whatever_a_stranger_has_for_a_parent_it_can_be_deleted(server: Server, 
 # -- documents that cannot be sent -----------------------------------------------------------------------------------
 
 
-def test_half_a_surrogate_pair_is_refused_alone(sink: MeilisearchSink) -> None:
-    good, bad = family("a", ALPHA), family("b", BETA)
-    broken = msgspec.structs.replace(bad.documents[0], text="half \ud800")
-    build = sink.create(marker(), DIMENSIONS)
-    build.replace([good, Family([broken, bad.documents[1]], bad.vectors)])
-    refused = build.flush()
-    assert [(one.id, one.reason.split(":")[0]) for one in refused] == [(broken.id, "it cannot be written as JSON")]
-    assert held(build) == sorted(row for row in wanted([good, bad]) if row[0] != broken.id)
-
-
 def test_vectors_in_any_order_of_memory(sink: MeilisearchSink) -> None:
     one = family("a", ALPHA)
     assert one.vectors is not None
@@ -254,21 +243,6 @@ def test_a_server_that_takes_less_refuses_only_what_is_too_large(size: int) -> N
         assert "maximum accepted payload size is 3 MB" in refused[0].reason
         assert held(build) == wanted([*small, *many])
         sink.close()
-
-
-# -- documents that would be found in part only ----------------------------------------------------------------------
-
-
-def test_a_document_beyond_the_payload_limit_is_refused(server: Server) -> None:
-    sink = server.sink(limits=Limits(document_bytes=100_000, payload_bytes=50_000, patience=20))
-    build = sink.create(marker(), DIMENSIONS)
-    huge, large = family("huge", ["x" * 200_000]), family("large", ["y" * 80_000])
-    build.replace([huge, large, family("b", BETA)])
-    refused = build.flush()
-    assert [one.id for one in refused] == [huge.documents[0].id]
-    assert "takes 100,000" in refused[0].reason
-    assert held(build) == wanted([large, family("b", BETA)])
-    sink.close()
 
 
 # -- what is no answer of Meilisearch, and what it refuses as a whole -------------------------------------------------
