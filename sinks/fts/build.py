@@ -22,12 +22,9 @@ _KEYS = 400  # families read at once
 _OF_FAMILIES = f"parent_id IN {schema.LISTED}"
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
-_REWRITE = (
+_UPSERT = (
     f"INSERT INTO documents ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "
     f"ON CONFLICT(id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in _COLUMNS if c != 'id')}"
-)
-_UPSERT = (
-    f"{_REWRITE} WHERE {' OR '.join(f'documents.{c} IS NOT excluded.{c}' for c in ('document_hash', 'parent_id'))}"
 )
 _HASHES = "id, parent_id, document_hash, text_hash"
 
@@ -72,23 +69,23 @@ class FtsBuild:
         try:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
-                documents = [document for family in last for document in family.documents]
-                rewrite = set[str]().union(*(family.rewrite for family in last))
-                sent = self._write(_UPSERT, [document for document in documents if document.id not in rewrite])
-                sent += self._write(_REWRITE, [document for document in documents if document.id in rewrite])
+                changed = self._changed(last)
+                schema.remove_from_indexes(connection, list(changed))
+                connection.executemany(_UPSERT, map(_row, changed.values()))
+                schema.add_to_indexes(connection, list(changed))
                 self._replacements.add(last)
                 surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
-                connection.executemany("DELETE FROM documents WHERE id = ?", [(id,) for id in surplus])
+                self._delete(connection, surplus)
         except BaseException:
             self._replacements.begin(last)
             raise
         self._replacements.finish()
-        return sent
+        return len(changed)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
             index_check.rebuild_if_noted(connection)
-            connection.execute(f"DELETE FROM documents WHERE {_OF_FAMILIES}", [json.dumps(list(parent_ids))])
+            self._delete(connection, [one.id for one in self.held(parent_ids)])
 
     def flush(self) -> list[RefusedDocument]:
         """Everything is on the disk already, and SQLite takes every document."""
@@ -137,9 +134,20 @@ class FtsBuild:
             index_check.note(connection)
         return f"{self._path}: {wrong}, so that searching does not find what it should"
 
-    def _write(self, statement: str, documents: Sequence[Document]) -> int:
-        """How many rows were added or changed."""
-        return max(0, self._connection.executemany(statement, map(_row, documents)).rowcount)
+    def _changed(self, families: Sequence[Family]) -> dict[str, Document]:
+        """By id: the documents that it does not hold as they are, and those to rewrite."""
+        documents = {document.id: document for family in families for document in family.documents}
+        held = {row["id"]: tuple(row) for row in schema.by_id(self._connection, _HASHES, list(documents))}
+        rewrite = set[str]().union(*(family.rewrite for family in families))
+        return {
+            id: one
+            for id, one in documents.items()
+            if id in rewrite or held.get(id) != (id, one.parent_id, one.document_hash, one.text_hash)
+        }
+
+    def _delete(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+        schema.remove_from_indexes(connection, ids)
+        connection.execute(f"DELETE FROM documents WHERE id IN {schema.LISTED}", [json.dumps(list(ids))])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -147,7 +155,9 @@ class FtsBuild:
         with translated(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._connection.execute("INSERT INTO writing VALUES (1)")
                 yield self._connection
+                self._connection.execute("DELETE FROM writing")
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:

@@ -5,8 +5,11 @@
     documents_trigrams   FTS5 over every three characters of the rows that hold a script without spaces
     documents_places     where each trigram stands
     marker               whose build it is
+    writing              has a row within a transaction of ours, else none
 
-Both indexes keep no text of their own and follow `documents` by triggers.
+Both indexes keep no text of their own and follow `documents`: by triggers where somebody else writes, and in one
+statement for many rows where we do. After each row of a trigger FTS5 writes to the file, which takes four times as
+long.
 """
 
 import json
@@ -22,7 +25,7 @@ from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
 
-LAYOUT = 3  # PRAGMA user_version
+LAYOUT = 4  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -46,7 +49,7 @@ LISTED = "(SELECT value FROM json_each(?))"
 """The members of a JSON list. Not for what a person types: SQLite before 3.45 ends a text at U+0000."""
 # FTS5's own tables: where one is gone, nothing can be asked or written.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
-ALL_TABLES = ("documents", "marker", *INDEXES, "documents_places", *_SHADOWS)
+ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
 
 _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
 
@@ -88,6 +91,7 @@ def lay_out(path: Path) -> None:
             "INSERT INTO documents_trigrams(documents_trigrams, rank) VALUES ('rank', ?)", [f"bm25({weights})"]
         )
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
+        connection.execute("CREATE TABLE writing (begun)")
         for statement in _triggers():
             connection.execute(statement)
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
@@ -101,14 +105,16 @@ def _triggers() -> Iterator[str]:
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
 
     differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
+    others = "NOT EXISTS (SELECT 1 FROM writing)"
     for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):
         inserted, deleted = ", ".join(indexed(table, "new")), ", ".join(indexed(table, "old"))
         insert = f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {inserted});"
         delete = f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {deleted});"
-        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} BEGIN {insert} END"
-        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} BEGIN {delete} END"
-        yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old} AND {differs} BEGIN {delete} END"
-        yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new} AND {differs} BEGIN {insert} END"
+        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} AND {others} BEGIN {insert} END"
+        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} AND {others} BEGIN {delete} END"
+        old_differs, new_differs = (f"{row} AND {differs} AND {others}" for row in (old, new))
+        yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old_differs} BEGIN {delete} END"
+        yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new_differs} BEGIN {insert} END"
 
 
 def indexed(table: str, row: str) -> list[str]:
@@ -117,6 +123,26 @@ def indexed(table: str, row: str) -> list[str]:
         return [f"{row}.{name}" for name in SEARCHED]
     after = ", ".join(str(ord(sign)) for sign in AFTER)
     return [f"{row}.{name} || char({after})" for name in SEARCHED]
+
+
+def add_to_indexes(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """The rows of these documents are in no index: they are in both now."""
+    for table in INDEXES:
+        _put(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", ids)
+
+
+def remove_from_indexes(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Call it before these rows are changed or deleted: FTS5 has to be given what it was given before."""
+    for table in INDEXES:
+        _put(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", ids)
+
+
+def _put(connection: sqlite3.Connection, table: str, head: str, ids: Sequence[str]) -> None:
+    """In the order of rows, in which FTS5 collects most before it writes."""
+    among = f"id IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
+    columns = ", ".join(indexed(table, "documents"))
+    statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
+    connection.execute(statement, [json.dumps(list(ids))])
 
 
 class Connection(sqlite3.Connection):
