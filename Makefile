@@ -34,7 +34,7 @@ demo: $(VENV)/.demo ## chunk the handbook in examples/, index it, and search it
 	@echo 'The same as a page:    $(CHUNKSINK) serve --chunks demo/chunks --home demo/home'
 
 test: $(VENV)/.test engines ## run all tests against real engines
-	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
 	$(BIN)/ruff format --check .
@@ -57,7 +57,7 @@ lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraint
 PINNED := tests/engines/test_chroma.py::test_server_and_client_are_one_package_of_the_pinned_version
 
 lowest: .lowest/.made engines ## run all tests with the oldest versions that pyproject.toml admits
-	.lowest/bin/python -m pytest -n auto --dist loadfile --deselect $(PINNED) $(PYTEST_ARGS)
+	.lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --deselect $(PINNED) $(PYTEST_ARGS)
 
 # After the Python packages, since one engine comes with them.
 engines: $(VENV)/.test ## get the real engines that the tests use

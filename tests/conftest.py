@@ -72,6 +72,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + 2
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Journeys first: each waits for whole processes, and at the end a worker would be left alone with one."""
+    items.sort(key=lambda item: "journey" not in item.path.parts)
+
+
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",  # in containers, where one is root, Chromium's sandbox cannot start
     "--disable-gpu",
