@@ -110,7 +110,8 @@ def heavy(quick: bool) -> tuple[str, bool]:
         for path in TESTS.rglob("test_*.py")
         if path.parent.name != "crash" and shortened.search(path.read_text())  # those are `steps`
     )
-    return tests(*files[: 2 if quick else None], CHUNKSINK_SOAK_HEAVY="1")
+    several = ("-n", PROCESSES, "--dist", "loadfile")
+    return tests(*files[: 2 if quick else None], *several, CHUNKSINK_SOAK_HEAVY="1")
 
 
 Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
