@@ -18,7 +18,7 @@ from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
 from tests.chunkbus import crash_writer
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import chunk, commit, validate
-from tests.conftest import ROOT, examples
+from tests.conftest import ROOT, examples, sampled
 from tests.support.forking import FORKING
 
 KEY = "2026-01-31"
@@ -67,7 +67,7 @@ TIDY = [f".{KEY}.lock", f"{KEY}.jsonl", f"{KEY}.manifest.json"]
 
 
 @pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
-@pytest.mark.parametrize(("step", "when"), STEPS)
+@pytest.mark.parametrize(("step", "when"), sampled(STEPS))
 def test_killed_while_it_writes_a_partition(step: str, when: str, existing: bool, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     if existing:

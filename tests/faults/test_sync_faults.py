@@ -43,21 +43,19 @@ pytestmark = pytest.mark.promise(3)
 
 ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
 PASSING = (
-    list(product(p.BROKEN, range(len(p.BROKEN)))) if ALL else [(fault, place) for place, fault in enumerate(p.BROKEN)]
+    list(product(p.BROKEN, range(len(p.BROKEN))))
+    if ALL
+    else [(fault, place) for place, fault in enumerate(p.BROKEN)][::2]
 )
 STAYING = (
     list(product(p.BROKEN, ["always", "since the write", "since the last"]))
     if ALL
     else [
-        (p.RESET, "always"),
         (p.SILENCE, "always"),
         (p.UNAVAILABLE, "always"),
         (p.CUT_REQUEST, "since the write"),
         (p.ANSWER_LOST, "since the write"),
-        (p.ANSWER_LATE, "since the write"),
-        (p.TOO_MANY, "since the write"),
         (p.CUT_ANSWER, "since the last"),
-        (p.FAILED, "since the last"),
     ]
 )
 CALLS = 12  # of a sink in one run; each of them may need its deadline
@@ -150,7 +148,7 @@ def test_a_fault_that_stays_is_left_by_the_deadline(
     assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize("fault", [p.RESET, p.ANSWER_LOST, p.UNAVAILABLE], ids=str)
+@pytest.mark.parametrize("fault", [p.ANSWER_LOST, *([p.RESET, p.UNAVAILABLE] if ALL else [])], ids=str)
 def test_a_run_outlives_every_request_failing_once(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor, families
+from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, PoisonedEncoder, sinks_with
 from tests.support.local_engines import chroma, fts, jsonl, memory
@@ -53,7 +54,7 @@ def test_it_ends_as_if_it_were_whole(home: Home) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("number", sampled([1, 2, 4], 2))
 @pytest.mark.parametrize("call", ["replace", "flush"])
 def test_killed_between_its_parts(home: Home, call: str, number: int, after: bool) -> None:
     """The old one is whole until the last part; the next run ends what was begun."""

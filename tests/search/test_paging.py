@@ -52,7 +52,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
         yield legs
 
 
-@pytest.mark.parametrize(("mode", "fusion", "collapse"), CASES)
+@pytest.mark.parametrize(("mode", "fusion", "collapse"), sampled(CASES, 2))
 def test_pages_joined_are_one_long_answer(
     legs: Legs, copies: Legs, mode: Mode, fusion: FusionName, collapse: bool
 ) -> None:
