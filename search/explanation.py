@@ -1,4 +1,4 @@
-"""Why a hit stands where it does, in words: the same ones on the command line and on the page."""
+"""Why a hit has its rank, in words: the same ones on the command line and on the page."""
 
 from collections.abc import Iterator
 

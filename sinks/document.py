@@ -21,7 +21,7 @@ else:
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a sink holds of one chunk. What each field means stands in `fields.PROJECTION`.
+    """What a sink holds of one chunk. `fields.PROJECTION` says what each field means.
 
     It is made of a valid chunk, so every engine can hold it: no string has U+0000 or a lone surrogate, every number is
     exact, and `parent_id` is 64 lower-case hex digits. Sinks rely on that and check none of it.

@@ -101,8 +101,8 @@ class FacetValue:
 
 
 class Reader(Protocol):
-    """What both kinds share. A reader may be used by several threads, and beside a writer in any process. Whoever asks
-    wants something: every `limit` is 1 or more."""
+    """What both kinds share. A reader may be used by several threads, and beside a writer in any process. Every `limit`
+    is 1 or more."""
 
     def marker(self) -> Marker | None:
         """Which build answers here."""
