@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -33,6 +34,7 @@ from chunksink.rebuild.catalog_rows import drop_former_texts
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State, cache_file
 from chunksink.session import open_intake
+from chunksink.settings.config import Config
 
 _PAGE = 1000
 _NUMBERS = 8
@@ -217,16 +219,14 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
         stack.enter_context(writing(config.home_path))
         state = stack.enter_context(State(config.home_path))
-        catalog, intake = Catalog(state), open_intake(config, state, run_log)
-        # Before they are read: the chunks of a wrong folder are no news of this index.
-        _refuse_missing(set(catalog.known_partitions()) - set(root.partition_keys()), root)
-        with progress("validate", intake.pending_bytes(), "B") as bar:
-            catalog.refresh(intake, bar.advance)
-        catalog.require_valid()
+        _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
+        # In a scratch home: read from a wrong folder, the catalog of this home would become that of other chunks.
+        scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
+        current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
         with progress("compare", None, "vectors") as bar:
             surplus = find_surplus(
                 cache,
-                text_hashes=(chunk.text_hash for chunk in catalog.chunks()),
+                text_hashes=(chunk.text_hash for chunk in current.chunks()),
                 fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
                 progress=bar.advance,
             )
@@ -327,6 +327,15 @@ def _import_lines(report: ImportReport) -> Iterator[str]:
             yield Note(f"  {name}: left out, since {proof.obstacle}")
     if report.unproved:
         yield Note(f"{counted(report.unproved, 'vector')} left out")
+
+
+def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
+    """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
+    catalog, intake = Catalog(state), open_intake(config, state, run_log)
+    with progress("validate", intake.pending_bytes(), "B") as bar:
+        catalog.refresh(intake, bar.advance)
+    catalog.require_valid()
+    return catalog
 
 
 def _texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
