@@ -148,5 +148,7 @@ class Convergence:
         return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """By its count, which proves nothing while intents are open."""
-        return receipts.has_intents() or target.build.count() == receipts.documents()
+        """By its count. With open intents the count proves nothing; the plan closes them, or else a scan."""
+        if receipts.has_intents():
+            return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
+        return target.build.count() == receipts.documents()

@@ -106,6 +106,13 @@ class Receipts:
     def has_intents(self) -> bool:
         return exists(self.db, "intent where build = ?", [self.build_id])
 
+    def has_lasting_intents(self, *, removals: bool) -> bool:
+        """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
+        gone = "" if removals else "or family not in (select family from current)"
+        return exists(
+            self.db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
+        )
+
     def refused(self) -> int:
         """How many documents the engine refused."""
         return number(self.db, "select count(*) from dead_letter where build = ?", [self.build_id])

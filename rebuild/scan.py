@@ -75,8 +75,9 @@ _FORGET = (
     # Families of which nothing was taken: a scan cannot find them.
     f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
     "and family not in (select family from found_family) and family not in (select family from drift))",
-    # Refused documents that wait to be sent again keep their intent.
-    "delete from intent where build = :build and family not in (select family from dead_letter where build = :build)",
+    # Refused documents that wait to be sent again keep their intent, but not in held families: no run would close it.
+    "delete from intent where build = :build and (family in (select family from held) "
+    "or family not in (select family from dead_letter where build = :build))",
 )
 # What is not as any sink wrote it differs, whatever the catalog says of a held family later.
 _NOTE_CHANGED = """

@@ -18,7 +18,7 @@ from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
 from tests.support.local_engines import chroma, fts, memory
-from tests.support.tampering import require_sound
+from tests.support.tampering import lose, require_sound
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
@@ -125,10 +125,8 @@ def test_intents_are_committed_before_the_engine_is_told(home: Home) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, take_away])
-def test_the_intent_of_a_held_family_stays_until_its_chunks_are_back(
-    damage: Damage, home: Home, tmp_path: Path
-) -> None:
-    """It does not hinder the others."""
+def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home, tmp_path: Path) -> None:
+    """It is left as it is and does not hinder the others; what the engine loses meanwhile is seen."""
     records = source("docs/b.md", "b0", "b1")
     commit(home.root, "p2", records)
     dies(home, "flush", after=True)
@@ -138,12 +136,16 @@ def test_the_intent_of_a_held_family_stays_until_its_chunks_are_back(
     calls = Calls()
     home.sync(wrap=calls)
     assert calls.sent(name) == [A]
-    assert {family for _, family in intents(home)} == {B}
+    assert (name, "scan", frozenset()) in calls
+    assert intents(home) == set()
+    lose(home, name, [document for document in home.contents()[name] if document.parent_id == A])
+    calls.clear()
+    home.sync(wrap=calls)
+    assert calls.sent(name) == [A]
     put_back()
     calls.clear()
     home.sync(wrap=calls)
-    assert calls.sent(name) == [B]
-    assert intents(home) == set()
+    assert calls.sent(name) == [], "it was written whole before the kill"
     require_sound(home, tmp_path)
 
 

@@ -74,10 +74,12 @@ def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) 
     assert wrong(home) == (1, 1, 2)
 
 
-def test_a_source_that_is_held_and_waits_costs_no_scan(home: Home) -> None:
+def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
+    """Else every run would read the engine whole."""
     try_again(home)
     home.root.chunks_file("p1").unlink()
     home.root.manifest_file("p1").unlink()
+    assert sinks_with(home.sync(), "scanned") == ["memory"]
     assert sinks_with(home.sync(), "scanned") == []
     assert len(home.verify().sinks["memory"].refused) == 2
 
