@@ -21,6 +21,7 @@ UNFINISHED = "killed or still running"
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
 """What a blanked line still says: none of it is the name of a source."""
+_NO_NAMES = {*_KEPT, "sink", "generation", "code", "severity"}
 
 
 class UnknownRun(RebuildError):
@@ -148,7 +149,8 @@ def _texts_in(value: Any) -> Iterator[str]:
         for name, each in value.items():
             if not name.isidentifier():  # a reason, and how many sources were held for it
                 yield name
-            yield from _texts_in(each)
+            if name not in _NO_NAMES:
+                yield from _texts_in(each)
 
 
 def _blanked(line: bytes) -> bytes:

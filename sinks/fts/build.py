@@ -39,6 +39,7 @@ class FtsBuild:
             with translated(path):
                 # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
                 self._connection.execute("PRAGMA synchronous = FULL")
+                schema.bring_up_to_date(self._connection)
                 # So that a build without its tables is said now.
                 self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
         except BaseException:

@@ -26,6 +26,7 @@ from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
 
 LAYOUT = 4  # PRAGMA user_version
+_FOR_EVERYBODY = 3  # its triggers, which fire for our transactions too; all else is the same
 
 # In the order of meilisearch-settings.json; a word in a title says more than one in the text.
 WEIGHTS = {
@@ -91,13 +92,28 @@ def lay_out(path: Path) -> None:
             "INSERT INTO documents_trigrams(documents_trigrams, rank) VALUES ('rank', ?)", [f"bm25({weights})"]
         )
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
-        connection.execute("CREATE TABLE writing (begun)")
-        for statement in _triggers():
-            connection.execute(statement)
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
-        connection.execute(f"PRAGMA user_version = {LAYOUT}")
+        _follow_others(connection)
     finally:
         connection.close()
+
+
+def bring_up_to_date(connection: sqlite3.Connection) -> None:
+    """For a writer, which relies on triggers that do not fire for its own transactions."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _FOR_EVERYBODY:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    _follow_others(connection)
+    connection.execute("COMMIT")
+
+
+def _follow_others(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS writing (begun)")
+    for statement in _triggers():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
 
 def _triggers() -> Iterator[str]:
@@ -179,7 +195,7 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if layout == 0:
         raise BuildBroken(f"{path} holds nothing of a keyword index: {MEND}")
-    if layout != LAYOUT:
+    if layout not in (_FOR_EVERYBODY, LAYOUT):
         raise BuildMissing(
             f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {MAKE_ANEW}"
         )

@@ -117,7 +117,6 @@ def heavy(quick: bool) -> tuple[str, bool]:
 Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
 KILLED = "killed at random instants, fts and"
 FORMS: dict[str, Form] = {
-    "steps": ("killed, stopped and starved before and after every named step and call", "some of them", steps),
     "instants": (f"{KILLED} jsonl", "an eighth", partial(killed, "jsonl", 200)),
     "chroma": (f"{KILLED} a real Chroma in its folder", "an eighth", partial(killed, "chroma", 40)),
     "meilisearch": (f"{KILLED} a real Meilisearch", "an eighth", partial(killed, "meilisearch", 25)),
@@ -135,6 +134,7 @@ FORMS: dict[str, Form] = {
         "some",
         faults,
     ),
+    "steps": ("killed, stopped and starved before and after every named step and call", "some of them", steps),
 }
 """What each is, what of it a quick run does, and what runs it."""
 
@@ -155,14 +155,16 @@ def main() -> int:
             told = f"{what} ({share})" if asked.quick else what
             ended.append(Ended(told, counts, time.monotonic() - started, ok))
             say(f"{name}: {counts}, {ended[-1].seconds:.0f} s, {'ok' if ok else 'FAILED'}")
-    if asked.only is None:
-        REPORT.write_text(report(ended, commit, began, quick=asked.quick), encoding="utf-8")
-        say(f"written: {REPORT.relative_to(ROOT)}")
+        if asked.only is None:  # after each: a run that is stopped shows what it has done
+            REPORT.write_text(report(ended, commit, began, quick=asked.quick), encoding="utf-8")
     return 0 if all(one.ok for one in ended) else 1
 
 
 def report(ended: list[Ended], commit: str, began: datetime, *, quick: bool) -> str:
+    missing = ", ".join(f"`{name}`" for name in list(FORMS)[len(ended) :])
     kind = "A quick run: a part of each form only, as the table says" if quick else "A full run"
+    if missing:
+        kind = f"A run that was stopped before {missing}"
     rows = [
         f"| {one.what} | {one.counts} | {one.seconds:,.0f} s | {'ok' if one.ok else '**failed**'} |" for one in ended
     ]

@@ -14,7 +14,7 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.conformance.samples import family, held, marker, renamed, wanted, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient
-from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink
+from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink, index_check
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.reader import KeywordReader
 from tests.support.fts import run
@@ -144,6 +144,29 @@ def test_a_build_of_another_version_is_made_anew(sink: FtsSink, build: FtsBuild,
     assert path.exists(), "only looked at"
     with closing(sink.create(signed)) as again:
         assert (again.count(), again.marker()) == (0, signed)
+
+
+def test_triggers_that_fire_for_everybody_are_replaced_by_the_next_writer(
+    sink: FtsSink, build: FtsBuild, path: Path
+) -> None:
+    one, two = family("a", ["old river", "大阪"]), family("a", ["new river", "東京"])
+    build.replace([one])
+    triggers = build._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    build.close()
+    ours = " AND NOT EXISTS (SELECT 1 FROM writing)"
+    for name, statement in triggers:
+        run(path, f"DROP TRIGGER {name}", statement.replace(ours, ""))
+    run(path, "DROP TABLE writing", "PRAGMA user_version = 3")
+    (build_id,) = sink.builds()
+    with closing(sink.reader(build_id)) as reader:
+        assert len(reader.search("river")) == 1, "it is read as it is"
+    with closing(sink.open(build_id)) as again:
+        again.replace([two])
+        assert held(again, content=True) == wanted([two])
+        assert index_check.damage(again._connection) == ""
+    run(path, "UPDATE documents SET text = 'by hand' WHERE text LIKE '%river'")
+    with closing(sink.reader(build_id)) as reader:
+        assert [len(reader.search(words)) for words in ("river", "hand", "東京")] == [0, 1, 1]
 
 
 def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
