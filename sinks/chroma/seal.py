@@ -201,27 +201,29 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
     while True:
         waited = monotonic() - began
         # Before it is tried: a lock that nobody has any more is not one that a stopped process has.
-        is_stopped = is_reader and waited >= _STOPPED_SECONDS and not _is_held_by_a_running_process(handle)
+        looks = is_reader and waited >= _STOPPED_SECONDS
+        holders = _holders(handle) if looks else {}
+        is_stopped = looks and (not holders or bool(set(holders.values()) & {"T", "t"}))
         with suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         if is_stopped or waited >= longest:
-            who = "a process that was stopped or cannot be seen" if is_stopped else "another process"
+            who = f"process {', '.join(holders)}, which is stopped," if is_stopped and holders else "another process"
             raise NotConfirmed(
-                f"{who} has been using the build at {path} for {waited:.1f} s and longer; resume it or end it"
+                f"{who} has been using the build at {path} for {waited:.1f} s and longer; resume or end it"
             )
         sleep(_LOOK_SECONDS)
 
 
-def _is_held_by_a_running_process(handle: int) -> bool:
-    """False where that cannot be seen: a container that was paused, or a system without /proc."""
+def _holders(handle: int) -> dict[str, str]:
+    """The processes that hold the lock, and their states; empty where they cannot be seen: a container that was paused,
+    or a system without /proc."""
     inode = str(os.fstat(handle).st_ino)
     with suppress(OSError, IndexError):
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
-        states = [Path(f"/proc/{holder}/stat").read_text().rpartition(")")[2].split()[0] for holder in holders]
-        return bool(states) and not set(states) & {"T", "t"}
-    return False
+        return {holder: Path(f"/proc/{holder}/stat").read_text().rpartition(")")[2].split()[0] for holder in holders}
+    return {}
 
 
 def _is_written(path: Path) -> bool:

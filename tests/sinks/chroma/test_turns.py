@@ -78,7 +78,7 @@ def test_a_reader_beside_a_stopped_process_is_answered_within_two_seconds(
             assert reader is not None
             assert len(reader.query(asked)) == 2, "only who opens a build looks at it alone"
         else:
-            with pytest.raises(NotConfirmed, match="stopped"):
+            with pytest.raises(NotConfirmed, match=r"process \d+, which is stopped"):
                 (reader or sink.reader(signed.build_id)).query(asked)
         assert time.monotonic() - began < 2
         process.send_signal(signal.SIGCONT)
