@@ -12,11 +12,12 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic, sleep
+from threading import Event, Thread
+from time import monotonic
 
 import msgspec
 
@@ -32,14 +33,14 @@ _PATIENCE = 300  # seconds
 READER_SECONDS = 10.0
 """For a turn, as long as its holder is seen to be at work; a call of a writer takes about one."""
 WRITER_SECONDS = 60.0
+_STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
 """After these a reader checks whether the holder of the turn was stopped. A search must be answered within two."""
-_LOOK_SECONDS = 0.001
-"""Between two looks at a lock that another one has."""
-_ROOM_SECONDS = 0.003
-"""For which a writer leaves its turn to others after each call: a reader that looks now and then must find it free."""
 
 Numbers = tuple[int, ...]
+
+_given_up: dict[int, Event] = {}
+"""By the lock's file, for which a thread may still wait though its caller has given up: no second one is begun."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -90,12 +91,8 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     except FileNotFoundError:  # the folder is gone: nobody else can be in there
         yield
         return
-    try:
-        with _locked(handle, path, is_reader=is_reader):
-            yield
-    finally:
-        if not is_reader:
-            sleep(_ROOM_SECONDS)
+    with _locked(handle, path, is_reader=is_reader):
+        yield
 
 
 @contextmanager
@@ -195,24 +192,42 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, but not for ever: who holds it may be stopped and not dead."""
-    began = monotonic()
+    """Wait for a lock, but not for ever: the process that holds it may be stopped and not dead.
+
+    A thread waits in the kernel's queue, because a process that only asks now and then loses to a writer that takes
+    turn after turn. It has a handle of its own: when that is closed too, a lock that came too late is free again.
+    """
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    began, lock = monotonic(), os.fstat(handle).st_ino
+    if (former := _given_up.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
+        raise _not_confirmed(_holders(handle), path, began)
+    own, locked = os.dup(handle), Event()
+
+    def wait() -> None:
+        try:
+            fcntl.flock(own, fcntl.LOCK_EX)
+            locked.set()
+        finally:
+            os.close(own)
+
+    Thread(target=wait, name="turn", daemon=True).start()
     longest = READER_SECONDS if is_reader else WRITER_SECONDS
-    while True:
-        waited = monotonic() - began
-        # Before it is tried: a lock that nobody has any more is not one that a stopped process has.
-        looks = is_reader and waited >= _STOPPED_SECONDS
-        holders = _holders(handle) if looks else {}
-        is_stopped = looks and (not holders or bool(set(holders.values()) & {"T", "t"}))
-        with suppress(BlockingIOError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        if is_stopped or waited >= longest:
-            who = f"process {', '.join(holders)}, which is stopped," if is_stopped and holders else "another process"
-            raise NotConfirmed(
-                f"{who} has been using the build at {path} for {waited:.1f} s and longer; resume or end it"
-            )
-        sleep(_LOOK_SECONDS)
+    while not locked.wait(min(_STOPPED_SECONDS, longest)):
+        holders = _holders(handle)
+        is_stopped = is_reader and (not holders or bool(_STOPPED & set(holders.values())))
+        if is_stopped or monotonic() - began >= longest:
+            _given_up[lock] = locked
+            raise _not_confirmed(holders, path, began)
+
+
+def _not_confirmed(holders: Mapping[str, str], path: Path, began: float) -> NotConfirmed:
+    stopped = [holder for holder, state in holders.items() if state in _STOPPED]
+    who = f"process {', '.join(stopped)}, which is stopped," if stopped else "another process"
+    return NotConfirmed(
+        f"{who} has been using the build at {path} for {monotonic() - began:.1f} s and longer; resume it or end it"
+    )
 
 
 def _holders(handle: int) -> dict[str, str]:

@@ -18,8 +18,7 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # families read at once
-_OF_FAMILIES = f"parent_id IN {schema.LISTED}"
+_KEYS = 400  # in one statement, each with its own mark: a stranger's may hold U+0000 (see schema.LISTED)
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (
@@ -71,12 +70,12 @@ class FtsBuild:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
                 changed = self._changed(last)
-                schema.remove_from_indexes(connection, list(changed))
+                schema.remove_from_indexes(connection, self._rows("id", list(changed)))
                 connection.executemany(_UPSERT, map(_row, changed.values()))
-                schema.add_to_indexes(connection, list(changed))
+                schema.add_to_indexes(connection, self._rows("id", list(changed)))
                 self._replacements.add(last)
                 surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
-                self._delete(connection, surplus)
+                self._delete(connection, self._rows("id", surplus))
         except BaseException:
             self._replacements.begin(last)
             raise
@@ -86,7 +85,7 @@ class FtsBuild:
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
             index_check.rebuild_if_noted(connection)
-            self._delete(connection, [one.id for one in self.held(parent_ids)])
+            self._delete(connection, self._rows("parent_id", parent_ids))
 
     def flush(self) -> list[RefusedDocument]:
         """Everything is on the disk already, and SQLite takes every document."""
@@ -95,9 +94,9 @@ class FtsBuild:
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         columns = ", ".join(FIELDS) if content else _HASHES
         for some in batches(parent_ids, _KEYS):
-            select = f"SELECT {columns} FROM documents WHERE {_OF_FAMILIES}"
+            select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"
             with translated(self._path):
-                rows = self._connection.execute(select, [json.dumps(some)]).fetchall()
+                rows = self._connection.execute(select, some).fetchall()
             yield from (_stored(row, content, "") for row in rows)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
@@ -146,9 +145,16 @@ class FtsBuild:
             if id in rewrite or held.get(id) != (id, one.parent_id, one.document_hash, one.text_hash)
         }
 
-    def _delete(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-        schema.remove_from_indexes(connection, ids)
-        connection.execute(f"DELETE FROM documents WHERE id IN {schema.LISTED}", [json.dumps(list(ids))])
+    def _rows(self, column: str, values: Sequence[str]) -> list[int]:
+        found: list[int] = []
+        for some in batches(values, _KEYS):
+            select = f"SELECT row FROM documents WHERE {column} IN ({', '.join('?' * len(some))})"
+            found += [row for (row,) in self._connection.execute(select, some)]
+        return found
+
+    def _delete(self, connection: sqlite3.Connection, rows: Sequence[int]) -> None:
+        schema.remove_from_indexes(connection, rows)
+        connection.execute(f"DELETE FROM documents WHERE row IN {schema.LISTED}", [json.dumps(rows)])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -141,24 +141,24 @@ def indexed(table: str, row: str) -> list[str]:
     return [f"{row}.{name} || char({after})" for name in SEARCHED]
 
 
-def add_to_indexes(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """The rows of these documents are in no index: they are in both now."""
+def add_to_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
+    """Rows that are in no index are in both now."""
     for table in INDEXES:
-        _put(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", ids)
+        _put(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", rows)
 
 
-def remove_from_indexes(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     """Call it before these rows are changed or deleted: FTS5 has to be given what it was given before."""
     for table in INDEXES:
-        _put(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", ids)
+        _put(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", rows)
 
 
-def _put(connection: sqlite3.Connection, table: str, head: str, ids: Sequence[str]) -> None:
+def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
     """In the order of rows, in which FTS5 collects most before it writes."""
-    among = f"id IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
+    among = f"row IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
-    connection.execute(statement, [json.dumps(list(ids))])
+    connection.execute(statement, [json.dumps(rows)])
 
 
 class Connection(sqlite3.Connection):

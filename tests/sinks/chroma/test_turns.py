@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -103,6 +104,19 @@ def test_a_reader_is_told_after_a_while_that_a_process_is_still_at_work(
         pytest.raises(NotConfirmed, match="another process"),
     ):
         reader.query(vector("alpha one"))
+
+
+def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
+    with other_process(build, "stopped") as process:
+        for _ in range(3):
+            with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
+                pass
+        assert [thread.name for thread in threading.enumerate()].count("turn") == 1, "each try leaves one"
+        process.send_signal(signal.SIGCONT)
+        process.wait()
+        time.sleep(0.1)
+        with seal.turn(build, is_reader=True):
+            pass
 
 
 def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(

@@ -146,6 +146,19 @@ def test_a_build_of_another_version_is_made_anew(sink: FtsSink, build: FtsBuild,
         assert (again.count(), again.marker()) == (0, signed)
 
 
+def test_a_stranger_whose_id_holds_a_nul_takes_none_of_ours_along(build: FtsBuild, path: Path) -> None:
+    """SQLite before 3.45 ends a text in JSON there."""
+    one = family("a", ["one", "two"])
+    build.replace([one])
+    add = "INSERT INTO documents (id, parent_id, text) VALUES"
+    run(path, f"{add} ('{one.documents[0].id}' || char(0) || 'z', '{one.parent_id}', 'x')")
+    run(path, f"{add} ('s', 'p' || char(0) || 'q', 'x')")
+    build.replace([one])
+    build.delete(["p\0q"])
+    assert held(build) == wanted([one])
+    assert index_check.damage(build._connection) == ""
+
+
 def test_triggers_that_fire_for_everybody_are_replaced_by_the_next_writer(
     sink: FtsSink, build: FtsBuild, path: Path
 ) -> None:
