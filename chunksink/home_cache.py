@@ -1,8 +1,7 @@
 """The embedding cache of a home, for the commands that look after it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from chunksink.rebuild.state import cache_file
@@ -10,8 +9,6 @@ from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.encoder import Encoder, ModelInfo
-    from chunksink.embeddings.settings import EncoderSettings
     from chunksink.embeddings.stats import CachedVector
 
 
@@ -37,25 +34,3 @@ def cached_vector(config: Config, fingerprint: str, text_hash: str) -> "CachedVe
         return None
     with existing_cache(config, read_only=True) as cache:
         return show(cache, EmbeddingRef(fingerprint, text_hash.removeprefix("sha256:")))
-
-
-def find_encoder(configured: "EncoderSettings", stack: ExitStack, info: "ModelInfo") -> "Encoder | None":
-    """An encoder of this fingerprint and precision: the configured one, or the one that `info` names, if it is here."""
-    from chunksink.embeddings.errors import ModelError
-    from chunksink.embeddings.settings import EncoderSettings, open_encoder
-
-    named = EncoderSettings(
-        model=info.name,
-        long_texts=info.long_texts,
-        max_length=info.max_length,
-        query_prompt=info.query_prompt,
-        passage_prompt=info.passage_prompt,
-    )
-    for settings in (configured, named):
-        with suppress(ModelError):
-            encoder = open_encoder(replace(settings, precision=info.precision), network=False)
-            if (encoder.fingerprint, encoder.precision) == (info.fingerprint, info.precision):
-                stack.callback(encoder.close)
-                return encoder
-            encoder.close()
-    return None

@@ -6,5 +6,5 @@
 
 `settings` says which encoder is wanted and makes it: a model on this machine (`load`) or one behind an endpoint
 (`endpoint`); `encoder` says what they have in common. `cache` keeps what they computed, `vectors` joins the two.
-What a cache can tell of itself is in `maintenance`, how it travels in `exchange`.
+`stats` describes a cache, `maintenance` checks and shrinks it.
 """

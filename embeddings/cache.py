@@ -8,7 +8,7 @@ It promises:
 - readers are not in the way of a writer, nor a writer of readers; two writers take turns.
 
 `open` salvages a damaged file (see `salvage`) and says so in `salvaged`. How the file is read and written is in
-`cachefile`, what the cache can tell about itself in `stats` and `maintenance`, how it travels in `exchange`.
+`cachefile`, what the cache can tell about itself in `stats` and `maintenance`.
 """
 
 from __future__ import annotations

@@ -12,17 +12,14 @@
     │   ├── EndpointUnavailable transient: no usable answer before the deadline; the same call may work later
     │   ├── EndpointDenied      refused: address, model or key are wrong; no text will pass
     │   └── TextRefused         refused: this text or batch is not accepted; others may be
-    ├── CacheError
-    │   ├── CacheForeign        the file is not a chunksink cache
-    │   ├── CacheTooNew         a newer chunksink wrote the cache
-    │   ├── CacheDamaged        SQLite cannot read the file; its sound rows can be salvaged
-    │   ├── CacheBusy           transient: another process has held the cache for too long
-    │   ├── CacheUnavailable    the file cannot be opened, read or written
-    │   │   └── CacheFull       the disk has no room for it, or fails
-    │   └── VectorRefused       a vector that must not be cached: not finite, or of the wrong dimension
-    └── ExchangeError
-        ├── BadExport           the export file is damaged, cut off or of another kind
-        └── ImportRefused       the rows were not proved to come from the model they name
+    └── CacheError
+        ├── CacheForeign        the file is not a chunksink cache
+        ├── CacheTooNew         a newer chunksink wrote the cache
+        ├── CacheDamaged        SQLite cannot read the file; its sound rows can be salvaged
+        ├── CacheBusy           transient: another process has held the cache for too long
+        ├── CacheUnavailable    the file cannot be opened, read or written
+        │   └── CacheFull       the disk has no room for it, or fails
+        └── VectorRefused       a vector that must not be cached: not finite, or of the wrong dimension
 
 Foreign exceptions (sqlite3, httpx, huggingface_hub, torch) are translated once, where they arise.
 Any other exception is a bug and keeps its traceback.
@@ -115,16 +112,3 @@ class CacheFull(CacheUnavailable):
 
 class VectorRefused(CacheError):
     """A vector that is not finite or has the wrong dimension is never cached."""
-
-
-class ExchangeError(EmbeddingsError):
-    """Export or import stopped. An export that stops leaves no file; what an import has committed by then stays in the
-    cache, proved row by row, and importing again goes on from there."""
-
-
-class BadExport(ExchangeError):
-    """The export file is damaged, cut off or of another kind."""
-
-
-class ImportRefused(ExchangeError):
-    """The rows were not proved to come from the model they name; nothing of the file was imported."""

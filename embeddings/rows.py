@@ -1,8 +1,8 @@
 """One cached vector as it is stored, and the checksum that makes it trustworthy on its own.
 
 The checksum covers the whole key (model fingerprint and text hash), what is said about the vector (precision,
-token count) and the vector's bytes. So a row proves itself wherever its bytes are found: in the table, in a page
-of a damaged file, in an export. Nothing else in the cache has to be believed.
+token count) and the vector's bytes. So a row proves itself wherever its bytes are found: in the table, or in a
+page of a damaged file. Nothing else in the cache has to be believed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2}
 
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
-KEY_BYTES = 32
+_KEY_BYTES = 32
 """Of a fingerprint, and of a text hash."""
 
 _STATEMENT = struct.Struct("<BI")
@@ -64,7 +64,7 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
         return "wrong types"
     if precision not in PRECISIONS:
         return "unknown precision"
-    if not len(fingerprint) == len(text_hash) == KEY_BYTES:
+    if not len(fingerprint) == len(text_hash) == _KEY_BYTES:
         return "not a key"
     if digest != checksum(fingerprint, text_hash, precision, tokens, vector):
         return "checksum mismatch"

@@ -182,7 +182,7 @@ def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) 
 # -- what the file says of models and producers has no checksum: it is shown, and must not be relied on ----------------
 
 
-def details_of(raw: object) -> dict[str, Any]:
+def _details_of(raw: object) -> dict[str, Any]:
     """Recorded details; empty where they cannot be read."""
     try:
         details = orjson.loads(raw)  # type: ignore[arg-type]  # of another type is refused as well
@@ -192,14 +192,14 @@ def details_of(raw: object) -> dict[str, Any]:
 
 
 def _producer(raw: object) -> dict[str, Any]:
-    details = details_of(raw)
+    details = _details_of(raw)
     if not isinstance(details.get("libraries", {}), dict):
         del details["libraries"]
     return details
 
 
 def _unit(raw: object) -> str:
-    unit = details_of(raw).get("length_unit")
+    unit = _details_of(raw).get("length_unit")
     return unit if unit in ("tokens", "characters") else "tokens"
 
 

@@ -1,38 +1,32 @@
-"""`chunksink cache`: what the cache of vectors holds, whether it is sound, and how it is made smaller or moved."""
+"""`chunksink cache`: shows the cache of vectors, checks it and makes it smaller."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
-import orjson
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import open_partition, read_lines
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.exchange import ImportReport, export_cache, import_cache
 from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
 from chunksink.embeddings.references import raw_hash
-from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, stats
 from chunksink.embeddings.stats import show as cached_vector
 from chunksink.exits import Exit, Refusal
-from chunksink.home_cache import existing_cache, find_encoder
+from chunksink.home_cache import existing_cache
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import Note, counted, labelled, more, printable, show, sized, some
+from chunksink.output import counted, labelled, more, printable, show, sized, some
 from chunksink.progress import progress
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import drop_former_texts
 from chunksink.rebuild.locks import writing
-from chunksink.rebuild.state import State, cache_file
+from chunksink.rebuild.state import State
 from chunksink.session import open_intake
 from chunksink.settings.config import Config
 
@@ -268,67 +262,6 @@ def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:
         yield f"  {rows:>10,}  of model {fingerprint}"
 
 
-@command.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@home_option
-@json_option
-def export_command(file: Path, force: bool, as_json: bool) -> None:
-    """Write all sound vectors of the cache to FILE, with a checksum, for another machine to import.
-
-    \b
-    Example:
-      chunksink cache export vectors.bin
-    """
-    with existing_cache(config_from(), read_only=True) as cache:
-        report = export_cache(cache, file, replace=force)
-    name = click.format_filename(file)
-    lines = [f"{name}: {counted(report.rows, 'vector')}, {sized(report.file_bytes)}", f"sha256 {report.sha256}"]
-    if report.skipped:
-        lines.append(Note(f"{counted(report.skipped, 'bad row')} left out; see `chunksink cache verify`"))
-    show(as_json, asdict(report), lines)
-
-
-@command.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@chunks_option
-@home_option
-@json_option
-def import_command(file: Path, as_json: bool) -> int:
-    """Add the vectors of an exported FILE, after proving them.
-
-    Of each model and precision 16 texts that your chunks have (all, where there are fewer) are embedded again here; a
-    cosine below 0.999 refuses the file. Vectors of a model or of texts that this machine does not have cannot be
-    proved and are left out; then the exit code is 6.
-
-    \b
-    Example:
-      chunksink cache import vectors.bin --chunks /data/chunks
-    """
-    config = config_from()
-    root = BusRoot(config.chunks_path).require()
-    with ExitStack() as stack:
-        stack.enter_context(writing(config.home_path))
-        cache = stack.enter_context(VectorCache.open(cache_file(config.home_path), salvage=False))
-        find = partial(find_encoder, EncoderSettings.of(config), stack)
-        report = import_cache(cache, file, texts=partial(_texts_of, root), encoder_for=find)
-    show(as_json, asdict(report), _import_lines(report))
-    return Exit.REFUSED if report.unproved else Exit.OK
-
-
-def _import_lines(report: ImportReport) -> Iterator[str]:
-    yield f"{counted(report.rows, 'vector')} added"
-    for proof in report.proofs:
-        name = f"{printable(proof.model) or proof.fingerprint} in {proof.precision}"
-        if proof.checked:
-            again = counted(proof.checked, "text")
-            yield f"  {name}: {again} embedded again, least cosine {proof.least_cosine:.5f}"
-        else:
-            yield Note(f"  {name}: left out, since {proof.obstacle}")
-    if report.unproved:
-        yield Note(f"{counted(report.unproved, 'vector')} left out")
-
-
 def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
     """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
     catalog, intake = Catalog(state), open_intake(config, state, run_log)
@@ -336,17 +269,3 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
         catalog.refresh(intake, bar.advance)
     catalog.require_valid()
     return catalog
-
-
-def _texts_of(root: BusRoot) -> Iterator[tuple[str, str]]:
-    """Text hash and text of every chunk. Lines that hold none are skipped: this is not a validation."""
-    for key in root.partition_keys():
-        file, _ = open_partition(root, key)
-        with file:
-            for _, line in read_lines(file):
-                try:
-                    text = orjson.loads(line)["text"]
-                    hashed = text_hash(text)
-                except (ValueError, TypeError, KeyError, AttributeError):
-                    continue
-                yield hashed, text

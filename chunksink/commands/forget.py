@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, exports of the cache, servers and folders where a sink was before the "
+    "Out of reach are the bus itself, backups, copies of the cache, servers and folders where a sink was before the "
     "configuration named another place, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of "
     "the home, which may be deleted (the next ingest then reads all files again), and vectors of former texts where "
     "the records of this home were lost since: `chunksink cache gc` drops them. Engines keep "

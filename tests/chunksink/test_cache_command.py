@@ -48,7 +48,7 @@ def rows(shell: Shell, *options: str) -> int:
 # -- looking ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [["stats"], ["verify"], ["verify", "--repair"], ["export", "x"], ["gc"]])
+@pytest.mark.parametrize("arguments", [["stats"], ["verify"], ["verify", "--repair"], ["gc"]])
 def test_without_a_cache_it_says_what_makes_one(arguments: list[str], shell: Shell) -> None:
     shell.commit("p1", source("docs/a.md", "a"))
     ended = shell("cache", *arguments)
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_told_and_salvaged(home: Home, shell: Shell) -> None:
     content = bytearray(file.read_bytes())
     content[16:40] = b"\xff" * 24  # the header: SQLite cannot make sense of the file
     file.write_bytes(content)
-    for arguments in (["stats"], ["verify"], ["export", "x"]):
+    for arguments in (["stats"], ["verify"]):
         ended = shell("cache", *arguments)
         assert (ended.code, "chunksink cache verify --repair" in ended.err) == (Exit.DRIFT, True)
     assert bytes(content) == file.read_bytes()
@@ -181,38 +181,8 @@ def test_gc_does_not_empty_the_cache(home: Home, shell: Shell) -> None:
     assert rows(shell) == 5
 
 
-def test_gc_and_import_wait_for_the_writer(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    shell("cache", "export", "x")
+def test_gc_waits_for_the_writer(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with locks.writing(home.folder):
         monkeypatch.setattr("chunksink.commands.cache.writing", partial(locks.writing, wait_seconds=0.1))
-        for arguments in (["gc"], ["import", "x"]):
-            ended = shell("cache", *arguments)
-            assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)
-
-
-# -- from machine to machine -----------------------------------------------------------------------------------------
-
-
-def test_an_export_saves_the_other_machine_the_work(home: Home, model: HashEncoder, shell: Shell) -> None:
-    shell("cache", "gc")  # of a few rows all are asked for
-    ended = shell("cache", "export", "x")
-    assert (ended.code, "4 vectors" in ended.out) == (Exit.OK, True)
-    other = Home(shell.folder / "there", home.root, fts)
-    ended = shell("cache", "import", "x", "--home", str(other.folder))
-    assert (ended.code, "4 vectors added" in ended.out) == (Exit.OK, True)
-    assert "hash in float32: 4 texts embedded again, least cosine 1.00000" in ended.out
-    assert sorted(model.asked) == ["a boat", "a cat", "a crow", "a mat"]
-    other.rebuild()
-    assert other.encoder.asked == []
-
-
-def test_vectors_of_an_unknown_model_are_left_out(home: Home, shell: Shell) -> None:
-    shell("cache", "gc")
-    home.encoder = HashEncoder(dimension=8, name="elsewhere")
-    home.rebuild()
-    shell("cache", "export", "x")
-    other = Home(shell.folder / "there", home.root, fts)
-    ended = shell("cache", "import", "x", "--home", str(other.folder))
-    assert (ended.code, "4 vectors added" in ended.out) == (Exit.REFUSED, True)
-    assert "elsewhere in float32: left out, since the model cannot be used here" in ended.err
-    assert rows(shell, "--home", str(other.folder)) == 4
+        ended = shell("cache", "gc")
+    assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)

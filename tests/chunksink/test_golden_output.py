@@ -18,7 +18,7 @@ A = source("docs/a.md", "a cat sleeps", "pure poison", metadata={"title": "Cats"
 B, C = source("docs/b.md", "a boat"), source("docs/c.md", "a cow")
 
 COMMANDS = {
-    "cache": ["cache stats", "cache long-texts", "cache verify", "cache gc --dry-run", "cache export vectors.bin"],
+    "cache": ["cache stats", "cache long-texts", "cache verify", "cache gc --dry-run"],
     "dead-letters": ["dead-letters", "dead-letters retry"],
     "endpoints": ["endpoints"],
     "eval": ["eval --queries queries.jsonl --qrels qrels.tsv --mode keyword"],

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from chunksink.embeddings.errors import (
     CacheUnavailable,
     VectorRefused,
 )
+from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.references import embedding_ref, parse_ref, raw_hash
-from tests.embeddings.helpers import HashEncoder, filled, numbered, tamper
+from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, tamper
 
 
 def hashes_of(texts: list[str]) -> list[bytes]:
@@ -148,6 +150,17 @@ def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
         assert cache.salvaged == ()
         assert cache.read("SELECT count(*) FROM vector") == [(0,)]
         assert cache.read("PRAGMA journal_mode") == [("wal",)]
+
+
+def test_a_backup_of_an_open_cache_serves_its_vectors_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    with VectorCache.open(path) as cache:
+        embed(numbered(20), HashEncoder(), cache)
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(tmp_path / "copy.db")) as target:
+            source.backup(target)
+    with VectorCache.open(tmp_path / "copy.db") as copied:
+        assert all(item.cached for item in embed(numbered(20), HashEncoder(), copied))
+        assert verify(copied).is_sound
 
 
 def test_names_that_would_confuse_a_uri(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.embeddings.exchange import export_cache
 from chunksink.embeddings.maintenance import drop, find_surplus, verify
 from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.stats import lengths, model_limits, show, stats
@@ -85,7 +84,6 @@ def exercise(folder: Path, *, salvage: bool) -> int:
         lambda: model_limits(cache, encoder.fingerprint),
         tell_lengths,
         show_all,
-        lambda: export_cache(cache, folder / "export.bin"),
         lambda: verify(cache),
         lambda: drop(cache, find_surplus(cache, text_hashes=KEYS[:40], fingerprints=None)),
         lambda: verify(cache, repair=True),

@@ -196,7 +196,7 @@ def test_several_writers_take_turns_from_the_first_moment(tmp_path: Path) -> Non
 def test_importing_the_package_stays_light() -> None:
     program = (
         "import sys, chunksink.embeddings.settings, chunksink.embeddings.vectors; "
-        "import chunksink.embeddings.maintenance, chunksink.embeddings.exchange; "
+        "import chunksink.embeddings.maintenance; "
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'httpx', 'sqlite_utils', "
         "'huggingface_hub', 'click', 'tqdm'} & set(sys.modules); assert not heavy, heavy"
     )
