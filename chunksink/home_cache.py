@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def existing_cache(config: Config, *, read_only: bool, salvage: bool = False) -> Iterator["VectorCache"]:
-    """The cache, which only a rebuild creates. A damaged file is reported, not repaired, unless `salvage` is set."""
+def existing_cache(config: Config, *, read_only: bool, replace_damaged: bool = False) -> Iterator["VectorCache"]:
+    """The cache, which only a rebuild creates. A damaged file is reported, not replaced, unless asked."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import CacheUnavailable
 
     path = cache_file(config.home_path)
     if not path.exists():
         raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
-    with VectorCache.open(path, read_only=read_only, salvage=salvage) as cache:
+    with VectorCache.open(path, read_only=read_only, replace_damaged=replace_damaged) as cache:
         yield cache
 
 

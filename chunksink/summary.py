@@ -109,9 +109,8 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
         yield f"{longer}; `chunksink cache long-texts` lists them"
     if embedded["corrupt"]:
         yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
-    for salvaged in embedded["salvaged"]:
-        rows = counted(salvaged["rows"], "sound vector")
-        yield Note(f"the cache was damaged: {rows} carried over, the damaged file kept as {salvaged['kept']}")
+    for kept in embedded["set_aside"]:
+        yield Note(f"the cache was damaged; a new one was begun, and the damaged file is kept as {kept}")
 
 
 def _sink(name: str, sink: "SinkReport") -> Iterator[str]:

@@ -7,14 +7,14 @@ It promises:
 - a float32 vector is never replaced by a bfloat16 one;
 - readers are not in the way of a writer, nor a writer of readers; two writers take turns.
 
-`open` salvages a damaged file (see `salvage`) and says so in `salvaged`. How the file is read and written is in
-`cachefile`, what the cache can tell about itself in `stats` and `maintenance`.
+A file that SQLite cannot read is set aside, and a new one begun; `set_aside` lists such files. How the file is read and
+written is in `cachefile`, what the cache can tell about itself in `stats` and `maintenance`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -24,11 +24,9 @@ import orjson
 
 from chunksink.embeddings.cachefile import CacheFile, inode
 from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
-from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheForeign, CacheUnavailable, VectorRefused
+from chunksink.embeddings.errors import CacheDamaged, VectorRefused
 from chunksink.embeddings.references import raw_fingerprint
-from chunksink.embeddings.rows import CODES, VectorRow, flaw, seal
-from chunksink.embeddings.salvage import SalvageReport, holds_rows, put_aside, sound_rows
-from chunksink.embeddings.schema import REMEDY, damaged, locked
+from chunksink.embeddings.rows import CODES, flaw, seal
 
 _LOOKUP_SIZE = 1000
 _COLUMNS = "vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -65,10 +63,9 @@ class VectorCache(CacheFile):
     def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
         """Use `open`."""
         super().__init__(path, read_only=read_only, busy_seconds=busy_seconds)
-        self.salvaged: tuple[SalvageReport, ...] = ()
         self._producers: dict[tuple[bytes, bytes], int] = {}
-        self._outdated: dict[bytes, int] = {}
-        """By model: up to this row, vectors count as missing, because they are being recomputed."""
+        self._outdated: dict[bytes, tuple[int, int]] = {}
+        """By model: the file, and up to which row of it vectors count as missing, because they are being recomputed."""
 
     @classmethod
     def open(
@@ -76,25 +73,21 @@ class VectorCache(CacheFile):
         path: Path | str,
         *,
         read_only: bool = False,
-        salvage: bool = True,
+        replace_damaged: bool = True,
         busy_seconds: float = 30.0,
     ) -> Self:
         """Opens a cache; a missing file is made, unless `read_only`. `":memory:"` is a cache for one process.
 
-        With `salvage`, a damaged file is replaced by one with all its sound rows. Raises CacheForeign,
-        CacheTooNew, CacheBusy, CacheUnavailable, and CacheDamaged where it may not salvage.
+        With `replace_damaged`, a damaged file is set aside and an empty one takes its place. Raises CacheForeign,
+        CacheTooNew, CacheBusy, CacheUnavailable, and CacheDamaged where the file must stay.
         """
         cache = cls(Path(path), read_only=read_only, busy_seconds=busy_seconds)
         try:
             cache._live()
-        except (CacheDamaged, CacheForeign) as exc:
-            if isinstance(exc, CacheForeign) and not holds_rows(cache.path):
+        except CacheDamaged:
+            if read_only or not replace_damaged:
                 raise
-            told = exc if isinstance(exc, CacheDamaged) else damaged(cache.path, "it has lost its header")
-            if read_only or not salvage:
-                raise told from exc
-            cache.salvage(str(told))
-            cache._live()
+            cache.replace_damaged()
         return cache
 
     # -- vectors ---------------------------------------------------------------------------------------------
@@ -117,7 +110,7 @@ class VectorCache(CacheFile):
         lengths: list[int] = []
         corrupt: list[bytes] = []
         outdated: list[bytes] = []
-        last_outdated = self._outdated.get(key, 0)
+        last_outdated = self.last_outdated(fingerprint)
         for start in range(0, len(text_hashes), _LOOKUP_SIZE):
             some = text_hashes[start : start + _LOOKUP_SIZE]
             marks = ",".join("?" * len(some))
@@ -141,12 +134,16 @@ class VectorCache(CacheFile):
         where, found_tokens = np.array(positions, dtype=np.intp), np.array(lengths, dtype=np.int64)
         return Found(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
 
-    def outdate(self, fingerprint: str) -> int:
+    def outdate(self, fingerprint: str) -> None:
         """From now on lookups here find vectors of this model only if they are computed later; until then each stays
-        in the file. Returns the last row that is outdated."""
+        in the file."""
         [(last,)] = self.read("SELECT coalesce(max(id), 0) FROM vector")
-        self._outdated[raw_fingerprint(fingerprint)] = int(last)
-        return int(last)
+        self._outdated[raw_fingerprint(fingerprint)] = (self._inode, int(last))
+
+    def last_outdated(self, fingerprint: str) -> int:
+        """The last row of this model that is outdated; 0 for none, also once a new file has taken the place."""
+        file, last = self._outdated.get(raw_fingerprint(fingerprint), (0, 0))
+        return last if file == inode(self.path) else 0
 
     def put(
         self,
@@ -168,22 +165,16 @@ class VectorCache(CacheFile):
         key, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
         counts = tokens if tokens is not None else [0] * len(text_hashes)
         stored = np.ascontiguousarray(vectors, dtype="<f4")
+        replacing = set(replaced)
         rows = [
             seal(key, text_hash, code, int(count), vector.tobytes())
             for text_hash, count, vector in zip(text_hashes, counts, stored, strict=True)
         ]
-        self.put_rows(rows, info, replaced={(key, text_hash) for text_hash in replaced})
-
-    def put_rows(
-        self, rows: Sequence[VectorRow], info: ModelInfo | None, *, replaced: Collection[tuple[bytes, bytes]] = ()
-    ) -> None:
-        """Commits sealed rows in one transaction; `info` describes their model, where it is known."""
         with self.transaction() as connection:
-            producer = self._register(connection, info) if info else 0
+            producer = self._register(connection, info)
             for row in rows:
-                statement = _REPLACE if (row.fingerprint, row.text_hash) in replaced else _INSERT
                 connection.execute(
-                    statement,
+                    _REPLACE if row.text_hash in replacing else _INSERT,
                     (row.fingerprint, row.text_hash, row.precision, row.tokens, producer, row.checksum, row.vector),
                 )
 
@@ -212,51 +203,3 @@ class VectorCache(CacheFile):
 
     def _forget(self) -> None:
         self._producers.clear()
-
-    # -- salvage ---------------------------------------------------------------------------------------------
-
-    def salvage(self, reason: str = "asked for") -> SalvageReport | None:
-        """Replaces the file by one with all its sound rows; None when another process has just done so.
-
-        The damaged file is kept. Models and producers of the rows are recorded again when they are next used.
-        """
-        with self._lock:
-            seen, self._inode = self._inode, 0
-            self.close()
-            with locked(self.path, alone=True, busy_seconds=self._busy_seconds):
-                if seen and seen != inode(self.path):
-                    return None
-                try:
-                    report = self._replace(reason.removesuffix(REMEDY))
-                except OSError as exc:  # the disk fails, or has no links
-                    raise CacheUnavailable(f"cannot salvage the cache {self.path}: {exc.strerror or exc}") from exc
-            self.salvaged += (report,)
-            return report
-
-    def _replace(self, reason: str) -> SalvageReport:
-        fresh_path = self.path.with_name(f".{self.path.name}.salvage")
-        _remove_with_log(fresh_path)
-        fresh = VectorCache(fresh_path, read_only=False, busy_seconds=self._busy_seconds)
-        try:
-            batch: list[VectorRow] = []
-            for row in sound_rows(self.path):
-                batch.append(row)
-                if len(batch) == 2000:
-                    fresh.put_rows(batch, None)
-                    batch = []
-            fresh.put_rows(batch, None)
-            (rows,) = fresh.read("SELECT count(*) FROM vector")[0]
-            (busy, _, _) = fresh.read("PRAGMA wal_checkpoint(TRUNCATE)")[0]
-            if busy:
-                raise CacheBusy(f"another process reads {fresh_path}; wait for it or end it")
-            fresh.close()
-            kept = put_aside(self.path, fresh_path)
-        finally:
-            fresh.close()
-            _remove_with_log(fresh_path)
-        return SalvageReport(rows, str(kept), reason)
-
-
-def _remove_with_log(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm", ".lock"):
-        Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The cache's file while it is open: one connection, shared by the threads of a process.
 
 Reads are short, so that no read transaction stays open and the writer's log stays short; writers take turns. When
-another process has put a salvaged file in place of ours, the next call goes on with that one.
+another process has set a damaged file aside, the next call uses the new one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from chunksink.embeddings.errors import CacheError
-from chunksink.embeddings.schema import IN_MEMORY, connect, damaged, locked, translated
+from chunksink.embeddings.errors import CacheError, CacheUnavailable
+from chunksink.embeddings.schema import IN_MEMORY, connect, damaged, locked, require_ours, translated
 
 _SCAN_ROWS = 2000
 _WANTED_ROWS = 5000
@@ -32,6 +32,8 @@ class CacheFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
+        self.set_aside: tuple[str, ...] = ()
+        """Where damaged files lie now that this object has replaced."""
 
     def __enter__(self) -> Self:
         return self
@@ -129,11 +131,29 @@ class CacheFile:
             connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def replace_damaged(self) -> str | None:
+        """Renames the damaged file and begins an empty one; returns the new name, or None if another process has just
+        done so. Raises CacheForeign where nothing in the file shows that it is a cache."""
+        with self._lock:
+            seen, self._inode = self._inode, 0
+            self.close()
+            with locked(self.path, alone=True, busy_seconds=self._busy_seconds):
+                if seen and seen != inode(self.path):
+                    return None
+                require_ours(self.path)
+                try:
+                    kept = _set_aside(self.path)
+                except OSError as exc:
+                    raise CacheUnavailable(f"cannot rename the damaged {self.path}: {exc.strerror or exc}") from exc
+            self.set_aside += (kept,)
+            self._live()
+            return kept
+
     def _forget(self) -> None:
         """Called when what is remembered of the file may not be true any more."""
 
     def _live(self) -> sqlite3.Connection:
-        """The connection; a new one if another process has put a salvaged file in place of ours."""
+        """The connection; a new one if another process has set our file aside."""
         if self._connection is not None and not self._is_current():
             self.close()
         if self._connection is None:
@@ -145,6 +165,19 @@ class CacheFile:
 
     def _is_current(self) -> bool:
         return self.path == IN_MEMORY or self._inode == inode(self.path)
+
+
+def _set_aside(path: Path) -> str:
+    """Renames the file and its log. The log goes first: SQLite would replay it into the new file."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    log = Path(f"{path}-wal")
+    if log.exists():
+        log.rename(f"{kept}-wal")
+    Path(f"{path}-shm").unlink(missing_ok=True)
+    path.rename(kept)
+    return str(kept)
 
 
 def inode(path: Path) -> int:

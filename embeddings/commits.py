@@ -71,5 +71,5 @@ class Committer:
                 self.commit_if_due()
             except CacheBusy:
                 continue
-            except Exception:  # the main thread meets it too; until then, one salvage is enough
+            except Exception:  # the main thread meets it too; until then, one replacement of the file is enough
                 return

@@ -15,7 +15,7 @@
     └── CacheError
         ├── CacheForeign        the file is not a chunksink cache
         ├── CacheTooNew         a newer chunksink wrote the cache
-        ├── CacheDamaged        SQLite cannot read the file; its sound rows can be salvaged
+        ├── CacheDamaged        SQLite cannot read the file; it can be set aside
         ├── CacheBusy           transient: another process has held the cache for too long
         ├── CacheUnavailable    the file cannot be opened, read or written
         │   └── CacheFull       the disk has no room for it, or fails
@@ -95,7 +95,7 @@ class CacheTooNew(CacheError):
 
 
 class CacheDamaged(CacheError):
-    """SQLite cannot read the cache; `chunksink cache verify --repair` salvages its sound rows."""
+    """SQLite cannot read the cache; `chunksink cache verify --repair` sets the file aside."""
 
 
 class CacheBusy(CacheError):

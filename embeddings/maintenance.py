@@ -57,7 +57,7 @@ class Surplus:
 
 
 def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | None = None) -> CacheCheck:
-    """Checks every row and the file. `repair` drops bad rows and salvages a damaged file (see `cache.salvaged`).
+    """Checks every row and the file. `repair` drops bad rows and replaces a damaged file (see `cache.set_aside`).
 
     What is dropped will be computed again when it is needed.
     """
@@ -82,16 +82,16 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
                     bad.append(BadRow(_ref_of(values[0], values[1]), reason))
             rows += len(page)
             bad_rows += len(ids)
-            if repair and not damage:  # a salvage leaves them behind anyway
+            if repair and not damage:  # else the file is replaced
                 _delete(cache, ids)
                 dropped += len(ids)
             if progress:
                 progress(len(page))
     except CacheDamaged as exc:
-        if (told := _without_remedy(exc)) not in damage:
-            damage.append(told)
+        if (reason := _without_remedy(exc)) not in damage:
+            damage.append(reason)
     if repair and damage:
-        cache.salvage(damage[0])
+        cache.replace_damaged()
     return CacheCheck(rows, bad_rows, tuple(bad), tuple(damage), dropped)
 
 

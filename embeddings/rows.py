@@ -1,8 +1,8 @@
 """One cached vector as it is stored, and the checksum that makes it trustworthy on its own.
 
 The checksum covers the whole key (model fingerprint and text hash), what is said about the vector (precision,
-token count) and the vector's bytes. So a row proves itself wherever its bytes are found: in the table, or in a
-page of a damaged file. Nothing else in the cache has to be believed.
+token count) and the vector's bytes. So a row proves itself whatever became of the index, the table or the
+file around it, and on every machine to which the file is copied. Nothing else in the cache has to be believed.
 """
 
 from __future__ import annotations

@@ -35,9 +35,9 @@ MAGIC = b"SQLite format 3\x00"
 APPLICATION_ID = 0x43534B45
 """Bytes 68 to 71 of the file: CSKE."""
 PAGE_SIZE = 8192
-"""Five vectors of 384 dimensions to a page. `salvage` relies on it."""
+"""Five vectors of 384 dimensions to a page."""
 IN_MEMORY = Path(":memory:")
-REMEDY = "; `chunksink cache verify --repair` salvages its sound rows"
+REMEDY = "; `chunksink cache verify --repair` sets it aside, and its vectors are computed again"
 
 _START = MAGIC + PAGE_SIZE.to_bytes(2, "big")
 _JOURNAL_FORMATS = (b"\1\1", b"\2\2")
@@ -133,12 +133,25 @@ def _recognise(path: Path, read_only: bool) -> None:
         return
     if len(head) < 100 and head[: len(_START)] == _START[: len(head)]:
         raise damaged(path, f"only {len(head)} bytes of it are left")  # SQLite would begin anew and delete the log
+    if not head.startswith(MAGIC) and head[68:72] == _application_id():
+        raise damaged(path, "its header is not whole")
     if head.startswith(MAGIC) and head[68:72] in (_application_id(), bytes(4)):
         if head[18:20] not in _JOURNAL_FORMATS:  # SQLite would take it for a file that must not be written
             raise damaged(path, "its header has no known format")
         return
     kind = "a SQLite database, but not a chunksink cache" if head.startswith(MAGIC) else "not a chunksink cache"
     raise CacheForeign(f"{path} is {kind}; move the file away")
+
+
+def require_ours(path: Path) -> None:
+    """Raises CacheForeign unless the header of a damaged file is one of ours, or what is left of one."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(100)
+    except OSError as exc:
+        raise CacheUnavailable(f"cannot open the cache {path}: {exc.strerror}") from exc
+    if head[: len(_START)] != _START[: len(head)] and head[68:72] != _application_id():
+        raise CacheForeign(f"{path} is damaged, and perhaps not a chunksink cache; move the file away")
 
 
 def _application_id() -> bytes:
@@ -274,7 +287,7 @@ def translated(path: Path) -> Iterator[None]:
 def _translate(exc: sqlite3.Error, path: Path) -> CacheError:
     code = getattr(exc, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         return CacheBusy(f"another process holds the cache {path}: {exc}; wait for it or end it")
     if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return CacheFull(f"the cache {path} cannot be used: {exc}; make room on its disk, and run it again")

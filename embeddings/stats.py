@@ -23,7 +23,7 @@ class ModelStats:
 
     fingerprint: str
     name: str
-    """Empty where only rows are left of it (after a salvage, until the model is used again)."""
+    """Empty if the cache has no record of the model."""
     dimension: int | None
     max_length: int | None
     length_unit: str

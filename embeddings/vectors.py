@@ -21,7 +21,6 @@ from chunksink.embeddings.commits import Committer, Computed
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.references import TextHash, raw_hash
-from chunksink.embeddings.salvage import SalvageReport
 
 _T = TypeVar("_T")
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
@@ -57,8 +56,8 @@ class EmbedReport:
     """Cached rows that failed their checksum and were computed again."""
     problems: dict[bytes, str] = field(default_factory=dict)
     """Why a text has no vector. It is asked for once in a report, however often it comes."""
-    salvaged: list[SalvageReport] = field(default_factory=list)
-    """What became of a cache file that was found damaged during the run."""
+    set_aside: list[str] = field(default_factory=list)
+    """Where damaged cache files lie now; what they held is computed again."""
 
     @property
     def reused(self) -> int:
@@ -144,7 +143,7 @@ class _Run:
     def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
         hashes = list(window.texts)
         info = self._info
-        found = self._mended(
+        found = self._repeated(
             lambda: self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=info.requested)
         )
         window.rows[found.positions] = found.vectors
@@ -163,7 +162,7 @@ class _Run:
             rows = window.rows[[place[text_hash] for text_hash in hashes]]
             drop = [text_hash for text_hash in hashes if text_hash in stale]
             tokens = [computed.tokens for computed in pending]
-            self._mended(lambda: self._cache.put(self._info, hashes, rows, tokens, replaced=drop))
+            self._repeated(lambda: self._cache.put(self._info, hashes, rows, tokens, replaced=drop))
 
         # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
         texts = [window.texts[text_hash] for text_hash in missing]
@@ -228,14 +227,14 @@ class _Run:
             return Embedded(text_hash, None, False, problem)
         return Embedded(text_hash, window.rows[window.known[text_hash]], text_hash not in window.fresh)
 
-    def _mended(self, call: Callable[[], _T]) -> _T:
-        """The call's result; if SQLite chokes on the file, once more after its sound rows were salvaged."""
+    def _repeated(self, call: Callable[[], _T]) -> _T:
+        """The call's result; if the file is damaged, that of a second call, on the file that replaces it."""
         try:
             return call()
-        except CacheDamaged as exc:
+        except CacheDamaged:
             if self._cache.read_only:
                 raise
-            report = self._cache.salvage(str(exc))
-            if report is not None:
-                self.report.salvaged.append(report)
+            kept = self._cache.replace_damaged()
+            if kept is not None:
+                self.report.set_aside.append(kept)
             return call()

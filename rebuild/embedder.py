@@ -44,10 +44,9 @@ class DocumentEmbedder:
     def __init__(self, settings: EncoderSettings, encoder: Encoder, cache: VectorCache) -> None:
         self.settings = settled(settings, encoder)
         self.info = info_of(encoder)
-        self.report = EmbedReport(salvaged=list(cache.salvaged))
+        self.report = EmbedReport(set_aside=list(cache.set_aside))
         self._encoder = encoder
         self._cache = cache
-        self._last_outdated = 0
 
     @property
     def loading_seconds(self) -> float:
@@ -77,12 +76,12 @@ class DocumentEmbedder:
     def compute_anew(self) -> None:
         """Recompute every vector of this model. Each old one stays in the file until its successor is written, or
         `drop_outdated` is called."""
-        self._last_outdated = self._cache.outdate(self.info.fingerprint)
+        self._cache.outdate(self.info.fingerprint)
 
     def drop_outdated(self) -> None:
         """Remove the vectors that `compute_anew` found and nothing has replaced: no current text needs them."""
-        if self._last_outdated:
-            drop(self._cache, rows_of(self._cache, self.info.fingerprint, self._last_outdated))
+        if last := self._cache.last_outdated(self.info.fingerprint):
+            drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
 
     def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:
         """The cache has the vectors of these texts, given with their hashes, as far as they have one."""
@@ -110,24 +109,28 @@ class Embedders:
         self._stack = stack
         self._of_live: DocumentEmbedder | None = None
 
-    def configured(self, live: Generation | None = None, *, wanted: bool = True) -> DocumentEmbedder:
+    def configured(
+        self, live: Generation | None = None, *, wanted: bool = True, replace_damaged: bool = True
+    ) -> DocumentEmbedder:
         """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are wanted
-        or the live index was made with it."""
+        or the live index was made with it. Without `replace_damaged`, a damaged cache is an error."""
         load = partial(open_encoder, self.settings)
         known: LazyEncoder | None = None
         if not wanted:
             known = LazyEncoder(NO_MODEL, load)
         elif live is not None and live.holds_vectors:
             known = known_encoder(self.settings, live.encoder, live.model)
-        return self._embedder(self.settings, known or LazyEncoder.at_once(load))
+        return self._embedder(self.settings, known or LazyEncoder.at_once(load), replace_damaged)
 
-    def of_live(self, live: Generation, *, first_vectors: bool = False) -> DocumentEmbedder:
+    def of_live(
+        self, live: Generation, *, first_vectors: bool = False, replace_damaged: bool = True
+    ) -> DocumentEmbedder:
         """The embedder of the model that made the live index, one for the whole run. The model is loaded when a text
         has no vector yet. `first_vectors` of an index that holds none are made with the configured model."""
         known = self._of_live
         if known is None or first_vectors or known.info.fingerprint != live.model_fingerprint:
             lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
-            known = self.configured() if first_vectors else self._embedder(live.encoder, lazy)
+            known = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
             self._of_live = known
         return known
 
@@ -145,16 +148,17 @@ class Embedders:
     def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:
         """Those of these texts that the cache has a vector of."""
         asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
-        with VectorCache.open(self._cache_file) as cache:
+        with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             return {asked[raw] for raw in lengths(cache, fingerprint, list(asked))}
 
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
         """Drop the vectors of these texts, of every model; returns how many there were."""
-        with VectorCache.open(self._cache_file) as cache:
+        with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             rows = rows_with(cache, text_hashes)
             drop(cache, rows)
         return rows.rows
 
-    def _embedder(self, settings: EncoderSettings, encoder: ClosingEncoder) -> DocumentEmbedder:
+    def _embedder(self, settings: EncoderSettings, encoder: ClosingEncoder, replace_damaged: bool) -> DocumentEmbedder:
         opened = self._stack.enter_context(closing(encoder))
-        return DocumentEmbedder(settings, opened, self._stack.enter_context(VectorCache.open(self._cache_file)))
+        cache = VectorCache.open(self._cache_file, replace_damaged=replace_damaged)
+        return DocumentEmbedder(settings, opened, self._stack.enter_context(cache))

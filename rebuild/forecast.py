@@ -119,10 +119,10 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
     with session.lock(WAIT_SECONDS):
         live = live_generation(session, adopt=adopt)
         if live is None:
-            embedder = session.embedders.configured(wanted=False)
+            embedder = session.embedders.configured(wanted=False, replace_damaged=False)
             known = session.embedders.configured_fingerprint() if session.wants_vectors else None
         else:
-            embedder, known = session.embedders.of_live(live), None
+            embedder, known = session.embedders.of_live(live, replace_damaged=False), None
         known_texts = partial(session.embedders.cached_texts, known or embedder.info.fingerprint)
         return again(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), known_texts))
 

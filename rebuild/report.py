@@ -255,5 +255,5 @@ def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
         "problems": {hash.hex(): problem for hash, problem in islice(done.problems.items(), _EXAMPLES)},
         "long_chunks": done.over_length,
         "corrupt": done.corrupt,
-        "salvaged": [asdict(each) for each in done.salvaged],
+        "set_aside": done.set_aside,
     }

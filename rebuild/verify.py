@@ -167,7 +167,7 @@ def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> V
         raise moved
     opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
-    embedder = session.embedders.of_live(live) if deep or recall else None
+    embedder = session.embedders.of_live(live, replace_damaged=False) if deep or recall else None
     cached = embedder.expected if embedder is not None and deep else None
     found: dict[str, SinkCheck] = {}
     with open_targets(session, live, opened, Opening(make=False, adopt=True)) as targets:

@@ -149,14 +149,15 @@ def _vector_lines(found: CachedVector) -> Iterator[str]:
 
 
 @command.command("verify")
-@click.option("--repair", is_flag=True, help="Drop bad rows, and salvage the sound ones out of a damaged file.")
+@click.option("--repair", is_flag=True, help="Drop bad rows; set a damaged file aside and begin a new one.")
 @home_option
 @json_option
 def verify_command(repair: bool, as_json: bool) -> int:
     """Check every vector in the cache against its checksum, and the file itself.
 
     A bad row does no harm: it is never served, and computed again when its text is needed. Exits with 4 when
-    something is wrong and was not repaired. With --repair a damaged file is kept under another name.
+    something is wrong and was not repaired. With --repair a damaged file is kept under another name, and all its
+    vectors are computed again when they are needed.
 
     \b
     Examples:
@@ -165,14 +166,14 @@ def verify_command(repair: bool, as_json: bool) -> int:
     """
     config = config_from()
     with ExitStack() as stack:
-        cache = stack.enter_context(existing_cache(config, read_only=not repair, salvage=repair))
+        cache = stack.enter_context(existing_cache(config, read_only=not repair, replace_damaged=repair))
         if repair:  # it drops rows
             stack.enter_context(writing(config.home_path))
         bar = stack.enter_context(progress("verify", None, "rows"))
         report = verify(cache, repair=repair, progress=bar.advance)
-        salvaged = cache.salvaged
-    document = {"sound": report.is_sound, **asdict(report), "salvaged": [asdict(each) for each in salvaged]}
-    kept = [f"salvaged {counted(each.rows, 'row')}; the damaged file is kept as {each.kept}" for each in salvaged]
+        set_aside = cache.set_aside
+    document = {"sound": report.is_sound, **asdict(report), "set_aside": set_aside}
+    kept = [f"a new cache was begun; the damaged file is kept as {each}" for each in set_aside]
     show(as_json, document, [*_verify_lines(report, repair), *kept])
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 
@@ -186,6 +187,8 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
     yield from (f"... and {rest}" for rest in more(report.bad_rows, len(report.bad)))
     if report.dropped:
         yield f"{counted(report.dropped, 'bad row')} of {report.rows:,} dropped"
+    elif report.damage and not repair:
+        yield "--repair sets the file aside and begins an empty one"
     elif not repair:
         yield f"{counted(report.bad_rows, 'bad row')} of {report.rows:,}; --repair drops them"
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, copies of the cache, servers and folders where a sink was before the "
-    "configuration named another place, what `chunksink ledger` lists, names and checksums of files in `ingest.db` of "
-    "the home, which may be deleted (the next ingest then reads all files again), and vectors of former texts where "
-    "the records of this home were lost since: `chunksink cache gc` drops them. Engines keep "
+    "Out of reach are the bus itself, backups, copies of the cache, damaged caches that were set aside, servers and "
+    "folders where a sink was before the configuration named another place, what `chunksink ledger` lists, "
+    "names and checksums of files in `ingest.db` of the home, which may be deleted (the next ingest then reads all "
+    "files again), and vectors of former texts where the records of this home were lost since: `chunksink cache gc` "
+    "drops them. Engines keep "
     "deleted rows: Chroma their text in its log and their vectors in its index, of which `chroma vacuum` takes a part "
     "only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces all builds, and so removes "
     "these too."

@@ -142,7 +142,7 @@ def cache(config: Config) -> str:
     if not path.exists():
         return _NO_INDEX
     with remedies(
-        (CacheDamaged, "`chunksink cache verify --repair` carries over what is sound"),
+        (CacheDamaged, "`chunksink cache verify --repair` sets it aside; the next run computes its vectors again"),
         ((CacheForeign, CacheTooNew), "without it the next run makes another, and computes its vectors again"),
         (CacheError, _DISK),
     ):

@@ -101,20 +101,37 @@ def test_a_bad_row_is_found_and_dropped(home: Home, shell: Shell) -> None:
     assert rows(shell) == 4
 
 
-def test_a_damaged_file_is_told_and_salvaged(home: Home, shell: Shell) -> None:
+def damage(home: Home) -> bytes:
+    """Changes the file so that SQLite cannot make sense of it; returns what it holds then."""
     file = home.folder / "vectors.db"
     with VectorCache.open(file) as opened:
         opened.read("PRAGMA wal_checkpoint(TRUNCATE)")
     content = bytearray(file.read_bytes())
-    content[16:40] = b"\xff" * 24  # the header: SQLite cannot make sense of the file
+    content[16:40] = b"\xff" * 24  # of the header
     file.write_bytes(content)
-    for arguments in (["stats"], ["verify"]):
-        ended = shell("cache", *arguments)
+    return bytes(content)
+
+
+def test_a_damaged_file_is_reported_and_set_aside_when_asked(home: Home, shell: Shell) -> None:
+    content = damage(home)
+    for arguments in (["cache", "stats"], ["cache", "verify"], ["plan"], ["verify", "--deep"]):
+        ended = shell(*arguments)
         assert (ended.code, "chunksink cache verify --repair" in ended.err) == (Exit.DRIFT, True)
-    assert bytes(content) == file.read_bytes()
+    assert (home.folder / "vectors.db").read_bytes() == content
     ended = shell("cache", "verify", "--repair")
-    assert (ended.code, "salvaged 5 rows; the damaged file is kept as" in ended.out) == (Exit.OK, True)
+    assert (ended.code, "vectors.db.damaged-1" in ended.out) == (Exit.OK, True)
+    assert (home.folder / "vectors.db.damaged-1").read_bytes() == content
     assert shell("cache", "verify").code == Exit.OK
+    assert rows(shell) == 0
+
+
+def test_a_sync_sets_a_damaged_file_aside_and_reports_it(home: Home, shell: Shell) -> None:
+    content = damage(home)
+    report = shell("sync", "--json").json
+    [kept] = report["embeddings"]["set_aside"]
+    assert (shell.folder / kept).read_bytes() == content
+    home.rebuild()
+    assert rows(shell) == 4
 
 
 def test_gc_says_how_much_and_drops_what_no_chunk_needs(home: Home, shell: Shell) -> None:

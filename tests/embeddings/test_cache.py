@@ -118,7 +118,9 @@ def test_refuses_a_cache_from_a_newer_version(tmp_path: Path) -> None:
 
 def test_what_is_found_damaged_while_reading_says_how_to_mend_it(cache: VectorCache) -> None:
     tamper(cache.path, "DROP TABLE vector")
-    with pytest.raises(CacheDamaged, match=r"`chunksink cache verify --repair` salvages its sound rows$"):
+    with pytest.raises(
+        CacheDamaged, match=r"`chunksink cache verify --repair` sets it aside, and its vectors are computed again$"
+    ):
         cache.read("SELECT count(*) FROM vector")
 
 
@@ -147,7 +149,7 @@ def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
     for suffix in ("", "-wal"):
         (tmp_path / f"vectors.db{suffix}").touch()
     with VectorCache.open(tmp_path / "vectors.db") as cache:
-        assert cache.salvaged == ()
+        assert cache.set_aside == ()
         assert cache.read("SELECT count(*) FROM vector") == [(0,)]
         assert cache.read("PRAGMA journal_mode") == [("wal",)]
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import CacheDamaged
+from chunksink.embeddings.errors import CacheDamaged, CacheForeign
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.rows import seal
-from chunksink.embeddings.salvage import sound_rows
 from chunksink.embeddings.schema import REMEDY
 from chunksink.embeddings.vectors import Embedded, EmbedReport, vectors_for
-from tests.embeddings.helpers import HashEncoder, embed, filled, stream, tamper, text_hash
+from tests.conftest import sampled
+from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, stream, tamper, text_hash
 
 pytestmark = pytest.mark.promise(8)
 
@@ -52,29 +52,40 @@ def right(items: list[Embedded], texts: list[str]) -> None:
         assert (item.vector == encoder.vector(text)).all()
 
 
-def run_again(path: Path) -> HashEncoder:
+def run_again(path: Path) -> tuple[list[str], bool]:
     """Embeds everything with the damaged file, again after a repair, and once more, when nothing is left to compute.
 
-    The repair may cost a row: one whose key is damaged in the table only is still found through the index.
+    Returns the texts that the first run computed, and whether that run or the repair has set the file aside.
     """
-    texts = [f"text number {number}" for number in range(ROWS)]
-    encoder = HashEncoder(dimension=DIMENSION)
+    texts = numbered(ROWS)
+    encoder, repaired, last = (HashEncoder(dimension=DIMENSION) for _ in range(3))
     with VectorCache.open(path) as cache:
         right(embed(texts, encoder, cache), texts)
+        by_run = kept_beside(path)
+    if by_run:
+        assert sorted(encoder.asked) == sorted(texts), "the new file began empty"
     with VectorCache.open(path) as cache:
         verify(cache, repair=True)  # a flip in an unused byte of the structure harms nobody, but verify names it
+        by_repair = cache.set_aside
         assert verify(cache).is_sound
-        right(embed(texts, encoder, cache), texts)
-        assert len(encoder.asked) == len(set(encoder.asked)), "nothing is computed twice"
-        right(embed(texts, last := HashEncoder(dimension=DIMENSION), cache), texts)
+        right(embed(texts, repaired, cache), texts)
+        if not by_repair:  # one row: its key was damaged in the table only, and it was still found through the index
+            assert len(repaired.asked) <= 1
+            assert not set(repaired.asked) & set(encoder.asked), "nothing is computed twice"
+        right(embed(texts, last, cache), texts)
     assert last.asked == []
-    return encoder
+    assert len(kept_beside(path)) == len(by_run) + len(by_repair) <= 1
+    return encoder.asked, bool(by_run or by_repair)
+
+
+def kept_beside(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.damaged-?"))
 
 
 def test_byte_flips_are_caught_wherever_they_fall(original: Path, tmp_path: Path) -> None:
     randomly = random.Random(8)
     content = original.read_bytes()
-    costs = []
+    costs: list[list[int]] = [[], []]
     for number in range(FLIPS):
         damaged = bytearray(content)
         # Half of the flips fall into the structure, which is a small part of the file.
@@ -85,44 +96,106 @@ def test_byte_flips_are_caught_wherever_they_fall(original: Path, tmp_path: Path
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "vectors.db").write_bytes(damaged)
-        costs.append(len(run_again(folder / "vectors.db").asked))
+        asked, is_set_aside = run_again(folder / "vectors.db")
+        assert is_set_aside or len(asked) <= PAGE // 70, "rows of one page"
+        costs[number % 2].append(len(asked))
         shutil.rmtree(folder)
-    # At most the rows of one page: five vectors, or, rarely, the keys of a page of the index.
-    assert max(costs) <= PAGE // 70
-    assert sum(cost > PAGE // (4 * DIMENSION) for cost in costs) <= FLIPS * 0.02
+    for cost, share in zip(costs, (0.9, 0.4), strict=True):
+        assert sum(each <= PAGE // (4 * DIMENSION) for each in cost) >= len(cost) * share, "five rows of a page"
 
 
-@pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
-def test_a_truncated_file_costs_the_rows_that_are_gone(original: Path, tmp_path: Path, share: float) -> None:
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_a_truncated_file_is_set_aside_and_reported(original: Path, tmp_path: Path, share: float) -> None:
     path = tmp_path / "vectors.db"
-    path.write_bytes(original.read_bytes()[: int(original.stat().st_size * share)])
-    left = len({row.text_hash for row in sound_rows(path)})
-    assert len(run_again(path).asked) == ROWS - left
-    assert left >= ROWS * share - 50  # the other tables' pages come first
-
-
-def test_the_damaged_file_is_kept_and_reported(original: Path, tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"
-    path.write_bytes(original.read_bytes()[: PAGE * 30])
-    with pytest.raises(CacheDamaged):
-        VectorCache.open(path, read_only=True)
-    with pytest.raises(CacheDamaged):
-        VectorCache.open(path, salvage=False)
+    left = original.read_bytes()[: int(original.stat().st_size * share)]
+    path.write_bytes(left)
+    for refused in ({"read_only": True}, {"replace_damaged": False}):
+        with pytest.raises(CacheDamaged, match=r"`chunksink cache verify --repair` sets it aside"):
+            VectorCache.open(path, **refused)
+    assert path.read_bytes() == left
     with VectorCache.open(path) as cache:
-        (report,) = cache.salvaged
-    assert Path(report.kept).stat().st_size == PAGE * 30
-    assert 0 < report.rows < ROWS
-    assert not list(tmp_path.glob(".*.salvage*"))
+        (kept,) = cache.set_aside
+        assert cache.read("SELECT count(*) FROM vector") == [(0,)]
+    assert Path(kept).read_bytes() == left
+    run_again(path)
 
 
-def test_a_header_that_is_gone_does_not_lose_the_rows(original: Path, tmp_path: Path) -> None:
+def test_a_file_that_lacks_its_end_serves_no_wrong_vector(copy: Path) -> None:
+    os.truncate(copy, int(copy.stat().st_size * 0.999))
+    run_again(copy)
+
+
+def test_damaged_files_are_kept_one_beside_the_other(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
-    path.write_bytes(bytes(100) + original.read_bytes()[100:])
-    assert run_again(path).asked == []
+    for _ in range(2):
+        path.write_bytes(original.read_bytes()[: PAGE * 30])
+        VectorCache.open(path).close()
+    assert [file.name for file in kept_beside(path)] == ["vectors.db.damaged-1", "vectors.db.damaged-2"]
 
 
-def test_damage_that_shows_in_mid_run_is_mended_in_mid_run(copy: Path) -> None:
-    texts = [f"text number {number}" for number in range(ROWS)]
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a killed process leaves: a file, and a log with all the rows."""
+    folder = tmp_path_factory.mktemp("killed")
+    with VectorCache.open(folder / "vectors.db") as writer:
+        embed(numbered(50), HashEncoder(), writer)
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{writer.path}{suffix}", f"{folder / 'left.db'}{suffix}")
+    return folder / "left.db"
+
+
+@pytest.mark.parametrize("left", [0, 1, 15, 50, 99, 100, 4096])
+def test_a_file_cut_off_within_its_first_page(killed: Path, tmp_path: Path, left: int) -> None:
+    path = tmp_path / "vectors.db"
+    path.write_bytes(killed.read_bytes()[:left])
+    shutil.copy(f"{killed}-wal", f"{path}-wal")
+    if left < 100:
+        with pytest.raises(CacheDamaged, match=f"only {left} bytes of it are left"):
+            VectorCache.open(path, read_only=True)
+    with VectorCache.open(path) as cache:
+        # From 100 bytes on SQLite itself can take the first page from the log.
+        assert len(cache.set_aside) == (left < 100)
+        assert all(item.cached == (left >= 100) for item in embed(numbered(50), HashEncoder(), cache))
+    if left < 100:
+        assert Path(f"{path}.damaged-1-wal").read_bytes() == Path(f"{killed}-wal").read_bytes()
+
+
+@pytest.mark.parametrize("part", sampled(range(16)))
+def test_no_byte_of_the_first_page_leads_to_a_wrong_vector(original: Path, tmp_path: Path, part: int) -> None:
+    """The header and the text of the schema: SQLite itself says many different things about them."""
+    content, texts = original.read_bytes(), numbered(ROWS)
+    for place in [place for place in range(PAGE) if content[place]][part::16]:
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        damaged = bytearray(content)
+        damaged[place] ^= 0x80
+        (folder / "vectors.db").write_bytes(damaged)
+        try:
+            cache = VectorCache.open(folder / "vectors.db")
+        except CacheForeign:
+            assert place in range(68, 72), "the mark by which a cache is known"
+            assert (folder / "vectors.db").read_bytes() == damaged
+            continue
+        with cache:
+            right(embed(texts, encoder := HashEncoder(dimension=DIMENSION), cache), texts)
+            assert len(encoder.asked) == (ROWS if kept_beside(cache.path) else 0), place
+        shutil.rmtree(folder)
+
+
+def test_a_damaged_file_that_may_be_another_programs_is_never_renamed(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    tamper(path, "CREATE TABLE mine (x)")
+    theirs = bytearray(path.read_bytes())
+    theirs[100:108] = b"\xff" * 8  # the header of its first page
+    path.write_bytes(theirs)
+    with pytest.raises(CacheForeign, match="move the file away"):
+        VectorCache.open(path)
+    assert path.read_bytes() == theirs
+    assert not kept_beside(path)
+
+
+def test_damage_that_shows_in_mid_run_is_repaired_in_mid_run(copy: Path) -> None:
+    texts = numbered(ROWS)
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(copy) as cache:
         content = bytearray(copy.read_bytes())
@@ -130,10 +203,10 @@ def test_damage_that_shows_in_mid_run_is_mended_in_mid_run(copy: Path) -> None:
             content[page * PAGE] = 0xFF
         copy.write_bytes(content)
         report = EmbedReport()
-        run = vectors_for(stream(texts), encoder, cache, report)
-        right(list(run), texts)
-        assert len(report.salvaged) == 1
-    assert run_again(copy).asked == []
+        right(list(vectors_for(stream(texts), encoder, cache, report)), texts)
+        assert report.set_aside == [f"{copy}.damaged-1"]
+    with VectorCache.open(copy) as cache:
+        assert all(item.cached for item in embed(texts, encoder, cache))
 
 
 @pytest.mark.parametrize("columns", ["vector", "checksum, vector"], ids=["bytes", "bytes-and-checksum"])
@@ -145,7 +218,7 @@ def test_swapped_vectors_are_caught(copy: Path, columns: str) -> None:
         "WHERE id <= 10",
     )
     tamper(copy, "DROP TABLE before")
-    assert len(run_again(copy).asked) == 10
+    assert len(run_again(copy)[0]) == 10
 
 
 @pytest.mark.parametrize(
@@ -168,7 +241,7 @@ def test_rows_that_another_program_wrote_are_caught(copy: Path, sql: str) -> Non
         run = vectors_for(stream(f"text number {number}" for number in range(ROWS)), encoder, cache, report)
         list(run)
         assert report.corrupt == len(encoder.asked) == ROWS // 10
-    assert run_again(copy).asked == []
+    assert run_again(copy) == ([], False)
 
 
 def test_nan_is_caught_even_under_a_checksum_that_fits(copy: Path) -> None:
@@ -180,7 +253,7 @@ def test_nan_is_caught_even_under_a_checksum_that_fits(copy: Path) -> None:
     )
     sql = "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?"
     tamper(copy, sql, row.vector, row.checksum, row.text_hash)
-    assert run_again(copy).asked == ["text number 5"]
+    assert run_again(copy) == (["text number 5"], False)
 
 
 def test_a_row_given_to_another_model_is_caught(copy: Path) -> None:
@@ -234,7 +307,7 @@ def test_verify_goes_on_after_a_failed_check_of_the_file(copy: Path, monkeypatch
     assert ended.damage == ("the check itself failed", "row 3 comes after row 7")
 
 
-def test_verify_salvages_a_broken_index(original: Path, tmp_path: Path) -> None:
+def test_verify_sets_a_file_with_a_broken_index_aside(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     content = bytearray(original.read_bytes())
     for page in range(1, len(content) // PAGE):
@@ -242,22 +315,35 @@ def test_verify_salvages_a_broken_index(original: Path, tmp_path: Path) -> None:
             content[page * PAGE + 3 : page * PAGE + 5] = struct.pack(">H", 1)
     path.write_bytes(content)
     with VectorCache.open(path) as cache:
-        report = verify(cache, repair=True)
-        assert report.damage
-        assert len(cache.salvaged) == 1
+        assert verify(cache).damage
+        assert not cache.set_aside
+        assert verify(cache, repair=True).damage
+        assert len(cache.set_aside) == 1
         assert verify(cache).is_sound
-    assert run_again(path).asked == []
 
 
-def test_a_process_whose_file_was_salvaged_by_another_goes_on_with_the_new_one(copy: Path) -> None:
+def test_a_process_whose_file_was_set_aside_by_another_uses_the_new_one(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
     first, second = VectorCache.open(copy), VectorCache.open(copy)
     embed(["more"], encoder, first)
-    assert second.salvage("by the other") is not None
-    assert first.salvage("too late") is None
+    assert second.replace_damaged() == f"{copy}.damaged-1"
+    assert first.replace_damaged() is None
     embed(["still more"], encoder, first)
     first.close()
-    assert len(embed(["more", "still more"], encoder, second)) == 2
-    assert encoder.asked == ["more", "still more"]
+    assert [item.cached for item in embed(["more", "still more"], encoder, second)] == [False, True]
     second.close()
-    assert run_again(copy).asked == []
+    assert encoder.asked == ["more", "still more", "more"]
+    with VectorCache.open(copy) as cache:
+        assert verify(cache).rows == 2
+
+
+def test_vectors_of_a_new_file_are_not_outdated(copy: Path) -> None:
+    """The rows of the former file were, and the new one numbers its rows from one again."""
+    encoder = HashEncoder(dimension=DIMENSION)
+    with VectorCache.open(copy) as cache:
+        cache.outdate(encoder.fingerprint)
+        assert cache.last_outdated(encoder.fingerprint) == ROWS
+        cache.replace_damaged()
+        embed(numbered(5), encoder, cache)
+        assert cache.last_outdated(encoder.fingerprint) == 0
+        assert all(item.cached for item in embed(numbered(5), encoder, cache))

@@ -40,7 +40,7 @@ def test_changed_bytes_never_lead_to_a_traceback_or_a_wrong_vector(original: byt
         folder = tmp_path / str(seed)
         folder.mkdir()
         (folder / "vectors.db").write_bytes(changed(original, random.Random(seed)))
-        served += exercise(folder, salvage=seed % 3 > 0)
+        served += exercise(folder, replace_damaged=seed % 3 > 0)
     assert served > ROWS * FILES / PARTS / 2, "most rows of most files are sound"
 
 
@@ -56,10 +56,10 @@ def changed(content: bytes, randomly: random.Random) -> bytes:
     return bytes(damaged)
 
 
-def exercise(folder: Path, *, salvage: bool) -> int:
+def exercise(folder: Path, *, replace_damaged: bool) -> int:
     encoder, served = HashEncoder(dimension=384), 0
     try:
-        cache = VectorCache.open(folder / "vectors.db", salvage=salvage)
+        cache = VectorCache.open(folder / "vectors.db", replace_damaged=replace_damaged)
     except EmbeddingsError:
         return served
 

@@ -123,7 +123,7 @@ class OneEmbedder:
 
     embedder: DocumentEmbedder
 
-    def of_live(self, _live: Generation) -> DocumentEmbedder:
+    def of_live(self, _live: Generation, **_options: bool) -> DocumentEmbedder:
         return self.embedder
 
 
