@@ -110,7 +110,7 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
     if embedded["corrupt"]:
         yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
     for kept in embedded["set_aside"]:
-        yield Note(f"the cache was damaged; a new one was begun, and the damaged file is kept as {kept}")
+        yield Note(f"the cache was damaged; a new one was begun. {kept} is the damaged file; it can be deleted")
 
 
 def _sink(name: str, sink: "SinkReport") -> Iterator[str]:

@@ -146,7 +146,10 @@ class CacheFile:
                 except OSError as exc:
                     raise CacheUnavailable(f"cannot rename the damaged {self.path}: {exc.strerror or exc}") from exc
             self.set_aside += (kept,)
-            self._live()
+            try:
+                self._live()
+            except CacheError as exc:  # of a full disk, say
+                raise type(exc)(f"{exc}; the damaged cache is kept as {kept}") from exc
             return kept
 
     def _forget(self) -> None:

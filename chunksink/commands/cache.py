@@ -173,7 +173,7 @@ def verify_command(repair: bool, as_json: bool) -> int:
         report = verify(cache, repair=repair, progress=bar.advance)
         set_aside = cache.set_aside
     document = {"sound": report.is_sound, **asdict(report), "set_aside": set_aside}
-    kept = [f"a new cache was begun; the damaged file is kept as {each}" for each in set_aside]
+    kept = [f"a new cache was begun. {each} is the damaged file; it can be deleted" for each in set_aside]
     show(as_json, document, [*_verify_lines(report, repair), *kept])
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 

@@ -151,4 +151,6 @@ def cache(config: Config) -> str:
                 cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
         except CacheBusy as error:
             raise CheckProblem(str(error), "wait for the process that holds it", "warn") from error
-    return f"{path} can be read; `chunksink cache verify` checks every vector"
+    damaged = sorted(file.name for file in path.parent.glob(f"{path.name}.damaged-*"))
+    kept = f"; damaged files that were set aside and can be deleted: {', '.join(damaged)}" if damaged else ""
+    return f"{path} can be read; `chunksink cache verify` checks every vector{kept}"

@@ -216,6 +216,13 @@ def test_records_and_cache_that_are_damaged(built: Shell) -> None:
     assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
 
 
+def test_a_damaged_cache_and_where_it_was_set_aside(built: Shell) -> None:
+    half(built.home / "vectors.db")
+    assert "`chunksink cache verify --repair` sets it aside" in checks(built)["cache"]["remedy"]
+    assert built("cache", "verify", "--repair").code == Exit.OK
+    assert "can be deleted: vectors.db.damaged-1" in checks(built, Exit.OK)["cache"]["found"]
+
+
 def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
     file = built.home / "home.id"
     was = file.read_text()

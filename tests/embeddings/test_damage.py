@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from chunksink.embeddings import schema
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import CacheDamaged, CacheForeign
+from chunksink.embeddings.errors import CacheDamaged, CacheForeign, CacheFull
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.rows import seal
 from chunksink.embeddings.schema import REMEDY
@@ -192,6 +193,23 @@ def test_a_damaged_file_that_may_be_another_programs_is_never_renamed(tmp_path: 
         VectorCache.open(path)
     assert path.read_bytes() == theirs
     assert not kept_beside(path)
+
+
+def test_where_no_new_file_can_be_made_the_error_names_the_damaged_one(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "vectors.db"
+    path.write_bytes(original.read_bytes()[: PAGE * 30])
+
+    def full(_path: Path) -> None:
+        raise CacheFull("no space left")
+
+    monkeypatch.setattr(schema, "_make", full)
+    with pytest.raises(CacheFull, match=r"no space left; the damaged cache is kept as .*vectors\.db\.damaged-1$"):
+        VectorCache.open(path)
+    monkeypatch.undo()
+    with VectorCache.open(path) as cache:
+        assert cache.set_aside == ()
 
 
 def test_damage_that_shows_in_mid_run_is_repaired_in_mid_run(copy: Path) -> None:
