@@ -16,7 +16,7 @@ FEW = 10_000
 CHANGED = 100  # families of ten chunks
 FEWEST = 10  # chunks
 OWN = "in a partition of their own"
-PLACES = {OWN: None, "in partitions of 1,000 chunks that are written anew": None, "in the only partition": 1}
+PLACES = {OWN: None, "in partitions of 1,000 chunks that are rewritten": None, "in the only partition": 1}
 """Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
 SINKS = ("fts,chroma", "fts,jsonl")
 _LEAST = 0.01  # seconds: a difference of two times is not known more exactly
@@ -54,7 +54,7 @@ def measure_unchanged(case: Measurement) -> None:
 
 def measure_changed(case: Measurement) -> None:
     """The same number of sources changes in 10,000 chunks and in many. Unless they get a partition of their own, those
-    that they are in are written anew, and read whole."""
+    that they are in are rewritten, and read whole."""
     sizes, rounds = (FEW, case.number("chunks")), case.number("rounds")
     for place, partitions in PLACES.items():
         took: dict[int, list[float]] = {}

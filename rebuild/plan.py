@@ -144,7 +144,7 @@ class Plan:
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
     def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[TextPlace, int]]]:
-        """Distinct texts of what these are sent, in pages: the longest chunk that has it, and how many have it."""
+        """Distinct texts to write to these builds, in pages: for each its longest chunk, and its number of chunks."""
         rows = self._db.execute(
             "select partition, offset, max(length), text_hash, count(*) from family_chunk where family in ("
             f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",

@@ -19,8 +19,8 @@ GONE = "family not in (select family from current) and family not in (select fam
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _CONFIRMED = "family_hash <> ''"
-"""Receipts of what we wrote. A scan also makes receipts of documents that somebody else added; no flag is
-needed to remove those."""
+"""Receipts of our own documents. A scan also makes receipts of documents that another program added; no flag is needed
+to remove those."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
 # What was withdrawn before its partition was lost is in no index, and nothing of it would come.

@@ -92,7 +92,7 @@ class Replacements:
         return document.id in self._kept.get(document.parent_id, ())
 
     def surplus(self, ids_of: Callable[[Sequence[str]], Iterable[str]]) -> list[str]:
-        """Once all documents are written: ids of what a build holds of complete families and they do not keep.
+        """Once all documents are written: ids that the build has for complete families and that these do not keep.
 
         `ids_of` lists the ids of all documents that the engine holds of some families.
         """

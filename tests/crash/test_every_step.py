@@ -266,7 +266,7 @@ def test_stopped_at(
 def test_short_of_something_from(
     step: Step, when: str, act: str, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
-    """It says so, nothing is taken for broken, and the plain next run converges.
+    """The run reports it, nothing is taken for broken, and the plain next run converges.
 
     Python's pools of threads can lose a task for want of memory, and wait for it: then somebody ends the process.
     """

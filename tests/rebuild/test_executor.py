@@ -90,27 +90,27 @@ def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(ho
 
 def test_progress_goes_on_while_one_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 512)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     class Told(Silent):
         def advance(self, amount: int) -> None:
-            told.append((amount, len(home.encoder.asked)))
+            reported.append((amount, len(home.encoder.asked)))
 
     home.rebuild(stage=lambda name, _total, _unit: nullcontext(Told() if name == "index" else Silent()))
-    assert sum(amount for amount, _ in told) == 3
-    assert told[0][1] < len(home.encoder.asked) == 3
+    assert sum(amount for amount, _ in reported) == 3
+    assert reported[0][1] < len(home.encoder.asked) == 3
 
 
 def test_progress_counts_every_document(home: Home) -> None:
     stages: list[tuple[str, int | None, str]] = []
-    told: dict[str, list[int]] = {}
+    reported: dict[str, list[int]] = {}
 
     class Told(Silent):
         def __init__(self, name: str) -> None:
             self.name = name
 
         def advance(self, amount: int) -> None:
-            told.setdefault(self.name, []).append(amount)
+            reported.setdefault(self.name, []).append(amount)
 
     def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[Silent]:
         stages.append((name, total, unit))
@@ -124,7 +124,7 @@ def test_progress_counts_every_document(home: Home) -> None:
         ("verify fts", 3, "chunks"),
         ("verify memory", 3, "chunks"),
     ]
-    assert (sum(told["validate"]), list(filter(None, told["index"]))) == (size, [1, 1, 1])
+    assert (sum(reported["validate"]), list(filter(None, reported["index"]))) == (size, [1, 1, 1])
 
 
 # -- what of a plan is embedded: only what a sink with vectors lacks; and how long that took
@@ -173,8 +173,8 @@ def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_
     sink.wants_vectors = True
     commit(home.root, "p2", SOURCES[1])
     with home.session() as session, home.embedder() as embedder:
-        told = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: set())
-    assert (told.families.added, told.missing, told.tokens) == (1, 0, 0)
+        found = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: set())
+    assert (found.families.added, found.missing, found.tokens) == (1, 0, 0)
     home.encoder.asked.clear()
     home.sync()
     assert home.encoder.asked == []

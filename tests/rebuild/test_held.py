@@ -82,7 +82,7 @@ def test_what_the_engine_lost_of_it_is_written_once_it_is_back(
     b, c = by_family[B], by_family[C]
     lose(indexed, "fts", [b])
     put(indexed, "fts", [altered(c, text="something else")])
-    for scan in (False, True):  # nobody can write it, whoever looks
+    for scan in (False, True):  # no run can write it, with or without a scan
         indexed.sync(scan=scan)
         with State.existing(indexed.folder) as state:
             missing = {sink: receipts.held_and_missing() for sink, receipts in receipts_of_live(state).items()}

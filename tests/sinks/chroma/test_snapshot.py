@@ -100,9 +100,9 @@ def signed_by_another_program(folder: Path) -> None:
 
 
 def of_an_older_version(folder: Path) -> None:
-    told = json.loads((folder / seal.FILE).read_text())
-    del told["held"]
-    (folder / seal.FILE).write_text(json.dumps(told))
+    sealed = json.loads((folder / seal.FILE).read_text())
+    del sealed["held"]
+    (folder / seal.FILE).write_text(json.dumps(sealed))
 
 
 def without_seal(folder: Path) -> None:
@@ -122,8 +122,8 @@ def another_time_of_the_database(folder: Path) -> None:
 
 
 def damaged_seal(folder: Path) -> None:
-    told = json.loads((folder / seal.FILE).read_text())
-    (folder / seal.FILE).write_text(json.dumps(told | {"held": "x"}))
+    sealed = json.loads((folder / seal.FILE).read_text())
+    (folder / seal.FILE).write_text(json.dumps(sealed | {"held": "x"}))
 
 
 @pytest.mark.promise(4)

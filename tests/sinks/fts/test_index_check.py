@@ -60,7 +60,7 @@ def test_a_scan_tells_it_and_the_next_write_puts_it_right(
     assert ("index of trigrams" if "trigrams" in harm else "index of words") in told
     assert held(build) == wanted(FAMILIES), "its documents are all there"
     build.close()
-    with closing(sink.open(sink.builds()[0])) as other:  # whoever writes next
+    with closing(sink.open(sink.builds()[0])) as other:  # the next writer
         other.replace(FAMILIES[:1])
         assert damage(other) == {""}
         assert held(other, content=True) == wanted(FAMILIES)
