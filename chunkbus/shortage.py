@@ -18,6 +18,7 @@ _REMEDIES = {
 _WORDS = {
     **{os.strerror(number).lower(): remedy for number, remedy in _REMEDIES.items()},
     "can't start new thread": _MEMORY,
+    "can't allocate": _MEMORY,  # as Python reports a lock that it cannot make
 }
 _UNSAID = "unable to open database file"
 """SQLite's words for many reasons."""

@@ -14,6 +14,7 @@ import click
 
 from chunksink import __version__
 from chunksink.exits import Exit, Refusal, explained, print_failure
+from chunksink.progress import show_notices
 
 # Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
 COMMANDS = {
@@ -103,6 +104,7 @@ def cli() -> None:
 def main(*first: str) -> None:
     """Runs the command line, beginning with these words, and ends the process with its exit code."""
     _end_in_order_when_terminated()
+    show_notices()
     code = run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()

@@ -36,7 +36,7 @@ class LiveSearch:
         sync writes often."""
         self.config = config
         self._every = every_seconds
-        self._queries = Queries()
+        self._queries = Queries(config.model_cache_path)
         self._following = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False

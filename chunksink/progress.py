@@ -3,6 +3,7 @@
 All of it goes to standard error. Libraries only call back.
 """
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,3 +89,15 @@ def waiting(word: str) -> Iterator[None]:
 
 def tell_fault(fault: "Fault") -> None:
     click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
+
+
+class _Notices(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+def show_notices() -> None:
+    """What the libraries below have to say goes to standard error: that a model is prepared, which takes a while."""
+    log = logging.getLogger("chunksink.embeddings")
+    log.addHandler(_Notices())
+    log.setLevel(logging.INFO)

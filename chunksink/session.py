@@ -157,7 +157,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         for name in set(config.sinks) - state.live().builds.keys():
             require_sink(name)
         intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
-        due = partial(rebuild_due, EncoderSettings.of(config), state)
+        due = partial(rebuild_due, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
 
 

@@ -60,7 +60,7 @@ def search_once(
     """Open the readers of the live generation, search, and close them. If it was replaced meanwhile, search again."""
     from chunksink.search.query import search
 
-    with closing(Queries()) as queries:
+    with closing(Queries(config.model_cache_path)) as queries:
         for _ in range(2):
             with closing(open_view(config, queries, wanted)) as view:
                 answer = search(view.legs, question, access)

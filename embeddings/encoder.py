@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from chunksink.embeddings.errors import TextRefused
 
-Precision = Literal["float32", "bfloat16"]
+Precision = Literal["float32", "bfloat16", "int8"]
 """In which precision a vector was computed. It is always stored and returned as float32."""
 
-PrecisionRequest = Literal["auto", "float32", "bfloat16"]
+PrecisionRequest = Literal["auto", "float32", "bfloat16", "int8"]
 """What the user asks for. `auto` takes bfloat16 where the hardware has it."""
 
 LongTexts = Literal["windows", "truncate"]
@@ -33,8 +33,10 @@ else:
 
 
 def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
-    """The precisions of cached vectors that satisfy a request."""
-    return frozenset(("float32",)) if request == "float32" else frozenset(("float32", "bfloat16"))
+    """The precisions of cached vectors that satisfy a request: that one, and any that is more precise."""
+    if request == "float32":
+        return frozenset(("float32",))
+    return frozenset(("float32", "bfloat16", "int8") if request == "int8" else ("float32", "bfloat16"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class ModelInfo:
     source: str = ""
     """Where the model was found: a folder, an installed package, the hub, an endpoint's URL."""
     device: str = "cpu"
+    runtime: str = ""
+    """What computes: `openvino`, or `sentence-transformers` and why, where OpenVINO could have."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Versions of the libraries that compute; recorded, but not part of the fingerprint."""
     files: str = ""

@@ -5,6 +5,7 @@
     ├── ModelError
     │   ├── ModelUnavailable    the model is not on this machine and cannot be fetched
     │   ├── ModelUnsupported    the model is here but is not a text encoder that we can drive
+    │   │   └── GraphUnavailable    there is no graph of the model for OpenVINO, and none can be made
     │   ├── ModelChanged        the name stands for another model than the one that made the vectors
     │   ├── WrongVectors        the encoder returned the wrong number of vectors, or of the wrong dimension
     │   └── EncoderOutOfMemory  even a single text does not fit into memory
@@ -48,6 +49,10 @@ class ModelUnavailable(ModelError):
 
 class ModelUnsupported(ModelError):
     """The model is here but is not a text encoder that chunksink can drive."""
+
+
+class GraphUnavailable(ModelUnsupported):
+    """There is no graph of the model for OpenVINO, and none can be made; sentence-transformers computes instead."""
 
 
 class ModelChanged(ModelError):

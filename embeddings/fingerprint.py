@@ -8,11 +8,15 @@ an upgrade nor another copy of the same files makes anyone embed again.
 from __future__ import annotations
 
 import hashlib
+import os
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from chunksink.chunkbus.signature import settled_signatures
@@ -74,17 +78,19 @@ _VOCABULARY_FILES = (
 
 def fingerprint_of_model(
     folder: Path,
+    digests: Mapping[str, str],
     *,
     max_length: int,
     long_texts: LongTexts,
     query_prompt: str,
     passage_prompt: str,
 ) -> str:
-    """The fingerprint of a sentence-transformers model folder under these settings, in hex."""
+    """The fingerprint of a sentence-transformers model folder under these settings, in hex. `digests` are those of its
+    files, from `file_digests`."""
     modules = _modules(folder)
     parts = {
-        "weights": _weights(folder, modules),
-        "tokenizer": _tokenizer(folder / modules[0]["path"]),
+        "weights": _weights(folder, modules, digests),
+        "tokenizer": _tokenizer(folder, modules[0]["path"], digests),
         "modules": [{"type": module["type"], "config": _module_config(folder, module)} for module in modules],
         "max_length": max_length,
         "long_texts": long_texts,
@@ -93,9 +99,29 @@ def fingerprint_of_model(
     return fingerprint("model", parts)
 
 
-def digest_of_files(folder: Path) -> str:
-    """One digest of every file in a model's folder, for whoever only asks whether anything there is another."""
-    return _digest_of([(path.relative_to(folder).as_posix(), _file_digest(path)) for path in _files(folder)])
+def file_digests(folder: Path, cache: Path | None = None) -> dict[str, str]:
+    """The digest of every file below a folder, by its path from there.
+
+    With the folder `cache`, files are read only once while they stay as they are.
+    """
+    signature = signature_of_files(folder) if cache is not None else None
+    kept = cache / "digests" / f"{signature}.json" if cache is not None and signature is not None else None
+    if kept is not None:
+        with suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(kept.read_bytes(), type=dict[str, str])
+    digests = {path.relative_to(folder).as_posix(): _file_digest(path) for path in _files(folder)}
+    if kept is not None:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            written = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            written.write_bytes(orjson.dumps(digests))
+            written.replace(kept)
+    return digests
+
+
+def digest_of_files(digests: Mapping[str, str]) -> str:
+    """One digest of all files of a model's folder, to see whether anything there is another."""
+    return _digest_of(list(digests.items()))
 
 
 def signature_of_files(folder: Path) -> str | None:
@@ -159,30 +185,32 @@ def _pooling(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weights(folder: Path, modules: list[dict[str, str]]) -> list[str]:
+def _weights(folder: Path, modules: list[dict[str, str]], digests: Mapping[str, str]) -> list[str]:
     """Digests of the weight files that are loaded: safetensors where there are some, else pickled ones."""
-    digests: list[str] = []
+    weights: list[str] = []
     for place in dict.fromkeys(module["path"] for module in modules):
         found = sorted((folder / place).glob("*.safetensors")) or sorted((folder / place).glob("pytorch_model*.bin"))
-        digests += [_file_digest(path) for path in found]
-    if not digests:
+        weights += [digests.get(path.relative_to(folder).as_posix()) or _file_digest(path) for path in found]
+    if not weights:
         raise ModelUnsupported(f"{folder} holds no weights (*.safetensors or pytorch_model.bin)")
-    return digests
+    return weights
 
 
-def _tokenizer(folder: Path) -> dict[str, Any]:
+def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, Any]:
     """What the files say, each setting that decides token ids, and what the first module does to a text before.
 
     Not the tokenizer as it is loaded: libraries write that differently from one version to the next (tokenizers 0.19
     and 0.20 did, for the same file), and their upgrade would embed everything again.
     """
+    folder = root / place
     whole = _json(folder / "tokenizer.json")
     parts: dict[str, Any] = {}
     if isinstance(whole, dict):
         # Without its cut and padding, which are set anew on every call.
         parts["tokenizer.json"] = _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})
     else:
-        parts |= {name: _file_digest(folder / name) for name in _VOCABULARY_FILES if (folder / name).is_file()}
+        files = {name: (folder / name).relative_to(root).as_posix() for name in _VOCABULARY_FILES}
+        parts |= {name: digests[file] for name, file in files.items() if file in digests}
     for name in _TOKENIZER_SETTINGS:
         said = _json(folder / name) or {}
         parts[name] = {key: value for key, value in said.items() if key not in _PASSING_TOKENIZER}

@@ -1,27 +1,39 @@
-"""Which precision and device to compute with, and how a model is set to them."""
+"""Which precision and device to compute with."""
 
 from __future__ import annotations
 
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from chunksink.embeddings.encoder import Precision, PrecisionRequest
 
-if TYPE_CHECKING:
-    import torch
-
 # As the processor names them: x86 (AVX-512 or AMX), Arm.
 _CPU_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
-_VECTOR_FLAG, _MATRIX_FLAG = "avx512_bf16", "amx_bf16"
+_GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 def choose_device() -> str:
-    """The GPU when there is one."""
+    """The GPU when there is one. torch is asked only where there may be one: importing it takes seconds."""
+    if not _may_have_gpu():
+        return "cpu"
     import torch
 
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _may_have_gpu() -> bool:
+    try:
+        if version("torch").endswith("+cpu"):
+            return False
+    except PackageNotFoundError:
+        return False
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    return any(Path(file).exists() for file in _GPU_FILES)
 
 
 def choose_precision(request: PrecisionRequest, device: str) -> Precision:
@@ -40,12 +52,6 @@ def has_bfloat16(device: str) -> bool:
     return device == "cpu" and not _CPU_FLAGS.isdisjoint(_cpu_flags())
 
 
-def has_vector_bfloat16(device: str) -> bool:
-    """Whether only the vector units of the processor have it, not its matrix units."""
-    flags = _cpu_flags()
-    return device == "cpu" and _VECTOR_FLAG in flags and _MATRIX_FLAG not in flags
-
-
 def _cpu_flags() -> frozenset[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
@@ -57,26 +63,3 @@ def _cpu_flags() -> frozenset[str]:
         if line.partition(":")[0].strip() in ("flags", "Features")
         for flag in line.partition(":")[2].split()
     )
-
-
-def set_precision(model: torch.nn.Module, precision: Precision) -> None:
-    """Makes the matrix multiplications compute in bfloat16; `computing_in` does the rest.
-
-    Only the weights of linear layers are converted: sums, norms, pooling and the residual stream stay float32.
-    It costs nothing in speed, and the cosine to float32 is an order of magnitude nearer to 1 than that of a
-    model converted whole.
-    """
-    import torch
-
-    if precision == "bfloat16":
-        for module in model.modules():
-            if isinstance(module, torch.nn.Linear):
-                module.to(torch.bfloat16)
-
-
-def computing_in(precision: Precision, device: str) -> Any:
-    """The context in which the model must be called."""
-    import torch
-
-    kind = device.partition(":")[0]
-    return torch.autocast(kind, dtype=torch.bfloat16, enabled=precision == "bfloat16")

@@ -30,6 +30,13 @@ class ResolvedModel:
     source: Literal["folder", "package", "hub"]
 
 
+def default_model_cache() -> Path:
+    """The user's own folder for models that were prepared for this machine, shared by all homes."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("chunksink") / "models"
+
+
 def resolve_model(name: str = DEFAULT_MODEL, *, network: bool = True) -> ResolvedModel:
     """The folder of a model. `name` is a folder or a name on the hub, `owner/name` or `owner/name@revision`.
 

@@ -48,10 +48,15 @@ class EncoderSettings:
 
 
 def open_encoder(
-    settings: EncoderSettings, *, network: bool = True, patience_seconds: float | None = None
+    settings: EncoderSettings,
+    *,
+    model_cache: Path | None = None,
+    network: bool = True,
+    patience_seconds: float | None = None,
 ) -> ClosingEncoder:
-    """The encoder that these settings ask for; `network` says whether the hub may be asked for a model,
-    `patience_seconds` how long a request to an endpoint may take with all its tries.
+    """The encoder that these settings ask for; `model_cache` is the folder of prepared models (the user's own by
+    default), `network` says whether the hub may be asked for a model, `patience_seconds` how long a request to an
+    endpoint may take with all its tries.
 
     It holds threads or connections: `with closing(open_encoder(settings)) as encoder`.
     """
@@ -67,6 +72,7 @@ def open_encoder(
         passage_prompt=settings.passage_prompt,
         max_length=settings.max_length,
         network=network,
+        model_cache=model_cache,
     )
 
 
@@ -102,7 +108,7 @@ def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: floa
     from chunksink.embeddings.connection import DEFAULT_MAX_CHARS, EndpointSettings
     from chunksink.embeddings.endpoint import EndpointEncoder
 
-    if settings.precision == "bfloat16":
+    if settings.precision in ("bfloat16", "int8"):
         raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
     asked = EndpointSettings(
         url,

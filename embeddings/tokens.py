@@ -15,6 +15,8 @@ import numpy.typing as npt
 from chunksink.embeddings.encoder import LongTexts, Vectors
 
 Ids = list[int]
+Arrays = dict[str, npt.NDArray[np.int64]]
+"""A model's inputs by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWi
         yield batch
 
 
-def padded(batch: Sequence[TokenWindow], layout: Layout) -> dict[str, npt.NDArray[np.int64]]:
+def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
     """The model's input arrays for a batch."""
     width = max(len(piece.ids) for piece in batch)
     ids = np.full((len(batch), width), layout.pad_id, dtype=np.int64)

@@ -1,10 +1,9 @@
-"""The encoder for sentence-transformers models: their vectors, at the speed of the machine.
+"""The encoder for transformer models: their library's vectors, at the speed of the machine.
 
-The model is theirs, the loop around it is ours. Measured against `SentenceTransformer.encode` (bench/README.md):
+A `Runtime` computes, the loop around it is here. Measured against `SentenceTransformer.encode` (bench/README.md):
 - texts are tokenized in a thread of their own, one block ahead of the model;
 - batches hold texts of similar length and are small enough that a layer's output stays in the processor's cache;
-- on a CPU each core computes its own batch, instead of all cores sharing each matrix;
-- bfloat16 where the hardware has it (see `precision`), with an attention that suits it (see `attention`).
+- on a CPU each core computes its own batch, instead of all cores sharing each matrix.
 """
 
 from __future__ import annotations
@@ -13,24 +12,16 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
-from chunksink.embeddings.precision import computing_in
+from chunksink.embeddings.runtime import Runtime
 from chunksink.embeddings.tokens import Layout, TokenWindow, Windows, batches, cut, padded
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
-# As the allocators of processor and GPU say it, and cuBLAS.
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
-_ON_GPU = ("cuDNN", "CUBLAS", "mha_graph.execute")
-_FULL_BYTES = 2**28
 _FEW_TOKENS = 64
 """So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
 
@@ -40,20 +31,18 @@ class TransformerEncoder(InfoEncoder):
 
     def __init__(
         self,
-        model: SentenceTransformer,
+        runtime: Runtime,
         info: ModelInfo,
         layout: Layout,
         *,
-        token_budget: int,
-        workers: int,
+        token_budget: int | None = None,
+        workers: int | None = None,
     ) -> None:
         self.info = info
-        self._model = model
+        self._runtime = runtime
         self._layout = layout
-        self._budget = token_budget
-        self._workers = workers
-        self._tokenizer = model.tokenizer
-        self._tokenizer_lock = threading.Lock()
+        self._budget = token_budget or runtime.token_budget
+        self._workers = workers or runtime.workers
         self._pool_lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -102,8 +91,8 @@ class TransformerEncoder(InfoEncoder):
                     future.cancel()
 
     def _tokenize(self, texts: Sequence[str], prompt: str) -> _Block:
-        bodies = self._ids([prompt + _encodable(text) for text in texts])
-        prompt_ids = self._ids([prompt])[0] if prompt else []
+        bodies = self._runtime.token_ids([prompt + _encodable(text) for text in texts])
+        prompt_ids = self._runtime.token_ids([prompt])[0] if prompt else []
         pieces: list[TokenWindow] = []
         windows: list[int] = []
         for position, body in enumerate(bodies):
@@ -114,32 +103,18 @@ class TransformerEncoder(InfoEncoder):
         tokens = [len(body) + special for body in bodies]
         return _Block(pieces, windows, tokens, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
 
-    def _ids(self, texts: list[str]) -> list[list[int]]:
-        with self._tokenizer_lock:  # a call sets cut and padding on the tokenizer itself
-            encoded = self._tokenizer(
-                texts,
-                add_special_tokens=False,
-                truncation=False,
-                padding=False,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
-
     def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         """The vectors of a batch; of its halves where it does not fit into memory."""
         try:
             return self._forward(batch, prompt_length)
         except (RuntimeError, MemoryError) as exc:
-            if not is_out_of_memory(exc) and not _is_of_full_gpu(exc, self.info.device):
+            if not self._runtime.is_out_of_memory(exc):
                 raise
             if len(batch) == 1:
                 raise EncoderOutOfMemory(
                     f"a single text of {len(batch[0].ids)} tokens does not fit into memory"
                 ) from exc
-        _free_device_memory(self.info.device)
+        self._runtime.free_memory()
         middle = len(batch) // 2
         self._budget = min(self._budget, middle * len(batch[0].ids))
         return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])
@@ -148,40 +123,23 @@ class TransformerEncoder(InfoEncoder):
         return self._threads().submit(self._compute, batch, prompt_length).result()
 
     def _forward(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        import torch
-
-        arrays = padded(batch, self._layout)
-        features: dict[str, Any] = {
-            name: torch.from_numpy(array).to(self.info.device) for name, array in arrays.items()
-        }
-        if prompt_length:
-            features["prompt_length"] = prompt_length
-        with torch.inference_mode(), computing_in(self.info.precision, self.info.device):
-            embedding = self._model(features)["sentence_embedding"]
-        vectors: Vectors = embedding.float().cpu().numpy()
-        return vectors
+        return self._runtime.vectors(padded(batch, self._layout), prompt_length)
 
     def _threads(self) -> ThreadPoolExecutor:
-        """One thread for each worker, each with its share of the cores."""
-        import torch
-
+        """One thread for each worker, all of them started."""
         with self._pool_lock:
             if self._pool is None:
-                cores = torch.get_num_threads()
-                share = max(1, cores // self._workers)
-                pool = ThreadPoolExecutor(self._workers, "chunksink-encode", initializer=_take_cores, initargs=(share,))
-                ready = threading.Barrier(self._workers + 1)
-                try:
-                    for _ in range(self._workers):
-                        pool.submit(ready.wait)
-                    ready.wait()
-                except BaseException:  # one could not be started
-                    ready.abort()
-                    pool.shutdown()
-                    raise
-                finally:
-                    # The setting is each thread's own, and also what threads to come begin with: restore the latter.
-                    torch.set_num_threads(cores)
+                with self._runtime.preparing_threads(self._workers) as prepare:
+                    pool = ThreadPoolExecutor(self._workers, "chunksink-encode", initializer=prepare)
+                    ready = threading.Barrier(self._workers + 1)
+                    try:
+                        for _ in range(self._workers):
+                            pool.submit(ready.wait)
+                        ready.wait()
+                    except BaseException:  # one could not be started
+                        ready.abort()
+                        pool.shutdown()
+                        raise
                 self._pool = pool
             return self._pool
 
@@ -211,14 +169,6 @@ class _Assembly:
         rows = np.array([vector for _, vector in complete], dtype=np.float32).reshape(-1, vectors.shape[1])
         tokens = [self._block.tokens[position] for position, _ in complete]
         return EncodedBatch([self._offset + position for position, _ in complete], rows, tokens)
-
-
-def _take_cores(share: int) -> None:
-    """From now on this thread computes with so many cores."""
-    import torch
-
-    torch.get_num_threads()  # a thread's first question brings it the process's number, and would undo ours later
-    torch.set_num_threads(share)
 
 
 def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
@@ -259,30 +209,3 @@ def _common(prompt: Sequence[int], body: Sequence[int]) -> int:
             break
         count += 1
     return count
-
-
-def is_out_of_memory(exc: BaseException) -> bool:
-    """Whether a library said so, each in its own words."""
-    import torch
-
-    if isinstance(exc, MemoryError | torch.OutOfMemoryError):
-        return True
-    said = str(exc)
-    return any(words in said for words in _OUT_OF_MEMORY)
-
-
-def _is_of_full_gpu(exc: BaseException, device: str) -> bool:
-    """Whether a library on a GPU only says that it failed, and so little is free that this is why."""
-    import torch
-
-    if not device.startswith("cuda") or not any(library in str(exc) for library in _ON_GPU):
-        return False
-    _free_device_memory(device)
-    return torch.cuda.mem_get_info(device)[0] < _FULL_BYTES
-
-
-def _free_device_memory(device: str) -> None:
-    import torch
-
-    if device.startswith("cuda"):
-        torch.cuda.empty_cache()

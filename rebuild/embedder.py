@@ -7,9 +7,16 @@ from functools import partial
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import ClosingEncoder, Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
+from chunksink.embeddings.encoder import (
+    ClosingEncoder,
+    Encoder,
+    ModelInfo,
+    Precision,
+    PrecisionRequest,
+    Vectors,
+    info_of,
+)
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.embeddings.known import known_encoder
 from chunksink.embeddings.lazy import LazyEncoder, loading_seconds
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.references import raw_hash
@@ -22,8 +29,8 @@ from chunksink.sinks.document import Document
 
 LEAST_COSINE = 0.99999
 """Engines normalise, and another batch changes the last bits."""
-LEAST_COSINE_IN_BFLOAT16 = 0.999
-"""Of one text's vectors, one of them at least in bfloat16, which another batch changes more."""
+LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
+"""Of one text's vectors, one of them at least in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
 
@@ -62,12 +69,12 @@ class DocumentEmbedder:
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
         """The cached vectors, and how near to each of them a stored one must be: since it was stored, the cached one
         may have been computed anew, in another batch or another precision."""
-        wide = self.cached(text_hashes, request="float32")
-        narrow = self.cached([text_hash for text_hash in text_hashes if text_hash not in wide])
-        of_wide = LEAST_COSINE if self.info.precision == "float32" else LEAST_COSINE_IN_BFLOAT16
-        return {text_hash: (vector, of_wide) for text_hash, vector in wide.items()} | {
-            text_hash: (vector, LEAST_COSINE_IN_BFLOAT16) for text_hash, vector in narrow.items()
-        }
+        found: dict[str, tuple[Vectors, float]] = {}
+        for precision, least in LEAST_COSINE_IN.items():
+            rest = [text_hash for text_hash in text_hashes if text_hash not in found]
+            least = min(least, LEAST_COSINE_IN[self.info.precision])
+            found |= {text_hash: (row, least) for text_hash, row in self.cached(rest, request=precision).items()}
+        return found
 
     def problem_of(self, text_hash: str) -> str | None:
         """Why a text was given no vector in this run."""
@@ -105,22 +112,17 @@ class Embedders:
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         self.settings = EncoderSettings.of(config)
+        self._open = partial(open_encoder, model_cache=config.model_cache_path)
         self._cache_file = cache_file(config.home_path)
         self._stack = stack
         self._of_live: DocumentEmbedder | None = None
 
-    def configured(
-        self, live: Generation | None = None, *, wanted: bool = True, replace_damaged: bool = True
-    ) -> DocumentEmbedder:
-        """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are wanted
-        or the live index was made with it. Without `replace_damaged`, a damaged cache is an error."""
-        load = partial(open_encoder, self.settings)
-        known: LazyEncoder | None = None
-        if not wanted:
-            known = LazyEncoder(NO_MODEL, load)
-        elif live is not None and live.holds_vectors:
-            known = known_encoder(self.settings, live.encoder, live.model)
-        return self._embedder(self.settings, known or LazyEncoder.at_once(load), replace_damaged)
+    def configured(self, *, wanted: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
+        """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are
+        wanted. Without `replace_damaged`, a damaged cache is an error."""
+        load = partial(self._open, self.settings)
+        encoder = LazyEncoder.at_once(load) if wanted else LazyEncoder(NO_MODEL, load)
+        return self._embedder(self.settings, encoder, replace_damaged)
 
     def of_live(
         self, live: Generation, *, first_vectors: bool = False, replace_damaged: bool = True
@@ -129,7 +131,7 @@ class Embedders:
         has no vector yet. `first_vectors` of an index that holds none are made with the configured model."""
         known = self._of_live
         if known is None or first_vectors or known.info.fingerprint != live.model_fingerprint:
-            lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
+            lazy = LazyEncoder(live.model, partial(self._open, live.encoder))
             known = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
             self._of_live = known
         return known
@@ -141,7 +143,7 @@ class Embedders:
         with VectorCache.open(self._cache_file, read_only=True) as cache:
             if not cache.read("SELECT 1 FROM vector LIMIT 1"):
                 return None
-        with suppress(EmbeddingsError), closing(open_encoder(self.settings, network=False)) as encoder:
+        with suppress(EmbeddingsError), closing(self._open(self.settings, network=False)) as encoder:
             return encoder.fingerprint
         return None
 

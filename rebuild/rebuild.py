@@ -66,7 +66,7 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     live = session.state.live_or_none()
     if live is not None or not options.held_are_left_out:
         session.catalog.require_valid()
-    embedder = session.embedders.configured(live, wanted=session.wants_vectors)
+    embedder = session.embedders.configured(wanted=session.wants_vectors)
     building = Rebuild(session, embedder, options)
     return conclude(session, building.run(), building.outcome, embedder, repeated=True)
 

@@ -35,7 +35,6 @@ create table pointer (live text, previous text);
 insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
 -- What the files of a model come to, by what the file system says of them: reading them takes a moment.
-create table model_files (signature text primary key, digest text) without rowid;
 """
 _CATALOG = """
 -- `taken` numbers each reading of a partition, never one number twice. A partition that is not valid now keeps the

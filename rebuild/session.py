@@ -9,7 +9,8 @@ from time import monotonic
 from typing import Protocol
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.embeddings.fingerprint import digest_of_files, signature_of_files
+from chunksink.embeddings.fingerprint import digest_of_files, file_digests
+from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.embedder import Embedders
@@ -117,33 +118,27 @@ class Session:
     def rebuild_due(self, live: Generation) -> str | None:
         """Why a rebuild would make another index than the live one, as far as settings and files tell."""
         if live.holds_vectors:
-            return rebuild_due(EncoderSettings.of(self.config), self.state, live)
+            return rebuild_due(EncoderSettings.of(self.config), live, self.config.model_cache_path)
         wanting = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
 
 
-def rebuild_due(wanted: EncoderSettings, state: State, live: Generation) -> str | None:
+def rebuild_due(wanted: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
     """Why a rebuild would use another model than the live index has; None where that holds no vectors."""
     if not live.holds_vectors:
         return None
     if same_encoder(wanted, live.encoder):
-        return _files_changed(state, live)
+        return _files_changed(live, model_cache or default_model_cache())
     if wanted.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
     return f"the live index was made with other settings of {wanted.model} than are configured"
 
 
-def _files_changed(state: State, live: Generation) -> str | None:
+def _files_changed(live: Generation, model_cache: Path) -> str | None:
     """Compares the files of a local model with those that made the index."""
     folder = Path(live.model.source.partition(":")[2])
     if not live.model.files or not folder.is_dir():
         return None
-    signature = signature_of_files(folder)
-    digest = state.digest_of_model(signature) if signature else None
-    if digest is None:
-        digest = digest_of_files(folder)
-        if signature:
-            state.note_model(signature, digest)
-    if digest == live.model.files:
+    if digest_of_files(file_digests(folder, model_cache)) == live.model.files:
         return None
     return f"files of the model {live.model.name} in {folder} are others than those that made the live index"

@@ -115,16 +115,6 @@ class State(Store):
     def previous_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = previous")
 
-    def digest_of_model(self, signature: str) -> str | None:
-        """Of all its files, as it was noted when they looked like this."""
-        found = self.db.execute("select digest from model_files where signature = ?", [signature]).fetchone()
-        return str(found[0]) if found else None
-
-    def note_model(self, signature: str, digest: str) -> None:
-        with write_transaction(self.db):
-            self.db.execute("delete from model_files")
-            self.db.execute("insert into model_files values (?, ?)", [signature, digest])
-
     def has_generation(self, generation_id: str) -> bool:
         return exists(self.db, "generation where id = ?", [generation_id])
 

@@ -6,6 +6,7 @@ A model takes a third longer for four queries than for one, so those that arrive
 import threading
 from concurrent.futures import Future
 from itertools import islice
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,7 +39,9 @@ class Generation(Protocol):
 class Queries:
     """Encodes queries with the models that made indexes, each loaded for its first query. Any thread may ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, model_cache: Path | None = None) -> None:
+        """`model_cache` is the folder of prepared models, the user's own by default."""
+        self._model_cache = model_cache
         self._lock = threading.Lock()
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
 
@@ -47,7 +50,7 @@ class Queries:
         another folder, or has another precision, is loaded again."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
-            return self._models.setdefault(made_with, QueryModel(generation))
+            return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))
 
     def close(self) -> None:
         with self._lock:
@@ -59,9 +62,10 @@ class Queries:
 class QueryModel:
     """From a query to its vector."""
 
-    def __init__(self, generation: Generation) -> None:
+    def __init__(self, generation: Generation, model_cache: Path | None = None) -> None:
         from chunksink.embeddings.lazy import LazyEncoder
 
+        self._model_cache = model_cache
         self._settings = generation.encoder
         self._encoder = LazyEncoder(generation.model, self._open)
         self._closed = False
@@ -105,7 +109,7 @@ class QueryModel:
         from chunksink.embeddings.settings import open_encoder
 
         try:
-            return open_encoder(self._settings, patience_seconds=_QUERY_SECONDS)
+            return open_encoder(self._settings, model_cache=self._model_cache, patience_seconds=_QUERY_SECONDS)
         except ModelError as error:
             message = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
             raise type(error)(message) from error

@@ -51,7 +51,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     home: FolderName = _FOLDERS["home"]
     require_source_checksum: bool = False
     model: Name = "sentence-transformers/all-MiniLM-L6-v2"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    model_cache: FolderName | None = None
+    precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto"
     long_texts: Literal["windows", "truncate"] = "windows"
     max_length: Count | None = None
     query_prompt: str | None = None
@@ -76,6 +77,11 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Path(self.home)
 
     @property
+    def model_cache_path(self) -> Path | None:
+        """None for the user's own folder."""
+        return Path(self.model_cache) if self.model_cache else None
+
+    @property
     def why_these_sinks(self) -> str | None:
         """What to say of them where no setting names them, and something else than the defaults holds."""
         return None
@@ -98,7 +104,9 @@ MEANINGS = {
     "home": "where chunksink keeps its own records, the cache of vectors and the embedded index",
     "require_source_checksum": "refuse chunks whose provenance has no `source_checksum`",
     "model": "a folder, a name on the hub (`owner/name` or `owner/name@revision`), or what the endpoint calls it",
-    "precision": "`auto` computes in bfloat16 where the hardware does; `float32`; `bfloat16`",
+    "model_cache": "where models are kept that were prepared for this machine; by default in the user's cache folder",
+    "precision": "`auto` computes in bfloat16 where the hardware does; `float32`; `bfloat16`; "
+    "`int8` is faster and less precise",
     "long_texts": "texts longer than the model takes: the mean of `windows` over all of it, or `truncate`",
     "max_length": "lowers the model's maximum, in tokens; for an endpoint it is in characters",
     "query_prompt": 'put before queries; otherwise the model\'s own; `""` for none',

@@ -9,7 +9,7 @@ from typing import Any
 
 SETTINGS_FILE = "meilisearch-settings.json"
 
-_FOLDERS = ("chunks", "home")
+_FOLDERS = ("chunks", "home", "model_cache")
 _OF_CHUNKS = ("canonical", "manifest")
 _OF_SINKS = ("folder", "settings_file")
 

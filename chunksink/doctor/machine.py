@@ -11,7 +11,10 @@ import httpx
 from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
-from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.fingerprint import digest_of_files, file_digests
+from chunksink.embeddings.graphs import has_graph, refusal_of
+from chunksink.embeddings.precision import choose_device
+from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
 from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
 from chunksink.settings.secret import key_in
@@ -93,7 +96,20 @@ def model(config: Config) -> str:
         found = resolve_model(config.model, network=False)
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
         raise CheckProblem(f"no weights in {found.folder}", "copy the model again")
-    return f"{found.name} is here, as a {found.source}: {found.folder}"
+    return f"{found.name} is here, as a {found.source}: {found.folder}; {_runtime(config, found)}"
+
+
+def _runtime(config: Config, found: ResolvedModel) -> str:
+    """Which of the two computes it."""
+    cache = config.model_cache_path or default_model_cache()
+    if choose_device() != "cpu":
+        return "sentence-transformers computes it, on the GPU"
+    digest = digest_of_files(file_digests(found.folder, cache))
+    refused = refusal_of(digest, cache, quantized=config.precision == "int8")
+    if refused:
+        return f"sentence-transformers computes it: {refused}"
+    is_ready = has_graph(digest, cache, quantized=config.precision == "int8")
+    return f"OpenVINO computes it, {'prepared' if is_ready else 'once the first run has prepared it'} in {cache}"
 
 
 def endpoint(config: Config, url: str) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -44,14 +43,14 @@ def real_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def real_float32(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(str(real_folder), precision="float32", long_texts="truncate")
+    encoder = load_encoder(str(real_folder), precision="float32", long_texts="truncate", runtime="openvino")
     yield encoder
     encoder.close()
 
 
 @pytest.fixture(scope="session")
 def real_bfloat16(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate")
+    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate", runtime="openvino")
     yield encoder
     encoder.close()
 
@@ -119,21 +118,8 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(str(tiny_folder), precision="float32", workers=2, token_budget=64)
+    encoder = load_encoder(
+        str(tiny_folder), precision="float32", workers=2, token_budget=64, runtime="sentence-transformers"
+    )
     yield encoder
     encoder.close()
-
-
-@pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each call of the attention was met by powers."""
-    from chunksink.embeddings import attention
-
-    real, noted = attention.attend_by_powers, list[bool]()
-
-    def note(*given: Any) -> Any:
-        noted.append((found := real(*given)) is not None)
-        return found
-
-    monkeypatch.setattr(attention, "attend_by_powers", note)
-    return noted

@@ -3,14 +3,18 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.vectors import Embedded, vectors_for
+
+load_with_torch = partial(load_encoder, runtime="sentence-transformers")
+"""Loads a model in any variant without a graph, which takes ten seconds to make."""
 
 
 class HashEncoder:

@@ -11,11 +11,11 @@ import pytest
 
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import ModelUnsupported
-from chunksink.embeddings.fingerprint import digest_of_files, fingerprint_of_model
-from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.conftest import WORDS
+from tests.embeddings.helpers import load_with_torch
 
 TEXTS = [
     "the cat sat on the mat",
@@ -75,7 +75,7 @@ def loaded(base: Path, folder: Path, *changes: Change, **settings: Any) -> Trans
     shutil.copytree(base, folder)
     for change in changes:
         change(folder)
-    return load_encoder(str(folder), precision="float32", **settings)
+    return load_with_torch(str(folder), precision="float32", **settings)
 
 
 def shown(encoder: TransformerEncoder) -> Vectors:
@@ -149,8 +149,8 @@ def test_the_package_and_a_folder_with_its_files_are_one_model(real_folder: Path
             copy = tmp_path / "e5-small" / path.relative_to(real_folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.symlink_to(path)
-    folder = load_encoder(str(tmp_path / "e5-small"))
-    assert folder.fingerprint == load_encoder(DEFAULT_MODEL, network=False).fingerprint
+    folder = load_with_torch(str(tmp_path / "e5-small"))
+    assert folder.fingerprint == load_with_torch(DEFAULT_MODEL, network=False).fingerprint
 
 
 E5 = ("query: ", "passage: ")
@@ -200,7 +200,9 @@ def test_a_file_that_cannot_be_read_is_named(
     shutil.copytree(tiny_folder, folder)
     (folder / "more.safetensors").symlink_to(tmp_path / "gone.safetensors")
     with pytest.raises(ModelUnsupported, match=r"cannot read .*more\.safetensors"):
-        fingerprint_of_model(folder, max_length=8, long_texts="windows", query_prompt="", passage_prompt="")
+        fingerprint_of_model(
+            folder, file_digests(folder), max_length=8, long_texts="windows", query_prompt="", passage_prompt=""
+        )
     monkeypatch.setattr(Path, "is_file", lambda _path: True)
     with pytest.raises(ModelUnsupported, match="cannot read"):
-        digest_of_files(folder)
+        digest_of_files(file_digests(folder))

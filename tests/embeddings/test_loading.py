@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
-from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.precision import choose_precision, has_bfloat16
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from tests.embeddings.conftest import TEXTS
+from tests.embeddings.helpers import load_with_torch
 
 
 def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
         resolve_model(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelUnsupported):
-        load_encoder(str(tmp_path))
+        load_with_torch(str(tmp_path))
 
 
 @pytest.mark.parametrize("left", [1.0, 0.5, 0.0])
@@ -71,7 +71,7 @@ def test_weights_that_are_cut_off_or_of_another_shape_name_the_remedy(
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
     with pytest.raises(ModelUnsupported, match="copy the model again"):
-        load_encoder(str(folder))
+        load_with_torch(str(folder))
 
 
 def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +80,9 @@ def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypa
 
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
     with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; end what else uses it, or hide it"):
-        load_encoder(str(tiny_folder), device="cuda", precision="float32")
+        load_with_torch(str(tiny_folder), device="cuda", precision="float32")
     with pytest.raises(EncoderOutOfMemory, match=r"fit into the memory of cpu$"):
-        load_encoder(str(tiny_folder), device="cpu")
+        load_with_torch(str(tiny_folder), device="cpu")
 
 
 @pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
@@ -99,7 +99,7 @@ def test_a_library_that_is_broken_is_named(
 
     monkeypatch.setattr(builtins, "__import__", broken)
     with pytest.raises(ModelUnsupported, match=f"{failure}.*install torch and sentence-transformers again"):
-        load_encoder(str(tiny_folder))
+        load_with_torch(str(tiny_folder))
 
 
 def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monk
         return barriers[-1]
 
     before, made = threads(), threading.Barrier
-    with closing(load_encoder(str(tiny_folder), workers=2)) as encoder:
+    with closing(load_with_torch(str(tiny_folder), workers=2)) as encoder:
         with monkeypatch.context() as patched:
             patched.setattr("chunksink.embeddings.transformer.ThreadPoolExecutor", Exhausted)
             patched.setattr(threading, "Barrier", noted)

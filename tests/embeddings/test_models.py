@@ -2,26 +2,24 @@
 
 import gc
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from chunksink.embeddings.attention import set_attention
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
 from chunksink.embeddings.errors import EncoderOutOfMemory
-from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.tokens import Layout, TokenWindow, batches, cut, padded
+from chunksink.embeddings.torch_runtime import read_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import TEXTS, WORDS
-from tests.embeddings.helpers import REAL, cosines, stream, text_hash
+from tests.embeddings.helpers import REAL, cosines, load_with_torch, stream, text_hash
 
 
 def sentences(folder: Path) -> Any:
@@ -55,7 +53,7 @@ def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> 
     gc.set_threshold(1)
     gc.callbacks.append(note)
     try:
-        encoder = load_encoder(str(tiny_folder))
+        read_model(resolve_model(str(tiny_folder)), "cpu")
         during = len(looked)
         [[] for _ in range(100)]
         assert during < 20  # before and after it
@@ -63,14 +61,13 @@ def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> 
     finally:
         gc.callbacks.remove(note)
         gc.set_threshold(*before)
-    encoder.close()
 
 
 def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
     texts = [*TEXTS * 20, " ".join(WORDS[:16] * 9)]  # more than one block, and windows in several batches
-    expected = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
+    expected = load_with_torch(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
     for workers, budget in ((1, 1), (3, 40), (2, 500)):
-        encoder = load_encoder(str(tiny_folder), precision="float32", workers=workers, token_budget=budget)
+        encoder = load_with_torch(str(tiny_folder), precision="float32", workers=workers, token_budget=budget)
         seen = np.zeros(len(texts), dtype=int)
         for batch in encoder.encode_batches(texts):
             seen[batch.positions] += 1
@@ -87,8 +84,8 @@ def test_a_consumer_that_stops_halfway_leaves_nothing_running(tiny: TransformerE
 
 
 def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cache: VectorCache) -> None:
-    windows = load_encoder(str(tiny_folder), precision="float32")
-    cutting = load_encoder(str(tiny_folder), precision="float32", long_texts="truncate")
+    windows = load_with_torch(str(tiny_folder), precision="float32")
+    cutting = load_with_torch(str(tiny_folder), precision="float32", long_texts="truncate")
     assert windows.fingerprint != cutting.fingerprint
     words = (WORDS[:16] * 5)[:75]  # 75 tokens in 30 a window: three windows of 25
     parts = windows.encode([" ".join(words[start : start + 25]) for start in (0, 25, 50)])
@@ -105,8 +102,10 @@ def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, ca
 
 
 def test_prompts(tiny_folder: Path) -> None:
-    plain = load_encoder(str(tiny_folder), precision="float32")
-    asking = load_encoder(str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : ")
+    plain = load_with_torch(str(tiny_folder), precision="float32")
+    asking = load_with_torch(
+        str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : "
+    )
     assert plain.fingerprint != asking.fingerprint
     assert cosines(asking.encode(["the cat"]), plain.encode(["passage : the cat"]))[0] > 0.99999
     assert encode_queries(asking, ["the cat"])[0] @ plain.encode(["query : the cat"])[0] > 0.99999
@@ -119,7 +118,7 @@ def test_prompts(tiny_folder: Path) -> None:
 def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    encoder = load_encoder(str(tiny_folder), precision="float32", workers=1, token_budget=2000)
+    encoder = load_with_torch(str(tiny_folder), precision="float32", workers=1, token_budget=2000)
     expected = encoder.encode(TEXTS)
     sizes: list[int] = []
     forward = TransformerEncoder._forward
@@ -156,9 +155,9 @@ def test_memory_that_is_full_is_known_and_any_other_error_keeps_its_traceback(
     def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError(said)
 
-    encoder = load_encoder(str(tiny_folder), device="cpu", workers=2, token_budget=8)
+    encoder = load_with_torch(str(tiny_folder), device="cpu", workers=2, token_budget=8)
     if free_bytes is not None:
-        encoder.info = replace(encoder.info, device="cuda")
+        encoder._runtime._device = "cuda"  # type: ignore[attr-defined]
     monkeypatch.setattr(TransformerEncoder, "_forward", failing)
     monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (free_bytes, 2**36))
     monkeypatch.setattr("torch.cuda.empty_cache", lambda: None)
@@ -168,7 +167,7 @@ def test_memory_that_is_full_is_known_and_any_other_error_keeps_its_traceback(
 
 
 def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load_encoder(str(tiny_folder), precision="float32")
+    encoder = load_with_torch(str(tiny_folder), precision="float32")
     forward = TransformerEncoder._forward
 
     def spoilt(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
@@ -197,7 +196,7 @@ def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, mon
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        with closing(load_encoder(str(tiny_folder), workers=2, token_budget=8)) as encoder:
+        with closing(load_with_torch(str(tiny_folder), workers=2, token_budget=8)) as encoder:
             encoder.encode(TEXTS)
             encoder.encode_queries(TEXTS[:1])
         assert torch.get_num_threads() == 4, "the caller keeps its own number"
@@ -207,7 +206,7 @@ def test_each_worker_computes_with_its_share_of_the_cores(tiny_folder: Path, mon
 
 
 def test_loading_and_encoding_print_nothing(tiny_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    load_encoder(str(tiny_folder)).encode(TEXTS)
+    load_with_torch(str(tiny_folder)).encode(TEXTS)
     assert capfd.readouterr() == ("", "")
 
 
@@ -274,27 +273,3 @@ def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> No
     together = real_bfloat16.encode(REAL * 4)
     alone = np.stack([real_bfloat16.encode([text])[0] for text in REAL])
     assert cosines(together[: len(REAL)], alone).min() > 0.9999
-
-
-def test_attention_by_powers_stays_near(real_folder: Path, real_float32: TransformerEncoder, taken: list[bool]) -> None:
-    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate")
-    set_attention(encoder._model)
-    found = encoder.encode(REAL)
-    encoder.close()
-    assert cosines(found, real_float32.encode(REAL)).min() > 0.9995
-    assert sum(taken) >= 5, "the first layer's scores are too large where a text repeats itself"
-
-
-def test_attention_by_powers_is_for_processors_that_have_bfloat16_in_vector_units_alone(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for flags, expected in (
-        (("avx512_bf16",), "chunksink_powers"),
-        (("avx512_bf16", "amx_bf16"), "sdpa"),
-        (("bf16",), "sdpa"),
-        ((), "sdpa"),
-    ):
-        monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda flags=flags: frozenset(flags))
-        model: Any = load_encoder(str(tiny_folder), device="cpu")._model
-        assert model[0].model.config._attn_implementation == expected
-    assert not set_attention([object()])

@@ -1,0 +1,156 @@
+"""Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
+
+The graph is the model's whole chain of modules, from token ids to the vector. Its vectors are compared with those that
+sentence-transformers computes for the sample texts. With a float32 graph, one in int8 is made of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from chunksink.embeddings.encoder import ModelInfo, Vectors
+from chunksink.embeddings.errors import EmbeddingsError, GraphUnavailable
+from chunksink.embeddings.graphs import RECORD, REFUSED, Graph
+from chunksink.embeddings.openvino_runtime import (
+    GRAPH_FILE,
+    TOKENIZER_FILE,
+    OpenVinoRuntime,
+    import_openvino,
+    without_telemetry,
+)
+from chunksink.embeddings.resolve import ResolvedModel
+from chunksink.embeddings.runtime import ModelForm
+from chunksink.embeddings.tokens import Arrays, TokenWindow, cut, padded
+from chunksink.embeddings.transformer import TransformerEncoder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+LEAST_COSINE = 0.9999
+LEAST_COSINE_IN_INT8 = 0.9
+_NORM_TOLERANCE = 0.01
+_TOGETHER = 6
+
+
+def main(arguments: list[str]) -> int:
+    folder, target, *source = map(Path, arguments)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # the libraries' own words
+            if source:
+                quantize(source[0], target)
+            else:
+                convert(ResolvedModel(folder.name, folder, "folder"), target)
+    except EmbeddingsError as error:
+        sys.stderr.write(" ".join(str(error).split()) + "\n")
+        return REFUSED
+    return 0
+
+
+def convert(found: ResolvedModel, target: Path) -> None:
+    """The float32 graph of a model, with its tokenizer and its form, into the folder `target`."""
+    from chunksink.embeddings.torch_runtime import form_of, read_model
+
+    model = read_model(found, "cpu")
+    form = form_of(model, found)
+    tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
+    if tokenizer is None:
+        raise GraphUnavailable("its tokenizer is none of the library tokenizers")
+    if any(getattr(module, "include_prompt", True) is False for module in model):
+        raise GraphUnavailable("its pooling leaves out the prompt")
+    tokenizer.save(str(target / TOKENIZER_FILE))
+    _trace(model, form, target / GRAPH_FILE)
+    (target / RECORD).write_bytes(msgspec.json.encode(form))
+    texts = sample_texts()
+    _compare(_vectors(target, form, texts), model.encode(texts, prompt="", show_progress_bar=False), LEAST_COSINE)
+
+
+def quantize(source: Path, target: Path) -> None:
+    """The int8 graph from a float32 one, calibrated with the sample texts."""
+    openvino = import_openvino()
+    with without_telemetry():
+        try:
+            import nncf
+        except ImportError as error:
+            raise GraphUnavailable(f"int8 needs NNCF ({error}): pip install 'chunksink[int8]'") from error
+        form = msgspec.json.decode((source / RECORD).read_bytes(), type=Graph).form
+        runtime = OpenVinoRuntime(source, "float32")
+        texts = sample_texts()
+        graph = nncf.quantize(
+            openvino.Core().read_model(source / GRAPH_FILE),
+            nncf.Dataset([_inputs(runtime, form, [text]) for text in texts]),
+            model_type=nncf.ModelType.TRANSFORMER,
+            subset_size=len(texts),
+        )
+    openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
+    shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
+    (target / RECORD).write_bytes(msgspec.json.encode(form))
+    _compare(_vectors(target, form, texts), _vectors(source, form, texts), LEAST_COSINE_IN_INT8)
+
+
+def sample_texts() -> list[str]:
+    """Texts in several languages, and longer ones that are made of several of them."""
+    lines = Path(__file__).with_name("sample_texts.txt").read_text(encoding="utf-8").splitlines()
+    longer = [" ".join(lines[start : start + _TOGETHER]) for start in range(0, len(lines) - _TOGETHER, 2)]
+    return [*lines, *longer]
+
+
+def _trace(model: SentenceTransformer, form: ModelForm, file: Path) -> None:
+    import torch
+
+    openvino = import_openvino()
+
+    class Chain(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.chain = model
+
+        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any = None) -> Any:
+            features = {"input_ids": input_ids, "attention_mask": attention_mask}
+            if token_type_ids is not None:
+                features["token_type_ids"] = token_type_ids
+            return self.chain(features)["sentence_embedding"]
+
+    unequal = [TokenWindow(0, [*form.layout.prefix, *range(20, 31), *form.layout.suffix])]
+    unequal.append(TokenWindow(1, unequal[0].ids[:7]))
+    example = {name: torch.from_numpy(array) for name, array in padded(unequal, form.layout).items()}
+    try:
+        with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+            graph = openvino.convert_model(Chain(), example_input=example)
+    except Exception as error:  # OpenVINO, torch and the model's own code have each their errors
+        raise GraphUnavailable(f"no graph can be made of it: {str(error).splitlines()[-1]:.300}") from error
+    openvino.save_model(graph, file, compress_to_fp16=False)
+
+
+def _inputs(runtime: OpenVinoRuntime, form: ModelForm, texts: list[str]) -> Arrays:
+    pieces = [
+        TokenWindow(position, cut(ids, 0, form.layout, "truncate")[0])
+        for position, ids in enumerate(runtime.token_ids(texts))
+    ]
+    return padded(pieces, form.layout)
+
+
+def _vectors(folder: Path, form: ModelForm, texts: list[str]) -> Vectors:
+    info = ModelInfo("", "", form.dimension, form.layout.max_length, "float32", "float32", "truncate")
+    with contextlib.closing(TransformerEncoder(OpenVinoRuntime(folder, "float32"), info, form.layout)) as encoder:
+        return encoder.encode(texts)
+
+
+def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
+    """Refuses a graph whose vectors are others than the model's."""
+    norms, expected = np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1)
+    cosines = (ours * theirs).sum(axis=1) / (norms * expected)
+    if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
+        raise GraphUnavailable(f"the graph's vectors differ from the model's: cosine {cosines.min():.5f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""Graphs of models for OpenVINO: each is made once, checked against the model, and kept for all homes of a user.
+
+A graph lies in a folder of its own below the model cache, with a record of its digests. A folder appears whole: it is
+made beside its place and renamed. Whatever is wrong with a graph that is found, another one is made.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import filelock
+import msgspec
+
+from chunksink.embeddings.errors import GraphUnavailable
+from chunksink.embeddings.fingerprint import file_digests
+from chunksink.embeddings.resolve import ResolvedModel
+from chunksink.embeddings.runtime import ModelForm
+
+RECORD = "graph.json"
+_REFUSED_SUFFIX = ".refused"
+REFUSED = 3
+"""The exit code of `convert` for a model of which no graph can be made; its last line is the reason."""
+_FORMAT = 1
+_LONGEST_SECONDS = 1800
+_log = logging.getLogger("chunksink.embeddings")
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """The record of a graph."""
+
+    model: str
+    """The digest of the model's files."""
+    form: ModelForm
+    files: dict[str, str] = {}
+    """The digest of each file of the graph."""
+    format: int = _FORMAT
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    reason: str
+    libraries: dict[str, str]
+
+
+def graph_of(
+    model: ResolvedModel, digest: str, cache: Path, libraries: dict[str, str], *, quantized: bool = False
+) -> tuple[Path, ModelForm]:
+    """The folder of a model's graph, made where there is none yet, and the model's form.
+
+    `digest` is that of the model's files. A model of which no graph can be made is asked again with other `libraries`.
+    """
+    folder = _place(digest, cache, quantized)
+    form = _kept(folder, digest, cache)
+    if form is None:
+        source = None if not quantized else graph_of(model, digest, cache, libraries)[0]
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):
+                form = _kept(folder, digest, cache) or _make(model, digest, folder, source, libraries)
+        except filelock.Timeout as error:
+            raise GraphUnavailable("another process has been making it for half an hour") from error
+        except OSError as error:
+            raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
+    return folder, form
+
+
+def has_graph(digest: str, cache: Path, *, quantized: bool = False) -> bool:
+    """Whether a graph is there already."""
+    return _kept(_place(digest, cache, quantized), digest, cache) is not None
+
+
+def refusal_of(digest: str, cache: Path, *, quantized: bool = False) -> str | None:
+    """Why no graph can be made of a model, as far as that was tried."""
+    refused = _refusal(_place(digest, cache, quantized))
+    return refused.reason if refused else None
+
+
+def _place(digest: str, cache: Path, quantized: bool) -> Path:
+    return cache / f"{digest[:40]}-{'int8' if quantized else 'float32'}"
+
+
+def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
+    try:
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=Graph)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    found = file_digests(folder, cache)
+    found.pop(RECORD)
+    is_whole = (record.format, record.model, record.files) == (_FORMAT, digest, found)
+    return record.form if is_whole else None
+
+
+def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, libraries: dict[str, str]) -> ModelForm:
+    """In a process of its own: torch and sentence-transformers are needed here only."""
+    if (before := _refusal(folder)) and before.libraries == libraries:
+        raise GraphUnavailable(before.reason)
+    for left in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    making = folder.with_name(f".{folder.name}-{os.getpid()}")
+    _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
+    try:
+        making.mkdir()
+        arguments = [str(model.folder), str(making), *([str(source)] if source else [])]
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        )
+        if done.returncode:
+            _refuse(done, folder, libraries)
+        form = msgspec.json.decode((making / RECORD).read_bytes(), type=ModelForm)
+        (making / RECORD).unlink()
+        record = Graph(digest, form, file_digests(making))
+        (making / RECORD).write_bytes(msgspec.json.encode(record))
+        shutil.rmtree(folder, ignore_errors=True)
+        making.rename(folder)
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return form
+
+
+def _refuse(done: subprocess.CompletedProcess[str], folder: Path, libraries: dict[str, str]) -> None:
+    """A refusal is kept; any other end of the process may have a reason that passes."""
+    reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+    if done.returncode == REFUSED:
+        folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(_Refusal(reason, libraries)))
+    raise GraphUnavailable(reason)
+
+
+def _refusal(folder: Path) -> _Refusal | None:
+    try:
+        return msgspec.json.decode(folder.with_suffix(_REFUSED_SUFFIX).read_bytes(), type=_Refusal)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -1,0 +1,94 @@
+"""Models computed by OpenVINO from a graph, with tokens by `tokenizers`: neither torch nor transformers is imported."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from chunksink.embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.errors import GraphUnavailable
+from chunksink.embeddings.tokens import Arrays
+
+GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
+_TELEMETRY = "openvino_telemetry"
+_TOKEN_BUDGET = 1024
+_OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
+
+
+class OpenVinoRuntime:
+    """A graph on the processor. Its cores compute a batch each, rather than all of them the same one."""
+
+    token_budget = _TOKEN_BUDGET
+
+    def __init__(self, folder: Path, precision: Precision) -> None:
+        """A graph in int8 computes the rest of it in float32: another processor gives the same vectors."""
+        from tokenizers import Tokenizer
+
+        openvino = import_openvino()
+        settings = {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+            "PERFORMANCE_HINT": "THROUGHPUT",
+            "ENABLE_CPU_PINNING": False,  # other processes compute on this machine, too
+        }
+        try:
+            self._graph = openvino.Core().compile_model(folder / GRAPH_FILE, "CPU", settings)
+        except RuntimeError as error:
+            raise GraphUnavailable(f"OpenVINO cannot load it: {_reason(error)}") from error
+        self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+        self._inputs = {name for each in self._graph.inputs for name in each.names}
+        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._of_thread = threading.local()
+
+    def token_ids(self, texts: list[str]) -> list[list[int]]:
+        return [encoded.ids for encoded in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
+        request = getattr(self._of_thread, "request", None)
+        if request is None:
+            request = self._of_thread.request = self._graph.create_infer_request()
+        given = {name: array for name, array in arrays.items() if name in self._inputs}
+        vectors: Vectors = request.infer(given, share_inputs=True)[0]
+        return vectors
+
+    def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
+        return nullcontext(lambda: None)
+
+    def is_out_of_memory(self, error: Exception) -> bool:
+        return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+
+    def free_memory(self) -> None:
+        """Nothing is kept beyond a call."""
+
+
+def import_openvino() -> Any:
+    """OpenVINO, which reports each import to its makers unless a package for that is missing: here it is."""
+    with without_telemetry():
+        try:
+            import openvino
+        except (ImportError, OSError) as error:
+            raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
+    return openvino
+
+
+@contextmanager
+def without_telemetry() -> Iterator[None]:
+    """OpenVINO and NNCF find no package that sends anything."""
+    modules: dict[str, Any] = sys.modules
+    before = {name: module for name, module in modules.items() if name == _TELEMETRY}
+    modules[_TELEMETRY] = None  # an import of it fails
+    try:
+        yield
+    finally:
+        modules.pop(_TELEMETRY, None)
+        modules.update(before)
+
+
+def _reason(error: Exception) -> str:
+    """The last line of a trace through OpenVINO's files."""
+    return next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)

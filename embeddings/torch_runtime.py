@@ -1,0 +1,265 @@
+"""Models computed by torch, as sentence-transformers loads them: on GPUs, and where there is no graph of a model."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+from chunksink.embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnsupported
+from chunksink.embeddings.resolve import ResolvedModel
+from chunksink.embeddings.runtime import ModelForm
+from chunksink.embeddings.tokens import Arrays, Layout
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+# Models whose prompts stand in their description only; a model's own configuration goes before this. The instructed E5
+# wants another prompt for every task, so it has none here.
+_KNOWN_PROMPTS = tuple(
+    (re.compile(rf"(?:^|[/_ ]){name}", re.IGNORECASE), query, passage)
+    for name, query, passage in (
+        (r"(?:multilingual-)?e5-(?:small|base|large)\b.*instruct", "", ""),
+        (r"(?:multilingual-)?e5-(?:small|base|large)\b", "query: ", "passage: "),
+        (r"bge-(?:small|base|large)-en\b", "Represent this sentence for searching relevant passages: ", ""),
+        (r"bge-(?:small|base|large)-zh\b", "为这个句子生成表示以用于检索相关文章：", ""),
+    )
+)
+# What a model card calls its model, or the model it was made from: in its head, then in its title.
+_CARD_NAMES = (
+    re.compile(r"^model-index:\s*-\s*name:(.+)$", re.MULTILINE),
+    re.compile(r"^base_model:\s*(?:-\s)?(.+)$", re.MULTILINE),
+    re.compile(r"^#{1,2} (.+)$", re.MULTILINE),
+)
+_UNBOUNDED = 1_000_000
+_CPU_BUDGET = 1024
+_GPU_BUDGET = 65536
+# As the allocators of processor and GPU say it, and cuBLAS.
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
+_ON_GPU = ("cuDNN", "CUBLAS", "mha_graph.execute")
+_FULL_BYTES = 2**28
+
+
+class TorchRuntime:
+    """A model that `read_model` loaded. In bfloat16 only its matrix multiplications are computed in that.
+
+    Sums, norms, pooling and the residual stream stay float32. It costs nothing in speed, and the cosine to float32 is
+    an order of magnitude nearer to 1 than that of a model converted whole.
+    """
+
+    def __init__(self, model: SentenceTransformer, precision: Precision, device: str) -> None:
+        import torch
+
+        self._model = model
+        self._device = device
+        self._narrow = precision == "bfloat16"
+        self._tokenizer_lock = threading.Lock()
+        self.workers = torch.get_num_threads() if device == "cpu" else 1
+        self.token_budget = _CPU_BUDGET if device == "cpu" else _GPU_BUDGET
+        if self._narrow:
+            for module in model.modules():
+                if isinstance(module, torch.nn.Linear):
+                    module.to(torch.bfloat16)
+
+    def token_ids(self, texts: list[str]) -> list[list[int]]:
+        with self._tokenizer_lock:  # a call sets cut and padding on the tokenizer itself
+            encoded = self._model.tokenizer(
+                texts,
+                add_special_tokens=False,
+                truncation=False,
+                padding=False,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+            )
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
+        import torch
+
+        features: dict[str, Any] = {name: torch.from_numpy(array).to(self._device) for name, array in arrays.items()}
+        if prompt_length:
+            features["prompt_length"] = prompt_length
+        kind = self._device.partition(":")[0]
+        with torch.inference_mode(), torch.autocast(kind, dtype=torch.bfloat16, enabled=self._narrow):
+            embedding = self._model(features)["sentence_embedding"]
+        vectors: Vectors = embedding.float().cpu().numpy()
+        return vectors
+
+    @contextmanager
+    def preparing_threads(self, workers: int) -> Iterator[Callable[[], None]]:
+        """Each thread gets its share of the cores."""
+        import torch
+
+        cores = torch.get_num_threads()
+
+        def take_share() -> None:
+            torch.get_num_threads()  # a thread's first question brings it the process's number, and would undo ours
+            torch.set_num_threads(max(1, cores // workers))
+
+        try:
+            yield take_share
+        finally:
+            # The setting is each thread's own, and also what threads to come begin with: restore the latter.
+            torch.set_num_threads(cores)
+
+    def is_out_of_memory(self, error: Exception) -> bool:
+        """Also where a library on a GPU only says that it failed, and so little is free that this is why."""
+        if _is_full(error):
+            return True
+        if not self._device.startswith("cuda") or not any(library in str(error) for library in _ON_GPU):
+            return False
+        import torch
+
+        self.free_memory()
+        return torch.cuda.mem_get_info(self._device)[0] < _FULL_BYTES
+
+    def free_memory(self) -> None:
+        import torch
+
+        if self._device.startswith("cuda"):
+            torch.cuda.empty_cache()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Libraries and weights come to stay, half a million objects: to look through them for garbage again and again
+    while they come takes a fifth of the load."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@_uncollected()
+def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
+    """The model as its library loads it, in float32."""
+    with importing():
+        import torch
+        from safetensors import SafetensorError
+        from sentence_transformers import SentenceTransformer
+
+    try:
+        with _quiet():
+            model = SentenceTransformer(
+                str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
+            )
+    except (OSError, ValueError, KeyError, ImportError) as exc:
+        raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
+    except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
+        if _is_full(exc):
+            hint = "" if device == "cpu" else "; end what else uses it, or hide it with CUDA_VISIBLE_DEVICES="
+            raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}{hint}") from exc
+        raise ModelUnsupported(
+            f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
+            "copy the model again"
+        ) from exc
+    return model.eval()
+
+
+def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
+    """What the loaded model says of itself; one that is no text encoder is refused."""
+    dimension = model.get_embedding_dimension()
+    if dimension is None:
+        raise ModelUnsupported(f"{found.name} does not say how many dimensions its vectors have")
+    return ModelForm(_layout(model), dimension, *_prompts(model, found.folder))
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Says what to do where a library of torch's is missing or broken."""
+    try:
+        yield
+    except (ImportError, OSError) as exc:
+        raise ModelUnsupported(
+            f"the libraries that models are computed with cannot be loaded ({exc}); install torch and "
+            "sentence-transformers again"
+        ) from exc
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bar while weights are read: libraries never print."""
+    from transformers.utils import logging
+
+    bars: Any = logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _layout(model: SentenceTransformer) -> Layout:
+    tokenizer: Any = getattr(model[0], "tokenizer", None)
+    if type(model[0]).__name__ != "Transformer" or not callable(tokenizer):
+        raise ModelUnsupported(
+            f"the model begins with {type(model[0]).__name__}; only text transformers with a tokenizer can be driven"
+        )
+    plain: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
+    whole: list[int] = tokenizer("a")["input_ids"]
+    starts = [n for n in range(len(whole) - len(plain) + 1) if whole[n : n + len(plain)] == plain]
+    if not plain or not starts:
+        raise ModelUnsupported("the tokenizer does not put its special tokens around the text")
+    own = model.max_seq_length or getattr(tokenizer, "model_max_length", None) or _UNBOUNDED
+    if own >= _UNBOUNDED:
+        own = getattr(getattr(model[0], "config", None), "max_position_embeddings", None) or 512
+    return Layout(
+        prefix=tuple(whole[: starts[0]]),
+        suffix=tuple(whole[starts[0] + len(plain) :]),
+        max_length=own,
+        pad_id=tokenizer.pad_token_id or 0,
+        pad_left=tokenizer.padding_side == "left",
+        token_types="token_type_ids" in tokenizer.model_input_names,
+    )
+
+
+def _prompts(model: SentenceTransformer, folder: Path) -> tuple[str, str]:
+    own: dict[str, str] = dict(getattr(model, "prompts", None) or {})
+    query, passage = own.get("query", ""), own.get("document") or own.get("passage", "")
+    if query or passage:
+        return query, passage
+    for name in _names(folder):
+        for known, known_query, known_passage in _KNOWN_PROMPTS:
+            if known.search(name):
+                return known_query, known_passage
+    return "", ""
+
+
+def _names(folder: Path) -> Iterator[str]:
+    """What the model's own files call it, the surest first. What its folder is called depends on whoever copied it."""
+    try:
+        card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        card = ""
+    for names in _CARD_NAMES:
+        if found := names.search(card):
+            yield found[1].strip(" \"'")
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(name := config.get("_name_or_path"), str):
+        yield name
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a library reports that memory is full, each in its own words."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(words in str(error) for words in _OUT_OF_MEMORY)

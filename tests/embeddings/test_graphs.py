@@ -1,0 +1,270 @@
+"""Graphs for OpenVINO: the library's vectors, made once, and made again or done without when anything is wrong."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing, redirect_stderr
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from chunksink.embeddings import graphs
+from chunksink.embeddings.convert import convert, main, sample_texts
+from chunksink.embeddings.encoder import ModelInfo, satisfying
+from chunksink.embeddings.errors import GraphUnavailable, ModelUnsupported
+from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
+from chunksink.embeddings.resolve import ResolvedModel
+from chunksink.embeddings.torch_runtime import form_of, read_model
+from chunksink.embeddings.transformer import TransformerEncoder
+from tests.embeddings.conftest import TEXTS
+from tests.embeddings.helpers import REAL, cosines, load_with_torch
+
+LOAD = """
+import sys
+from pathlib import Path
+from chunksink.embeddings.load import load_encoder
+encoder = load_encoder(sys.argv[1], precision="float32", model_cache=Path(sys.argv[2]))
+print(encoder.info.runtime, *encoder.encode(["the cat sat on the mat"])[0, :4].round(4))
+"""
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The arguments of every conversion. Each is done in this process, where torch is loaded already."""
+    done: list[list[str]] = []
+
+    def run(arguments: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        done.append(arguments[4:])
+        with redirect_stderr(io.StringIO()) as said:
+            code = main(arguments[4:])
+        return subprocess.CompletedProcess(arguments, code, "", said.getvalue())
+
+    monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(run=run, CompletedProcess=subprocess.CompletedProcess))
+    return done
+
+
+def model_like(tiny_folder: Path, folder: Path, kind: str) -> Path:
+    """A model of another architecture and another head, with the tokenizer of the tiny one."""
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+
+    shutil.copytree(tiny_folder, folder)
+    sizes = {"vocab_size": 200, "max_position_embeddings": 66}
+    usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config: Any
+    if kind == "distilbert":
+        config = transformers.DistilBertConfig(**sizes, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
+    elif kind == "mpnet":
+        config = transformers.MPNetConfig(**sizes, **usual)
+    else:
+        config = transformers.XLMRobertaConfig(**sizes, **usual, pad_token_id=0)
+    torch.manual_seed(11)
+    network = transformers.AutoModel.from_config(config)
+    for file in folder.glob("*.safetensors"):
+        file.unlink()
+    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config.save_pretrained(folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    names = ["input_ids", "attention_mask"]
+    settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    if kind == "distilbert":  # the first token's vector, and not normalised
+        pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps(modules[:2]))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet", "xlm-roberta"])
+def test_the_vectors_are_those_of_the_library(tiny_folder: Path, tmp_path: Path, kind: str) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    folder = tiny_folder if kind == "bert" else model_like(tiny_folder, tmp_path / "model", kind)
+    found, target = ResolvedModel("tiny", folder, "folder"), tmp_path / "graph"
+    target.mkdir()
+    convert(found, target)
+    form = form_of(read_model(found, "cpu"), found)
+    info = ModelInfo("tiny", "", form.dimension, form.layout.max_length, "float32", "float32", "truncate")
+    texts = [*TEXTS, "", "😀", "CAT\ncat"]
+    theirs = SentenceTransformer(str(folder), device="cpu", local_files_only=True).encode(texts)
+    with closing(TransformerEncoder(OpenVinoRuntime(target, "float32"), info, form.layout, token_budget=99)) as encoder:
+        ours = encoder.encode(texts)
+    assert cosines(ours, theirs).min() > 0.99999
+    assert np.allclose(np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1), rtol=1e-4)
+
+
+def test_both_runtimes_have_one_fingerprint_and_the_same_vectors(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    long = " ".join(TEXTS[:20])
+    with (
+        closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as graph,
+        closing(load_with_torch(str(tiny_folder), precision="float32")) as library,
+    ):
+        assert graph.info.runtime == "openvino"
+        assert library.info.runtime == "sentence-transformers"
+        assert graph.fingerprint == library.fingerprint
+        assert cosines(graph.encode([*TEXTS, long]), library.encode([*TEXTS, long])).min() > 0.99999
+    load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path).close()
+    assert len(conversions) == 1
+
+
+def truncate(folder: Path, _other: Path) -> None:
+    file = folder / "model.bin"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def replace_one_file(folder: Path, other: Path) -> None:
+    shutil.copy(other / "model.bin", folder)
+
+
+def replace_all_files(folder: Path, other: Path) -> None:
+    shutil.rmtree(folder)
+    shutil.copytree(other, folder)
+
+
+def spoil_the_record(folder: Path, _other: Path) -> None:
+    (folder / graphs.RECORD).write_text('{"model": ')
+
+
+@pytest.mark.parametrize("damage", [truncate, replace_one_file, replace_all_files, spoil_the_record])
+def test_a_graph_that_is_not_the_models_is_made_again(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], damage: Callable[[Path, Path], None]
+) -> None:
+    def encoded(folder: Path) -> Any:
+        with closing(load_encoder(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
+            assert encoder.info.runtime == "openvino"
+            return encoder.encode(TEXTS)
+
+    expected = encoded(tiny_folder)
+    (graph,) = (tmp_path / "cache").glob("*-float32")
+    encoded(model_like(tiny_folder, tmp_path / "other", "distilbert"))
+    (other,) = {*(tmp_path / "cache").glob("*-float32")} - {graph}
+    damage(graph, other)
+    assert np.array_equal(encoded(tiny_folder), expected)
+    assert len(conversions) == 3
+
+
+def test_a_cache_that_cannot_be_written_leaves_the_model_to_its_library(tiny_folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_text("a file where a folder must be")
+    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=cache)) as encoder:
+        assert encoder.info.runtime.startswith(f"sentence-transformers (the model cache {cache} cannot be written")
+        with closing(load_with_torch(str(tiny_folder), precision="float32")) as library:
+            assert np.array_equal(encoder.encode(TEXTS), library.encode(TEXTS))
+    with pytest.raises(ModelUnsupported, match="int8"):
+        load_encoder(str(tiny_folder), precision="int8", model_cache=cache)
+
+
+def test_a_model_of_which_no_graph_can_be_made_is_tried_once(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    folder = shutil.copytree(tiny_folder, tmp_path / "model")
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text()) | {"include_prompt": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    for _ in range(2):
+        with closing(load_encoder(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
+            assert encoder.info.runtime == "sentence-transformers (its pooling leaves out the prompt)"
+            assert encoder.encode(["the cat"]).shape == (1, 32)
+    assert len(conversions) == 1
+    with pytest.raises(GraphUnavailable):
+        load_encoder(str(folder), model_cache=tmp_path / "cache", runtime="openvino")
+
+
+def test_without_torch_a_graph_that_is_there_is_enough(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+        expected = encoder.encode(["the cat sat on the mat"])[0, :4]
+    missing = "import sys; sys.modules.update(dict.fromkeys(['torch', 'transformers', 'sentence_transformers']))\n"
+    said = subprocess.run(
+        [sys.executable, "-c", missing + LOAD, tiny_folder, tmp_path], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert said[0] == "openvino"
+    assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
+
+
+def test_a_processor_with_old_instructions_only(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+        expected = encoder.encode(["the cat sat on the mat"])[0, :4]
+    said = subprocess.run(
+        [sys.executable, "-c", LOAD, tiny_folder, tmp_path],
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": "SSE41"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert said[0] == "openvino"
+    assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
+
+
+def test_a_process_is_killed_while_it_makes_a_graph_and_two_go_on(tiny_folder: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOAD, str(tiny_folder), str(tmp_path)]
+    killed = subprocess.Popen(command, start_new_session=True)
+    while not list(tmp_path.glob(".*-float32-*")):
+        assert killed.poll() is None
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate()[0] for process in both)
+    assert first == second
+    assert first.startswith("openvino")
+    assert [path.name for path in tmp_path.glob(".*")] == []
+    assert len(list(tmp_path.glob("*-float32"))) == 1
+
+
+def test_int8_is_made_of_the_float32_graph_and_never_taken_for_more(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    pytest.importorskip("nncf")
+    with closing(load_encoder(str(tiny_folder), precision="int8", model_cache=tmp_path)) as encoder:
+        vectors = encoder.encode(TEXTS)
+        assert encoder.precision == "int8"
+    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as wide:
+        assert wide.fingerprint == encoder.fingerprint
+        found = cosines(vectors, wide.encode(TEXTS))
+    assert 0.9 < found.min() < 0.99999
+    assert len(conversions) == 2
+    assert satisfying("float32") < satisfying("auto") == satisfying("bfloat16") < satisfying("int8")
+    assert "int8" not in satisfying("auto")
+
+
+def test_int8_of_the_real_model(real_folder: Path) -> None:
+    pytest.importorskip("nncf")
+    with (
+        closing(load_encoder(str(real_folder), precision="int8", long_texts="truncate")) as narrow,
+        closing(load_encoder(str(real_folder), precision="float32", long_texts="truncate")) as wide,
+    ):
+        assert narrow.info.runtime == "openvino"
+        assert np.median(cosines(narrow.encode(REAL), wide.encode(REAL))) > 0.98
+
+
+def test_nothing_is_sent_to_the_makers_of_the_runtime(tiny_folder: Path, tmp_path: Path) -> None:
+    watched = LOAD + "print(sorted(name for name in sys.modules if 'telemetry' in name.partition('.')[0]))"
+    said = subprocess.run(
+        [sys.executable, "-c", watched, tiny_folder, tmp_path], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.splitlines()[-1] == "[]"
+
+
+def test_the_sample_texts_are_of_many_languages_and_lengths() -> None:
+    texts = sample_texts()
+    assert len(texts) == len(set(texts)) >= 40
+    assert min(map(len, texts)) < 100
+    assert max(map(len, texts)) > 600
