@@ -52,6 +52,12 @@ def has_bfloat16(device: str) -> bool:
     return device == "cpu" and not _CPU_FLAGS.isdisjoint(_cpu_flags())
 
 
+def lacks_avx2() -> bool:
+    """Whether this is an x86 processor of before 2013, which OpenVINO compiles for and then fails on."""
+    flags = _cpu_flags()
+    return "sse2" in flags and "avx2" not in flags
+
+
 def _cpu_flags() -> frozenset[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()

@@ -197,20 +197,30 @@ def test_without_torch_a_graph_that_is_there_is_enough(
     assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
 
 
-def test_a_processor_with_old_instructions_only(
-    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+@pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
+def test_a_processor_with_fewer_instructions(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], instructions: str
 ) -> None:
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
     said = subprocess.run(
         [sys.executable, "-c", LOAD, tiny_folder, tmp_path],
-        env=os.environ | {"ONEDNN_MAX_CPU_ISA": "SSE41"},
+        env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
     assert said[0] == "openvino"
     assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
+
+
+def test_a_processor_without_avx2_is_left_to_the_library(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda: frozenset(("sse2", "avx")))
+    with closing(load_encoder(str(tiny_folder), model_cache=tmp_path)) as encoder:
+        assert encoder.info.runtime == "sentence-transformers (this processor lacks AVX2)"
+        assert encoder.encode(["the cat"]).shape == (1, 32)
 
 
 def test_a_process_is_killed_while_it_makes_a_graph_and_two_go_on(tiny_folder: Path, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> 
         read_model(resolve_model(str(tiny_folder)), "cpu")
         during = len(looked)
         [[] for _ in range(100)]
-        assert during < 20  # before and after it
+        assert during < 200  # before and after it
         assert len(looked) > during
     finally:
         gc.callbacks.remove(note)
