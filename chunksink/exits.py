@@ -45,9 +45,9 @@ MEANINGS = {
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
     Exit.OTHER_PLAN: "a sync would do something else now than the plan that was named; nothing was written: plan again",
-    Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same name of a model; "
-    "the index is unchanged where it needed new vectors: `rebuild --fresh-cache`, or a new name",
-    Exit.REBUILD_DUE: "with `sync --strict`: all is done, but another model is configured than the live index has",
+    Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
+    "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
+    Exit.REBUILD_DUE: "with `sync --strict`: all is done, but a rebuild is due: it would use another model",
     Exit.INTERRUPTED: "stopped by Ctrl-C, the state is clean: run it again; SIGTERM stops it too, shells show 143",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }
