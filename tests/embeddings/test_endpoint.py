@@ -236,3 +236,15 @@ def test_an_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
         encoder.close()
         assert encoder.encode(["a"]).shape == (1, 16)
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "chunksink-endpoint"]
+
+
+def test_the_probes_are_embedded_once_in_a_report(server: Server, cache: VectorCache) -> None:
+    encoder = connect(server)
+    for run in ("first", "second"):
+        report = EmbedReport()
+        server.requests.clear()
+        for part in ("one", "two"):
+            list(vectors_for(stream(f"{run} {part} {number}" for number in range(9)), encoder, cache, report, window=3))
+        asked = [text for request in server.requests for text in request["input"]]
+        assert [asked.count(probe) for probe in PROBES.values()] == [1, 1]
+        assert report.encoded == 18
