@@ -26,6 +26,7 @@
     ├── EmbeddingsError          models, endpoints and the vector cache
     │   ├── ModelError           the model cannot be used
     │   ├── EndpointError        the embedding service cannot be used
+    │   │   └── EndpointChanged  it computes other vectors than before under the same name of a model
     │   └── CacheError           the vector cache cannot be used
     └── SinkError                search engines
         ├── Transient            the same call may work later
@@ -49,6 +50,7 @@ from chunksink.chunkbus.errors import PartitionLocked as PartitionLocked
 from chunksink.chunkbus.errors import StoreUnreadable as StoreUnreadable
 from chunksink.embeddings.errors import CacheError as CacheError
 from chunksink.embeddings.errors import EmbeddingsError as EmbeddingsError
+from chunksink.embeddings.errors import EndpointChanged as EndpointChanged
 from chunksink.embeddings.errors import EndpointError as EndpointError
 from chunksink.embeddings.errors import ModelError as ModelError
 from chunksink.ingest.errors import IngestBusy as IngestBusy

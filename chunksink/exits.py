@@ -26,6 +26,8 @@ class Exit(IntEnum):
     LOCKED = 7
     BRAKE = 8
     OTHER_PLAN = 9
+    ENDPOINT_CHANGED = 10
+    REBUILD_DUE = 11
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
 
@@ -43,6 +45,9 @@ MEANINGS = {
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
     Exit.OTHER_PLAN: "a sync would do something else now than the plan that was named; nothing was written: plan again",
+    Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
+    "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
+    Exit.REBUILD_DUE: "with `sync --strict`: all is done, but a rebuild is due: it would use another model",
     Exit.INTERRUPTED: "stopped by Ctrl-C, the state is clean: run it again; SIGTERM stops it too, shells show 143",
     Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
 }
@@ -59,6 +64,7 @@ _ERRORS = {
     Exit.LOCKED: ("PartitionLocked", "PartitionChanged", "IngestBusy", "HomeLocked", "CacheBusy"),
     Exit.BRAKE: ("Brake",),
     Exit.OTHER_PLAN: ("OtherPlan",),
+    Exit.ENDPOINT_CHANGED: ("EndpointChanged",),
 }
 _CODES = {name: code for code, names in _ERRORS.items() for name in names}
 

@@ -17,8 +17,10 @@ _SHOWN = 5
 _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "failed": Exit.ENGINE}
 
 
-def exit_code(report: "RunReport") -> Exit:
-    return _CODES[report.status]
+def exit_code(report: "RunReport", *, strict: bool = False) -> Exit:
+    """With `strict`, a rebuild that is due is not OK."""
+    code = _CODES[report.status]
+    return Exit.REBUILD_DUE if code == Exit.OK and strict and report.rebuild_due else code
 
 
 def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
@@ -58,10 +60,10 @@ def _lines(report: "RunReport", verb: str, why_these_sinks: str | None) -> Itera
     for left in report.not_removed:
         build = f"could not remove build {left.build} of {left.sink}, which nobody needs"
         yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
-    if report.rebuild_due:
-        yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
     if report.unconfigured and why_these_sinks:
         yield Note(why_these_sinks)
+    if report.rebuild_due:
+        yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
 
 
 def _built(report: "RunReport") -> str:

@@ -12,6 +12,7 @@
     ├── EndpointError
     │   ├── EndpointUnavailable transient: no usable answer before the deadline; the same call may work later
     │   ├── EndpointDenied      refused: address, model or key are wrong; no text will pass
+    │   ├── EndpointChanged     the service computes other vectors than before under the same name
     │   └── TextRefused         refused: this text or batch is not accepted; others may be
     └── CacheError
         ├── CacheForeign        the file is not a chunksink cache
@@ -81,6 +82,10 @@ class EndpointDenied(EndpointError):
 
 class EndpointMisnamed(EndpointDenied):
     """What is configured can be the address of none."""
+
+
+class EndpointChanged(EndpointError):
+    """The service behind the endpoint computes other vectors than before under the same name of a model."""
 
 
 class TextRefused(EndpointError):

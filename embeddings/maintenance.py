@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import CacheDamaged
+from chunksink.embeddings.probes import PROBES
 from chunksink.embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
 from chunksink.embeddings.rows import flaw
 from chunksink.embeddings.schema import REMEDY
@@ -102,7 +103,7 @@ def find_surplus(
     fingerprints: Collection[str] | None,
     progress: Progress | None = None,
 ) -> Surplus:
-    """Rows of other texts than these, and of other models than these; None stands for every model.
+    """Rows of other texts than these and the probes, and of other models than these; None stands for every model.
 
     `text_hashes` are those of the current chunks, `fingerprints` those of the live, previous and unfinished builds.
     """
@@ -112,12 +113,12 @@ def find_surplus(
         size = kept = 0
         by_model: dict[str, int] = {}
         for page in cache.scan(
-            f"SELECT id, fingerprint, length(vector), text_hash IN (SELECT text_hash FROM {table}) "
+            f"SELECT id, fingerprint, text_hash, length(vector), text_hash IN (SELECT text_hash FROM {table}) "
             "FROM vector WHERE id > ?"
         ):
-            for number, fingerprint, length, referred in page:
-                if referred and (keep_models is None or fingerprint in keep_models):
-                    kept += 1
+            for number, fingerprint, text_hash, length, referred in page:
+                if (referred or text_hash in PROBES) and (keep_models is None or fingerprint in keep_models):
+                    kept += referred
                     continue
                 ids.append(number)
                 size += length or 0  # a damaged row may have no vector

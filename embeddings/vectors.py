@@ -20,6 +20,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.commits import Committer, Computed
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
+from chunksink.embeddings.probes import PROBES, require_same_model
 from chunksink.embeddings.references import TextHash, raw_hash
 
 _T = TypeVar("_T")
@@ -58,6 +59,8 @@ class EmbedReport:
     """Why a text has no vector. It is asked for once in a report, however often it comes."""
     set_aside: list[str] = field(default_factory=list)
     """Where damaged cache files lie now; what they held is computed again."""
+    endpoint_checked: bool = False
+    """Whether the endpoint, if there is one, computes what the cache has of it."""
 
     @property
     def reused(self) -> int:
@@ -81,10 +84,17 @@ def vectors_for(
 
     A text that the model cannot embed comes back with a `problem`; its siblings are not affected. Anything that
     concerns all texts (endpoint down, out of memory, disk full) is raised, after what was computed has been committed.
+    Before the first vector of a report is computed by an endpoint, EndpointChanged if it is not the model it was.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
     for some in _windows(items, window, window_chars):
         yield from run.embed(some)
+
+
+def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
+    """The cache has the probes of an endpoint's model, to compare later runs with."""
+    for _ in vectors_for(PROBES.items(), encoder, cache, EmbedReport(endpoint_checked=True)):
+        pass
 
 
 def _windows(items: Iterable[tuple[TextHash, str]], most: int, most_chars: int) -> Iterator[list[tuple[bytes, str]]]:
@@ -136,6 +146,7 @@ class _Run:
         window = _Window(texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
         missing, replaced = self._look_up(window)
         if missing:
+            self._check_endpoint(window)
             self._encode(window, missing, replaced)
         for text_hash, text in items:
             yield self._embedded(window, text_hash, text)
@@ -152,6 +163,24 @@ class _Run:
         self._note_lengths(window, window.known, found.tokens)
         done = window.known.keys() | self.report.problems.keys()
         return [text_hash for text_hash in hashes if text_hash not in done], (*found.corrupt, *found.outdated)
+
+    def _check_endpoint(self, window: _Window) -> None:
+        """Compares what the endpoint computes now with the cached probes; if there are none, with texts of the window.
+        While all vectors are recomputed there is nothing to compare with."""
+        info, report = self._info, self.report
+        if info.device != "endpoint" or report.endpoint_checked or self._cache.last_outdated(info.fingerprint):
+            return
+        known = _Window(dict(PROBES), np.empty((len(PROBES), info.dimension), dtype=np.float32))
+        missing, _ = self._look_up(known)
+        if len(missing) == len(PROBES):
+            known = window
+        shortest = sorted(known.known, key=lambda text_hash: len(known.texts[text_hash]))[: len(PROBES)]
+        if shortest:
+            cached = {known.texts[text_hash]: known.rows[known.known[text_hash]] for text_hash in shortest}
+            require_same_model(self._encoder, cached)
+        report.endpoint_checked = True
+        if missing:
+            cache_probes(self._encoder, self._cache)
 
     def _encode(self, window: _Window, missing: list[bytes], replaced: tuple[bytes, ...]) -> None:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}

@@ -22,7 +22,7 @@ from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
-from chunksink.embeddings.vectors import EmbedReport, vectors_for
+from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
 from chunksink.rebuild.state import NO_MODEL, Generation, cache_file
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
@@ -88,6 +88,8 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove the vectors that `compute_anew` found and nothing has replaced: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
+            if self.info.device == "endpoint":  # last: until then, a run beside this one compares with the old model
+                cache_probes(self._encoder, self._cache)
             drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
 
     def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:

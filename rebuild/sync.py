@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from chunksink.embeddings.errors import EndpointError, ModelError
+from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, ModelError
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
@@ -195,7 +195,7 @@ def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[T
                 embedder.fill(((document.text_hash, document.text) for document in documents), lambda _texts: None)
                 known = embedder.cached([document.text_hash for document in documents])
                 receipts.intend({document.parent_id for document in documents if document.text_hash in known})
-    except (EndpointError, ModelError) as error:
+    except (EndpointDenied, EndpointUnavailable, ModelError) as error:
         session.log.write("not_asked_again", reason=str(error))
 
 

@@ -20,7 +20,11 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @chunks_option
 @home_option
 @click.option("--watch", is_flag=True, help="Go on: sync again whenever a partition is committed, until Ctrl-C.")
-@click.option("--strict", is_flag=True, help="One invalid or missing partition stops everything.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="One invalid or missing partition stops everything; a rebuild that is due has an exit code.",
+)
 @click.option("--rebuild", is_flag=True, help="Make the index anew where its model is not the configured one any more.")
 @click.option("--plan", metavar="HASH", help="Carry out exactly the plan of `chunksink plan`, or nothing.")
 @allow_deletions_option
@@ -47,7 +51,7 @@ def command(watch: bool, as_json: bool, **options: Any) -> int:
             _watch(index, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
     print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
-    return exit_code(report)
+    return exit_code(report, strict=options["strict"])
 
 
 def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
@@ -60,7 +64,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
             with explained():
                 report = index.sync(**options)
                 print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
-                code = exit_code(report)
+                code = exit_code(report, strict=options["strict"])
         except Refusal as refusal:
             refusal.show()
             if as_json:

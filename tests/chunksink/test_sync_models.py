@@ -33,6 +33,11 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert shell.live() == before
     assert models.known["other"].asked == []
     assert "a rebuild is due: " in shell("plan").out
+    assert "a rebuild is due: " in shell("status").out
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")  # chroma has a line, too
+    ended = shell("sync", "--strict")
+    assert (ended.code, ended.err.splitlines()[-1][:18]) == (Exit.REBUILD_DUE, "a rebuild is due: ")
+    monkeypatch.delenv("CHUNKSINK_SINKS")
 
     report = shell("sync", "--rebuild", "--json").json
     assert (report["status"], report["rebuild_due"]) == ("ok", None)

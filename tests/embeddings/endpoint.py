@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.other_servers import QuietHandler, web_server
@@ -28,6 +29,8 @@ class Server:
         self.next: list[Callable[[dict[str, Any]], Answer | None]] = []
         """What the next requests are answered; None leaves without an answer."""
         self.refuse = "refuse"
+        self.alter: Callable[[Vectors], Vectors] | None = None
+        """What another model behind the same name makes of each vector."""
         self.drip: float | None = None
         """Seconds between two bytes of an answer; None sends all at once."""
         self.ended = threading.Event()
@@ -42,7 +45,7 @@ class Server:
             return special(body)
         if any(self.refuse in text for text in body["input"]):
             return 400, {}, f"input is not acceptable for {key}".encode()
-        return good(body, self.dimension)
+        return good(body, self.dimension, self.alter)
 
 
 def connect(server: Server, **settings: Any) -> EndpointEncoder:
@@ -50,11 +53,12 @@ def connect(server: Server, **settings: Any) -> EndpointEncoder:
     return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
 
 
-def good(body: dict[str, Any], dimension: int = 16) -> Answer:
+def good(body: dict[str, Any], dimension: int = 16, alter: Callable[[Vectors], Vectors] | None = None) -> Answer:
     encoder = HashEncoder(dimension=body.get("dimensions", dimension))
+    vectors = [encoder.vector(text) for text in body["input"]]
     data = [
-        {"object": "embedding", "index": number, "embedding": encoder.vector(text).tolist()}
-        for number, text in enumerate(body["input"])
+        {"object": "embedding", "index": number, "embedding": (alter(vector) if alter else vector).tolist()}
+        for number, vector in enumerate(vectors)
     ]
     return 200, {}, json.dumps({"object": "list", "data": data[::-1], "model": body["model"]}).encode()
 

@@ -16,6 +16,7 @@ from chunksink.embeddings.connection import EndpointSettings
 from chunksink.embeddings.encoder import encode_queries
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
+from chunksink.embeddings.probes import PROBES
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.endpoint import Answer, Server, broken, connect, good, status
@@ -61,7 +62,7 @@ def test_what_may_pass_is_tried_again(server: Server, fault: Callable[[dict[str,
 
 def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, cache: VectorCache) -> None:
     encoder = connect(server, deadline_seconds=1.0, concurrency=1, batch_texts=1)
-    server.next = [good, good, *[status(503)] * 100]
+    server.next = [good, good, good, good, *[status(503)] * 100]  # two texts after the two probes
     started = time.monotonic()
     with pytest.raises(EndpointUnavailable, match=r"503|no answer in time"):
         list(vectors_for(stream(numbered(10)), encoder, cache))
@@ -71,7 +72,7 @@ def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, ca
     list(vectors_for(stream(numbered(10)), encoder, cache))
     # A request that was given up may reach the server only now, so texts are compared, not counted.
     asked = {text for request in server.requests for text in request["input"]}
-    assert asked == set(numbered(10)[2:]), "the two that came through were committed"
+    assert asked == {*PROBES.values(), *numbered(10)[2:]}, "the two that came through were committed"
 
 
 def test_nobody_there() -> None:
@@ -113,7 +114,7 @@ def test_an_answer_that_is_not_finite_stands_alone(server: Server, cache: Vector
         entries = [b'{"index": %d, "embedding": %s}' % (number, row) for number, row in enumerate(rows)]
         return 200, {}, b'{"data": [' + b",".join(entries) + b"]}"
 
-    server.next = [one_is_spoilt]
+    server.next = [good, one_is_spoilt]
     items = list(vectors_for(stream(["a", "b", "c"]), encoder, cache))
     assert [item.vector is None for item in items] == [False, True, False]
     assert "not finite" in str(items[1].problem)
@@ -235,3 +236,15 @@ def test_an_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
         encoder.close()
         assert encoder.encode(["a"]).shape == (1, 16)
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "chunksink-endpoint"]
+
+
+def test_the_probes_are_embedded_once_in_a_report(server: Server, cache: VectorCache) -> None:
+    encoder = connect(server)
+    for run in ("first", "second"):
+        report = EmbedReport()
+        server.requests.clear()
+        for part in ("one", "two"):
+            list(vectors_for(stream(f"{run} {part} {number}" for number in range(9)), encoder, cache, report, window=3))
+        asked = [text for request in server.requests for text in request["input"]]
+        assert [asked.count(probe) for probe in PROBES.values()] == [1, 1]
+        assert report.encoded == 18

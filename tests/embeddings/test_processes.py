@@ -154,16 +154,16 @@ def test_after_a_kill_only_the_rest_is_computed(tmp_path: Path, least: int) -> N
 def test_an_endpoint_that_hangs_costs_nothing_it_has_answered(tmp_path: Path, end: signal.Signals) -> None:
     path = tmp_path / "vectors.db"
     with serve() as server:
-        server.next = [good] * 12 + [hang(server)] * 10  # the first question, then 11 batches of 64
+        server.next = [good] * 13 + [hang(server)] * 10  # the first question, the probes, then 11 batches of 64
         process = start(ASKING, path, server.url)
-        wait_for_rows(path, 704)
+        wait_for_rows(path, 706)
         process.send_signal(end)
         ended = time.monotonic()
         _, err = process.communicate(timeout=30)
         assert time.monotonic() - ended < 15, "nobody waits for a request that hangs"
         assert process.returncode == -end, err
     with VectorCache.open(path) as cache:
-        assert cache.read("SELECT count(*) FROM vector") == [(704,)]
+        assert cache.read("SELECT count(*) FROM vector") == [(706,)]
 
 
 def test_two_readers_read_while_one_writes(tmp_path: Path) -> None:

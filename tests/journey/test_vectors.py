@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.precision import choose_precision
-from chunksink.embeddings.references import embedding_ref
+from chunksink.embeddings.references import embedding_ref, raw_hash
 from chunksink.exits import Exit
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
@@ -58,7 +58,9 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
 
 
 def test_a_damaged_vector_is_computed_again_and_told(served: Path) -> None:
-    tamper(served / ".chunksink" / "vectors.db", "UPDATE vector SET vector = zeroblob(64) WHERE id = 2")
+    text_hash = raw_hash(SHORT[0]["hashes"]["text_hash"])
+    cache = served / ".chunksink" / "vectors.db"
+    tamper(cache, "UPDATE vector SET vector = zeroblob(64) WHERE text_hash = ?", text_hash)
     ended = chunksink(served, "rebuild")
     assert (ended.code, "1 computed" in ended.out) == (Exit.OK, True)
     assert "1 damaged vector in the cache computed again" in ended.err

@@ -1,0 +1,35 @@
+"""Fixed texts that show whether the service behind an endpoint still computes the vectors that the cache has of it.
+
+Their vectors are cached like those of any other text when the endpoint's model is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+import numpy as np
+
+from chunksink.embeddings.encoder import Encoder, Vectors, info_of
+from chunksink.embeddings.errors import EndpointChanged
+
+PROBES: Mapping[bytes, str] = {
+    sha256(text.encode()).digest(): text
+    for text in ("The keeper of the lighthouse writes into the log every evening.", "Größe 灯台: 1,024 m² (É = 2 %)")
+}
+"""By text hash."""
+LEAST_COSINE = 0.999
+"""Of a text's vectors by one model. Endpoints compute a text in other batches, and some on other machines."""
+
+
+def require_same_model(encoder: Encoder, cached: Mapping[str, Vectors]) -> None:
+    """Embeds texts again, with one request; EndpointChanged if a vector differs from the cached one."""
+    for old, new in zip(cached.values(), encoder.encode(list(cached)), strict=True):
+        cosine = float(old @ new) / max(float(np.linalg.norm(old) * np.linalg.norm(new)), 1e-30)
+        if not cosine >= LEAST_COSINE:  # also where it is not a number
+            info = info_of(encoder)
+            raise EndpointChanged(
+                f"the endpoint {info.source} computes other vectors for the model {info.name} than it did before "
+                f"(cosine {cosine:.4f}, expected at least {LEAST_COSINE}), so nothing more was computed. If the change "
+                "is intended: `chunksink rebuild --fresh-cache`, or set a new model name and `chunksink rebuild`"
+            )
