@@ -185,7 +185,7 @@ class VectorCache(CacheFile):
         producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS)
         if (key, producer) not in self._producers:
             details = asdict(info) | {"libraries": dict(info.libraries)}
-            for passing in ("libraries", "device", "precision", "requested", "fingerprint", "files"):
+            for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
                 del details[passing]
             connection.execute(
                 "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "

@@ -16,7 +16,7 @@ import numpy as np
 
 from chunksink.embeddings.encoder import Precision, Vectors
 
-CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2}
+CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 """How precisions are stored; of two vectors for one key the lower code is the better one."""
 
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
