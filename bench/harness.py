@@ -30,7 +30,19 @@ from bench import machine
 from bench.processes import ROOT
 
 RESULTS = ROOT / "bench" / "results"
-MODULES = ("validate", "ingest", "embeddings", "sinks", "sync", "rebuild", "memory", "search", "serve", "relevance")
+MODULES = (
+    "validate",
+    "ingest",
+    "embeddings",
+    "cold",
+    "sinks",
+    "sync",
+    "rebuild",
+    "memory",
+    "search",
+    "serve",
+    "relevance",
+)
 """Where the cases are, in the order of a chunk's journey."""
 SIZES = ("small", "full")
 

@@ -18,6 +18,7 @@ import msgspec
 
 from chunksink.embeddings.errors import GraphUnavailable
 from chunksink.embeddings.fingerprint import file_digests
+from chunksink.embeddings.precision import lacks_avx2
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.runtime import ModelForm
 
@@ -53,6 +54,8 @@ def graph_of(
 
     `digest` is that of the model's files. A model of which no graph can be made is asked again with other `libraries`.
     """
+    if lacks_avx2():
+        raise GraphUnavailable("this processor lacks AVX2")
     folder = _place(digest, cache, quantized)
     form = _kept(folder, digest, cache)
     if form is None:

@@ -12,7 +12,7 @@ from chunksink.embeddings.encoder import LongTexts, ModelInfo, Precision, Precis
 from chunksink.embeddings.errors import GraphUnavailable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
 from chunksink.embeddings.graphs import graph_of
-from chunksink.embeddings.precision import choose_device, choose_precision, lacks_avx2
+from chunksink.embeddings.precision import choose_device, choose_precision
 from chunksink.embeddings.resolve import DEFAULT_MODEL, ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.runtime import ModelForm, Runtime
 from chunksink.embeddings.transformer import TransformerEncoder
@@ -93,8 +93,6 @@ def _runtime(
         from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
 
         try:
-            if lacks_avx2():
-                raise GraphUnavailable("this processor lacks AVX2")
             folder, form = graph_of(found, files, cache, library_versions(), quantized=precision == "int8")
             return OpenVinoRuntime(folder, precision), form, "openvino"
         except GraphUnavailable as error:
