@@ -85,6 +85,8 @@ def _legs(
 
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
+    if generation.holds_vectors and (wanted is None or {SEMANTIC, ENGINE} & set(wanted)):
+        queries.of(generation).prepare()
     for name in dict.fromkeys(config.sinks):
         if wanted is not None and legs.keys() >= set(wanted):
             break

@@ -59,16 +59,17 @@ class LazyEncoder:
         return gathered(self.encode_batches(texts), len(texts), self.dimension)
 
     def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
-        return encoded_batches(self._open(), texts)
+        return encoded_batches(self.load(), texts)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        return encode_queries(self._open(), texts)
+        return encode_queries(self.load(), texts)
 
     def close(self) -> None:
         if self._encoder is not None:
             self._encoder.close()
 
-    def _open(self) -> ClosingEncoder:
+    def load(self) -> ClosingEncoder:
+        """The encoder itself."""
         if self._encoder is None:
             started = monotonic()
             encoder = self._opened()

@@ -5,6 +5,7 @@ A model takes a third longer for four queries than for one, so those that arrive
 
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -68,7 +69,7 @@ class QueryModel:
         self._model_cache = model_cache
         self._settings = generation.encoder
         self._encoder = LazyEncoder(generation.model, self._open)
-        self._closed = False
+        self._closed = self._prepared = False
         self._computing = threading.Lock()
         self._lock = threading.Lock()
         self._waiting: dict[str, Future[Vectors]] = {}
@@ -91,6 +92,19 @@ class QueryModel:
         if error is not None:
             raise _again(error)
         return promised.result()
+
+    def prepare(self) -> None:
+        """Begin to load a model of this machine, while the caller opens its engines. A failure is left to the first
+        question, which loads it again."""
+        if self._settings.endpoint is None and not self._prepared:
+            self._prepared = True
+            threading.Thread(target=self._load, name="chunksink-load").start()
+
+    def _load(self) -> None:
+        with self._computing, suppress(Exception):
+            self._encoder.load()
+        if self._closed:
+            self._close_if_idle()
 
     def close(self) -> None:
         """Does not wait: a batch that is being computed is answered first."""
