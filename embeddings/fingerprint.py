@@ -99,24 +99,35 @@ def fingerprint_of_model(
     return fingerprint("model", parts)
 
 
+class _Noted(msgspec.Struct, frozen=True):
+    signature: str
+    digests: dict[str, str]
+
+
 def file_digests(folder: Path, cache: Path | None = None) -> dict[str, str]:
     """The digest of every file below a folder, by its path from there.
 
-    With the folder `cache`, files are read only once while they stay as they are.
+    They are noted in the folder `cache`, so that files are read only once while they stay as they are.
     """
     signature = signature_of_files(folder) if cache is not None else None
-    kept = cache / "digests" / f"{signature}.json" if cache is not None and signature is not None else None
-    if kept is not None:
-        with suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(kept.read_bytes(), type=dict[str, str])
-    digests = {path.relative_to(folder).as_posix(): _file_digest(path) for path in _files(folder)}
-    if kept is not None:
-        with suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            written = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            written.write_bytes(orjson.dumps(digests))
-            written.replace(kept)
+    if cache is None or signature is None:
+        return _read_digests(folder)
+    note = cache / "digests" / f"{_digest_of(str(folder))[:40]}.json"
+    with suppress(OSError, msgspec.MsgspecError):
+        noted = msgspec.json.decode(note.read_bytes(), type=_Noted)
+        if noted.signature == signature:
+            return noted.digests
+    digests = _read_digests(folder)
+    with suppress(OSError):
+        note.parent.mkdir(parents=True, exist_ok=True)
+        written = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        written.write_bytes(msgspec.json.encode(_Noted(signature, digests)))
+        written.replace(note)
     return digests
+
+
+def _read_digests(folder: Path) -> dict[str, str]:
+    return {path.relative_to(folder).as_posix(): _file_digest(path) for path in _files(folder)}
 
 
 def digest_of_files(digests: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ _HEAD = """\
 """
 # For settings whose default is that nothing is said.
 _EXAMPLES: dict[str, Any] = {
+    "model_cache": "~/.cache/chunksink/models",
     "max_length": 256,
     "query_prompt": "query: ",
     "passage_prompt": "passage: ",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.embeddings.fingerprint import digest_of_files
+from chunksink.embeddings import fingerprint
+from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.exits import Exit
-from chunksink.rebuild import session
 from chunksink.rebuild.locks import RebuildLock
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
@@ -85,7 +85,7 @@ def test_the_first_sink_with_vectors_decides_the_model(
 
 def encoder_of(folder: Path, seed: str) -> HashEncoder:
     encoder = HashEncoder(dimension=8, name=f"{DEFAULT_MODEL} {seed}")
-    encoder.info = replace(encoder.info, source=f"folder:{folder}", files=digest_of_files(folder))
+    encoder.info = replace(encoder.info, source=f"folder:{folder}", files=digest_of_files(file_digests(folder)))
     return encoder
 
 
@@ -129,8 +129,8 @@ def test_files_that_look_the_same_are_not_read_again(
 ) -> None:
     assert due(synced) == {False}
     read: list[Path] = []
-    real = session.digest_of_files
-    monkeypatch.setattr(session, "digest_of_files", lambda folder: read.append(folder) or real(folder))
+    real = fingerprint._read_digests
+    monkeypatch.setattr(fingerprint, "_read_digests", lambda folder: read.append(folder) or real(folder))
     assert due(synced) == {False}
     assert read == []
     os.utime(model / "weights", ns=(1, 1))

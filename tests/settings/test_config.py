@@ -54,7 +54,10 @@ def test_a_file_that_cannot_be_used_says_where(toml: str | bytes, told: str, tmp
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"precision": "float16"}, "`precision` is one of auto, float32, bfloat16, not 'float16'. Settings come from"),
+        (
+            {"precision": "float16"},
+            "`precision` is one of auto, float32, bfloat16, int8, not 'float16'. Settings come from",
+        ),
         ({"sink": "fts"}, "`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`"),
         ({"colour": "red"}, "this call sets colour; it may set chunks, home,"),
         ({"patience": 0}, "`patience`: Expected `float` > 0.0"),
