@@ -5,9 +5,10 @@ Loading a model takes seconds, and a rebuild that finds all vectors in the cache
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.encoder import ClosingEncoder, ModelInfo
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.fingerprint import digest_of_files
 from chunksink.embeddings.lazy import LazyEncoder
@@ -17,7 +18,12 @@ from chunksink.embeddings.resolve import resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, same_encoder
 
 
-def known_encoder(wanted: EncoderSettings, made: EncoderSettings, info: ModelInfo) -> LazyEncoder | None:
+def known_encoder(
+    wanted: EncoderSettings,
+    made: EncoderSettings,
+    info: ModelInfo,
+    opened: Callable[[EncoderSettings], ClosingEncoder] = open_encoder,
+) -> LazyEncoder | None:
     """The encoder that is wanted, where it would be the one that was `made` before and is told of by `info`.
 
     None where anything might be another: settings, files, libraries, or what this processor computes best. Behind an
@@ -35,4 +41,4 @@ def known_encoder(wanted: EncoderSettings, made: EncoderSettings, info: ModelInf
         return None
     if digest_of_files(folder) != info.files:
         return None
-    return LazyEncoder(info, partial(open_encoder, made))
+    return LazyEncoder(info, partial(opened, made))

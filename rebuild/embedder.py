@@ -7,11 +7,12 @@ from functools import partial
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import ClosingEncoder, Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
+from chunksink.embeddings.encoder import Encoder, ModelInfo, PrecisionRequest, Vectors, info_of
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.known import known_encoder
 from chunksink.embeddings.lazy import LazyEncoder, loading_seconds
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
+from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
@@ -101,12 +102,14 @@ class DocumentEmbedder:
 
 
 class Embedders:
-    """Opens the embedders of one run: of the configured model, or of the live index. All are closed with the stack."""
+    """Opens the embedders of one run: of the configured model, or of the live index. Their caches are closed and their
+    encoders go back to the pool with the stack."""
 
-    def __init__(self, config: Config, stack: ExitStack) -> None:
+    def __init__(self, config: Config, stack: ExitStack, pool: EncoderPool) -> None:
         self.settings = EncoderSettings.of(config)
         self._cache_file = cache_file(config.home_path)
         self._stack = stack
+        self._open_encoder = stack.enter_context(pool.lend())
         self._of_live: DocumentEmbedder | None = None
 
     def configured(
@@ -114,12 +117,12 @@ class Embedders:
     ) -> DocumentEmbedder:
         """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are wanted
         or the live index was made with it. Without `replace_damaged`, a damaged cache is an error."""
-        load = partial(open_encoder, self.settings)
+        load = partial(self._open_encoder, self.settings)
         known: LazyEncoder | None = None
         if not wanted:
             known = LazyEncoder(NO_MODEL, load)
         elif live is not None and live.holds_vectors:
-            known = known_encoder(self.settings, live.encoder, live.model)
+            known = known_encoder(self.settings, live.encoder, live.model, self._open_encoder)
         return self._embedder(self.settings, known or LazyEncoder.at_once(load), replace_damaged)
 
     def of_live(
@@ -129,7 +132,7 @@ class Embedders:
         has no vector yet. `first_vectors` of an index that holds none are made with the configured model."""
         known = self._of_live
         if known is None or first_vectors or known.info.fingerprint != live.model_fingerprint:
-            lazy = LazyEncoder(live.model, partial(open_encoder, live.encoder))
+            lazy = LazyEncoder(live.model, partial(self._open_encoder, live.encoder))
             known = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
             self._of_live = known
         return known
@@ -158,7 +161,6 @@ class Embedders:
             drop(cache, rows)
         return rows.rows
 
-    def _embedder(self, settings: EncoderSettings, encoder: ClosingEncoder, replace_damaged: bool) -> DocumentEmbedder:
-        opened = self._stack.enter_context(closing(encoder))
+    def _embedder(self, settings: EncoderSettings, encoder: Encoder, replace_damaged: bool) -> DocumentEmbedder:
         cache = VectorCache.open(self._cache_file, replace_damaged=replace_damaged)
-        return DocumentEmbedder(settings, opened, self._stack.enter_context(cache))
+        return DocumentEmbedder(settings, encoder, self._stack.enter_context(cache))
