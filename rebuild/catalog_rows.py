@@ -49,7 +49,8 @@ _TABLES = (
     "delete from gone",
 )
 _KEEP_THOSE_THAT_DID_NOT_MEET = (
-    "insert into kept select lost.offset, lost.offset, arrived.offset - lost.offset from lost join arrived using (line)",
+    "insert into kept select lost.offset, lost.offset, arrived.offset - lost.offset "
+    "from lost join arrived using (line)",
     "delete from lost where offset in (select first from kept)",
     "delete from arrived where offset in (select first + shift from kept)",
 )
