@@ -50,18 +50,24 @@ def write_bus(
     words: int = 55,
     texts: Sequence[str] | None = None,
     changed: Collection[int] = (),
+    edited: Collection[int] = (),
     version: int = 0,
 ) -> None:
     """Write chunks of made-up words, or of these texts, evenly spread over the partitions. The documents that are
-    `changed` get other words, in every version others."""
+    `changed` get other words, in every version others. Chunks that are `edited` get a longer text; all chunks of their
+    documents keep their ids."""
     old_words, new_words = random.Random(_SEED), random.Random(version)
     vocabulary = _vocabulary(old_words)
+    edited_documents = {index // FAMILY for index in edited}
 
     def records(first: int, last: int) -> Iterator[Record]:
         for index in range(first, last):
             text = " ".join(old_words.choices(vocabulary, k=words)) if texts is None else texts[index]
             if index // FAMILY in changed:
                 yield _chunk(*divmod(index, FAMILY), " ".join(new_words.choices(vocabulary, k=words)), version)
+            elif index // FAMILY in edited_documents:
+                words_before = f"Version {version}. " if index in edited else ""
+                yield _chunk(*divmod(index, FAMILY), words_before + text, version, keeps_ids=True)
             else:
                 yield _chunk(*divmod(index, FAMILY), text)
 

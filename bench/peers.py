@@ -1,11 +1,13 @@
 """What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed from inside.
 
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
+    .peers/bin/python -m bench.peers langchain edited FOLDER_OF_BUSES WORK_FOLDER --model FOLDER
     .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
 
 `make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took
 to get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged`
-does not count the reading: its store is never written, so that the record manager alone is compared.
+does not count the reading: its store is never written, so that the record manager alone is compared. `edited` stores
+the first bus with drawn vectors and gets ready with the second one; the work is to follow all others.
 `fill` makes the caches that `warm` reads. They store five fields of a chunk beside its text.
 """
 
@@ -34,7 +36,7 @@ SLICE = 5000  # Chroma takes no more than 5,461 at once, and LlamaIndex sends wh
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("peer", choices=["langchain", "llamaindex"])
-    parser.add_argument("what", choices=["unchanged", "cold", "fill", "warm"])
+    parser.add_argument("what", choices=["unchanged", "edited", "cold", "fill", "warm"])
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
@@ -95,8 +97,8 @@ def langchain(asked: argparse.Namespace) -> Work:
         def embed_query(self, text: str) -> list[float]:
             return drawn(text)
 
-    def documents() -> Iterator[Document]:
-        return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(asked.bus))
+    def documents(bus: Path = asked.bus) -> Iterator[Document]:
+        return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(bus))
 
     def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
         manager = SQLRecordManager("bench", db_url=f"sqlite:///{records}")
@@ -117,6 +119,13 @@ def langchain(asked: argparse.Namespace) -> Work:
 
         return unchanged
     model: Any = HuggingFaceEmbeddings(model_name=asked.model) if asked.model else Drawn()
+    if asked.what == "edited":
+        records, place = asked.folder / "records.db", str(asked.folder / "chroma")
+        first, second, *others = sorted(asked.bus.iterdir())
+        run(Chroma("bench", Drawn(), persist_directory=place), records, documents(first))
+        kept = Chroma("bench", model, persist_directory=place)
+        run(kept, records, documents(second))
+        return lambda: sum(int(run(kept, records, documents(bus))["num_added"]) for bus in others)
     cache = LocalFileStore(asked.folder / "cache")
     embeddings = CacheBackedEmbeddings.from_bytes_store(model, cache, namespace="bench", key_encoder="sha256")
     if asked.what == "fill":

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import corpora
-from bench.harness import Case, Figure, Measurement
+from bench.harness import Case, Figure, Measurement, ratio
 from bench.processes import NO_PEERS, PEERS, chunksink, peer, python
 
 FEW = 10_000
@@ -19,6 +19,10 @@ OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are rewritten": None, "in the only partition": 1}
 """Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
 SINKS = ("fts,chroma", "fts,jsonl")
+VALIDATE = "in the only partition, against `chunksink validate` of it"
+EDITED = 10  # chunks, each of another source
+EDITS = 5
+LANGCHAIN = "fts,chroma, against LangChain's index(), which fills Chroma alone"
 _LEAST = 0.01  # seconds: a difference of two times is not known more exactly
 
 
@@ -62,15 +66,23 @@ def measure_changed(case: Measurement) -> None:
             shared = corpora.shared_bus(case.shared, chunks, partitions=partitions)
             bus = case.copy(shared)
             home = case.copy(corpora.built_home(case.shared, shared, "fts"))
-            seconds = [_changed(bus, home, chunks, place, version) for version in range(1, rounds + 1)]
-            took[chunks] = case.keep(f"{place}, {chunks:,} chunks, seconds", seconds)
+            syncs, validations = [], []
+            for version in range(1, rounds + 1):
+                nothing = _sync(bus, home, "fts")
+                _change(bus, chunks, place, version)
+                if partitions == 1:
+                    validations.append(chunksink("validate", bus, home).seconds)
+                syncs.append((_sync(bus, home, "fts"), nothing))
+            # Beyond those of a sync that has nothing to do, just before.
+            took[chunks] = case.keep(f"{place}, {chunks:,} chunks, seconds", [whole - rest for whole, rest in syncs])
+            if validations:
+                case.keep(f"validate, {chunks:,} chunks, seconds", validations)
+                case.found(VALIDATE, ratio([whole for whole, _ in syncs], validations))
             print(f"{case.case.name}: {place}, {chunks:,} chunks", file=sys.stderr)
         case.found(place, median(took[sizes[1]]) / median(took[FEW]))
 
 
-def _changed(bus: Path, home: Path, chunks: int, place: str, version: int) -> float:
-    """Seconds of a sync beyond those of one that has nothing to do, just before."""
-    nothing = _sync(bus, home, "fts")
+def _change(bus: Path, chunks: int, place: str, version: int) -> None:
     if place == OWN:
         corpora.add_partition(bus, range(0, 1_000, 10), version)
     else:
@@ -78,7 +90,36 @@ def _changed(bus: Path, home: Path, chunks: int, place: str, version: int) -> fl
         changed = range(0, documents, documents // CHANGED)
         partitions = len(list((bus / "canonical").glob("*.jsonl")))
         corpora.write_bus(bus, chunks, partitions=partitions, changed=changed, version=version)
-    return _sync(bus, home, "fts") - nothing
+
+
+def measure_edited(case: Measurement) -> None:
+    """Whole processes, timed from inside once the model is loaded: from reading the chunks to the last write."""
+    from chunksink.embeddings.resolve import resolve_model
+
+    if not PEERS.exists():
+        case.note(NO_PEERS)
+        return
+    size = case.number("chunks")
+    texts, buses = corpora.even(corpora.prose(case.data), size), case.scratch / "buses"
+    for version in range(EDITS + 2):
+        edited = range(0, size, size // EDITED) if version else ()
+        corpora.write_bus(buses / f"{version}", size, texts=texts, edited=edited, version=version)
+    model = resolve_model(network=False).folder
+
+    def ours() -> float:
+        ran = python("bench.edits", buses, case.empty() / "home", "fts,chroma").document
+        assert ran["computed"] == EDITS * EDITED, ran
+        return float(ran["seconds"]) / EDITS
+
+    def langchain() -> float:
+        ran = peer("langchain", "edited", buses, case.empty(), "--model", model).document
+        assert ran["chunks"] == EDITS * EDITED, ran
+        return float(ran["seconds"]) / EDITS
+
+    took = case.turns({"chunksink": ours, "langchain": langchain})
+    for name, seconds in took.items():
+        case.keep(f"{name}, seconds", seconds)
+    case.found(LANGCHAIN, ratio(took["chunksink"], took["langchain"]))
 
 
 def measure_append(case: Measurement) -> None:
@@ -122,9 +163,19 @@ CASES = (
     Case(
         "sync-changed",
         "100 sources changed in many chunks: the sync's time against the same in 10,000 chunks (fts)",
-        tuple(Figure(place, "of its time", at_most=1.3) for place in PLACES),
+        (
+            *(Figure(place, "of its time", at_most=1.3) for place in PLACES),
+            Figure(VALIDATE, "of its time", at_most=2),
+        ),
         measure_changed,
         {"chunks": (20_000, 100_000), "rounds": (3, 9)},
+    ),
+    Case(
+        "sync-edited",
+        "ten of many chunks edited, again and again in one process whose model is loaded",
+        (Figure(LANGCHAIN, "of its time", at_most=1),),
+        measure_edited,
+        {"chunks": (1_000, 1_000), "rounds": (3, 9)},
     ),
     Case(
         "sync-append",

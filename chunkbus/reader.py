@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import orjson
 
@@ -23,8 +23,7 @@ from chunksink.chunkbus.manifest import Manifest, decode_manifest
 BLOCK_BYTES = 2**18
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):  # of each line of a file one is made: a dataclass takes twice as long
     """Where a record's line begins in its chunks file, and its length in bytes without the line break."""
 
     offset: int

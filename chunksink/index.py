@@ -3,9 +3,9 @@
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
 
-Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. A run that writes holds the
-writer's lock, a rebuild for one batch at a time; so does `plan`. `verify` holds it while it looks at the chunks, not
-while it reads the engines.
+Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. An encoder that a run has
+loaded stays loaded for the next one. A run that writes holds the writer's lock, a rebuild for one batch at a time; so
+does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
 """
 
 import os
@@ -20,6 +20,7 @@ from weakref import finalize
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.embeddings.pool import EncoderPool
 from chunksink.session import open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 
@@ -64,7 +65,8 @@ class Index:
         self, config: Config, *, stage: "Stage | None" = None, on_fault: "Callable[[Fault], object]" = _ignore
     ) -> None:
         self.config = config
-        self._session = partial(open_session, config, stage=stage, on_fault=on_fault)
+        self._encoders = EncoderPool()
+        self._session = partial(open_session, config, encoders=self._encoders, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
         self._dropped: finalize[..., Index] | None = None
         self._live_lock = Lock()
@@ -75,12 +77,12 @@ class Index:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Lets go of the readers of searches; nothing else is held between runs."""
         self.close()
 
     def close(self) -> None:
-        """Lets go of the readers of searches, as happens to an index that nobody has any more. They are opened again by
-        the next one."""
+        """Closes the readers of searches and the encoder that is kept between runs, as happens to an index that nobody
+        has any more. The next search or run opens them again."""
+        self._encoders.close()
         with self._live_lock:
             live, self._live = self._live, None
             dropped, self._dropped = self._dropped, None

@@ -17,6 +17,7 @@ from chunksink.output import counted
 from chunksink.settings.config import Config, ConfigError
 
 if TYPE_CHECKING:
+    from chunksink.embeddings.pool import EncoderPool
     from chunksink.rebuild.intake import Intake
     from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.state import State
@@ -33,6 +34,7 @@ def open_session(
     config: Config,
     command: str,
     *,
+    encoders: "EncoderPool",
     on_fault: "Callable[[Fault], object]",
     stage: "Stage | None" = None,
     tolerant: bool = False,
@@ -80,7 +82,7 @@ def open_session(
             records=FamilyReader(root, catalog),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
-            embedders=Embedders(config, stack),
+            embedders=Embedders(config, stack, encoders),
             lock=WriterLock(home),
             rebuild_lock=RebuildLock(home),
             log=log,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from io import BytesIO
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -33,35 +34,39 @@ COLUMNS = (
 _BYTES = 16
 """Of the hash of a line."""
 
+_WAITING = 100_000
+"""Lines that wait in memory for their like."""
+
 _TABLES = (
     "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
-    "create temp table if not exists kept (id integer primary key, offset integer, was integer)",
+    "create temp table if not exists lost (id integer primary key, offset integer, line blob)",
+    # From the first to the last of these former places every line has moved by `shift`, and none is lost.
+    "create temp table if not exists kept (first integer primary key, last integer, shift integer)",
     "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
-    "drop index if exists temp.arrived_line",
     "delete from arrived",
+    "delete from lost",
     "delete from kept",
     "delete from gone",
 )
-_KEEP = """
-insert into kept select chunk.id, arrived.offset, chunk.offset from chunk cross join arrived using (line)
-where partition = ?
-"""
-_GOES = "partition = ? and id not in (select id from kept)"
+_KEEP_THOSE_THAT_DID_NOT_MEET = (
+    "insert into kept select lost.offset, lost.offset, arrived.offset - lost.offset "
+    "from lost join arrived using (line)",
+    "delete from lost where offset in (select first from kept)",
+    "delete from arrived where offset in (select first + shift from kept)",
+)
 # Of two versions of a source in one partition the later line counts.
 _IS_REORDERED = """
-select 1 from (select offset, lag(offset) over (order by was) as before from kept) where offset < before limit 1
+select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
+where place < before limit 1
 """
-_MOVE = """
-update chunk set offset = (select kept.offset from kept where kept.id = chunk.id)
-where id in (select id from kept where was <> kept.offset)
-"""
+_SHIFT = "coalesce((select shift from kept where first <= {place} order by first desc limit 1), 0)"
+_MOVED = "partition = :key and id <= :last and offset >= (select min(first) from kept where shift <> 0)"
+_MOVE = f"update chunk set offset = offset + {_SHIFT.format(place='offset')} where {_MOVED}"
 # What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
 # undecided: its place is told then.
-_MOVE_FAMILIES = """
-update {table} set first_offset = coalesce((
-    select kept.offset from chunk indexed by chunk_family cross join kept using (id)
-    where chunk.family = {table}.family and chunk.partition = {table}.partition and was = first_offset), first_offset)
-where partition = ? and family in (select family from kept cross join chunk using (id) where was <> kept.offset)
+_MOVE_FAMILIES = f"""
+update {{table}} set first_offset = first_offset + {_SHIFT.format(place="first_offset")}
+where partition = :key and family in (select family from chunk where {_MOVED})
 """
 # Of rows that are gone, what their families have no more. All chunks of these families are gone through once, whatever
 # partition they are in. Joined, for SQLite compares what is `not in` with every row.
@@ -166,8 +171,9 @@ def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     if exists(db, "chunk where partition = ?", [key]):
         _compare(db, key, lines)
         lines = _new_lines(db, file)
-    db.execute(f"insert into gone select family, parent_id, document_id, text_hash from chunk where {_GOES}", [key])
-    db.execute(f"delete from chunk where {_GOES}", [key])
+    lost = "from chunk where id in (select id from lost)"
+    db.execute(f"insert into gone select family, parent_id, document_id, text_hash {lost}")
+    db.execute(f"delete {lost}")
     (last,) = db.execute("select coalesce(max(id), 0) from chunk").fetchone()
     values = ", ".join("?" * len(COLUMNS.split(",")))
     db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines))
@@ -176,7 +182,7 @@ def take_lines(db: Database, key: str, file: BinaryIO) -> None:
     for table, column, more in (("former_text", "text_hash", ""), ("former_document", "document_id", ", parent_id")):
         db.execute(_NOTE_FORMER.format(table=table, column=column, more=more))
     db.execute(_IS_BACK, {"last": last})
-    _move(db, key)
+    _move(db, key, last)
 
 
 def drop_lines(db: Database, key: str) -> None:
@@ -190,26 +196,75 @@ def touch_lines(db: Database, key: str) -> None:
 
 
 def _compare(db: Database, key: str, lines: Iterable[Line]) -> None:
-    arrived = ((place.offset, place.length, hash_of_line(line)) for place, line in lines)
-    db.conn.executemany("insert into arrived values (?, ?, ?)", arrived)
-    db.execute("create index temp.arrived_line on arrived (line)")
-    db.execute(_KEEP, [key])
+    """Fills `kept`, `lost` and `arrived`."""
+    stored = db.execute("select id, offset, line from chunk where partition = ? order by offset", [key])
+    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(db, stored, lines)))
+    for statement in _KEEP_THOSE_THAT_DID_NOT_MEET:
+        db.execute(statement)
+
+
+def _matches(db: Database, stored: Iterable[Row], lines: Iterable[Line]) -> Iterator[tuple[int, int, int]]:
+    """Of each line in both readings its number in the former one, its place there and its place now.
+
+    Both are gone through in step. A line waits until the other reading comes to it; where too many wait, those of both
+    are put into tables, which are compared at the end.
+    """
+    lost: dict[bytes | int, tuple[int, Row]] = {}
+    arrived: dict[bytes, Place] = {}
+    for number, (row, line) in enumerate(zip_longest(stored, lines)):
+        hashed = None if line is None else hash_of_line(line[1])
+        if row is not None and row[2] == hashed and hashed is not None:
+            yield number, row[1], line[0].offset
+            continue
+        if row is not None:
+            if (place := arrived.pop(row[2], None)) is not None:
+                yield number, row[1], place.offset
+            else:
+                lost[row[0] if row[2] is None else row[2]] = number, row
+        if hashed is not None:
+            if (found := lost.pop(hashed, None)) is not None:
+                yield found[0], found[1][1], line[0].offset
+            else:
+                arrived[hashed] = line[0]
+        if len(lost) + len(arrived) > _WAITING:
+            _put_away(db, lost, arrived)
+    _put_away(db, lost, arrived)
+
+
+def _put_away(db: Database, lost: dict[bytes | int, tuple[int, Row]], arrived: dict[bytes, Place]) -> None:
+    db.conn.executemany("insert into lost values (?, ?, ?)", (row for _, row in lost.values()))
+    rows = ((place.offset, place.length, line) for line, place in arrived.items())
+    db.conn.executemany("insert into arrived values (?, ?, ?)", rows)
+    lost.clear()
+    arrived.clear()
+
+
+def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """The rows of `kept`."""
+    first, last, shift, following = -1, -1, 0, -1
+    for number, was, offset in matches:
+        if number != following or offset - was != shift:
+            if first >= 0:
+                yield first, last, shift
+            first, shift = was, offset - was
+        last, following = was, number + 1
+    if first >= 0:
+        yield first, last, shift
 
 
 def _new_lines(db: Database, file: BinaryIO) -> Iterator[Line]:
-    rows = db.execute("select offset, length from arrived where offset not in (select offset from kept) order by 1")
-    for offset, length in rows:
+    for offset, length in db.execute("select offset, length from arrived order by 1"):
         file.seek(offset)
         yield Place(offset, length), file.read(length)
 
 
-def _move(db: Database, key: str) -> None:
-    """What was kept stands elsewhere."""
+def _move(db: Database, key: str, last: int) -> None:
+    """What was kept, of the rows up to the `last` one, stands elsewhere."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
         touch_lines(db, key)
     for table in ("standing", "current"):  # before their chunks move
-        db.execute(_MOVE_FAMILIES.format(table=table), [key])
-    db.execute(_MOVE)
+        db.execute(_MOVE_FAMILIES.format(table=table), {"key": key, "last": last})
+    db.execute(_MOVE, {"key": key, "last": last})
 
 
 def drop_former_texts(db: Database) -> None:

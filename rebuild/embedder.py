@@ -8,7 +8,6 @@ import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import (
-    ClosingEncoder,
     Encoder,
     ModelInfo,
     Precision,
@@ -19,6 +18,7 @@ from chunksink.embeddings.encoder import (
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder, loading_seconds
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
+from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
@@ -110,13 +110,15 @@ class DocumentEmbedder:
 
 
 class Embedders:
-    """Opens the embedders of one run: of the configured model, or of the live index. All are closed with the stack."""
+    """Opens the embedders of one run: of the configured model, or of the live index. Their caches are closed and their
+    encoders go back to the pool with the stack."""
 
-    def __init__(self, config: Config, stack: ExitStack) -> None:
+    def __init__(self, config: Config, stack: ExitStack, pool: EncoderPool) -> None:
         self.settings = EncoderSettings.of(config)
-        self._open = partial(open_encoder, model_cache=config.model_cache_path)
+        self._model_cache = config.model_cache_path
         self._cache_file = cache_file(config.home_path)
         self._stack = stack
+        self._open = stack.enter_context(pool.lend(config.model_cache_path))
         self._of_live: DocumentEmbedder | None = None
 
     def configured(self, *, wanted: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
@@ -145,7 +147,10 @@ class Embedders:
         with VectorCache.open(self._cache_file, read_only=True) as cache:
             if not cache.read("SELECT 1 FROM vector LIMIT 1"):
                 return None
-        with suppress(EmbeddingsError), closing(self._open(self.settings, network=False)) as encoder:
+        with (
+            suppress(EmbeddingsError),
+            closing(open_encoder(self.settings, model_cache=self._model_cache, network=False)) as encoder,
+        ):
             return encoder.fingerprint
         return None
 
@@ -162,7 +167,6 @@ class Embedders:
             drop(cache, rows)
         return rows.rows
 
-    def _embedder(self, settings: EncoderSettings, encoder: ClosingEncoder, replace_damaged: bool) -> DocumentEmbedder:
-        opened = self._stack.enter_context(closing(encoder))
+    def _embedder(self, settings: EncoderSettings, encoder: Encoder, replace_damaged: bool) -> DocumentEmbedder:
         cache = VectorCache.open(self._cache_file, replace_damaged=replace_damaged)
-        return DocumentEmbedder(settings, opened, self._stack.enter_context(cache))
+        return DocumentEmbedder(settings, encoder, self._stack.enter_context(cache))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import chunksink
 from chunksink.embeddings import fingerprint
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import DEFAULT_MODEL
@@ -182,3 +183,26 @@ def test_every_vector_is_computed_anew_once_the_run_may_begin(shell: Shell, monk
     assert rebuilt(shell, "--fresh-cache") == (20, 0)
     assert rebuilt(shell) == (0, 20)
     assert shell("verify", "--deep").code == Exit.OK
+
+
+def test_a_second_sync_in_one_process_loads_no_model(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    models.known[str(folder)] = HashEncoder(dimension=8)
+    monkeypatch.setenv("CHUNKSINK_MODEL", str(folder))
+    shell.commit("p1", A)
+    with chunksink.open() as index:
+        for number, name in enumerate(("b", "c", "d")):
+            assert index.sync().embeddings["computed"]
+            assert len(models.loaded) == 1, f"run {number}"
+            shell.commit("p2", source(f"{name}.md", f"a {name}"), at=FEBRUARY)
+        (folder / "config.json").write_text('{"hidden_size": 1}')
+        index.sync()
+        assert len(models.loaded) == 2, "its files have changed"
+    shell.commit("p2", B, at=FEBRUARY)
+    index.sync()
+    assert len(models.loaded) == 3, "the index was closed"
+    index.close()

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_manifest
+from chunksink.rebuild import catalog_rows
 from chunksink.rebuild.catalog_rows import COLUMNS
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
@@ -226,12 +228,13 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
 
 
 @settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=steps)
-def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change | Refresh | str]) -> None:
+@given(steps=steps, waiting=st.sampled_from((0, 2, catalog_rows._WAITING)))
+def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change | Refresh | str], waiting: int) -> None:
+    """However few lines may wait in memory for the line that they are compared with."""
     shutil.rmtree(tmp_path)
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p0", source("docs/first.md", "first"))
-    with closing_probe(tmp_path / "kept", root) as kept:
+    with patch.object(catalog_rows, "_WAITING", waiting), closing_probe(tmp_path / "kept", root) as kept:
         for step in steps:
             if isinstance(step, Refresh):
                 refresh(kept, root, project=step.project, reread=step.reread)

@@ -13,6 +13,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
 from chunksink.rebuild.catalog import Catalog, HeldFamily
@@ -156,7 +157,7 @@ class Home:
                     records=FamilyReader(self.root, catalog),
                     sinks={sink.name: sink for sink in sinks},
                     open_sink=self.open_sink,
-                    embedders=Embedders(config, stack),
+                    embedders=Embedders(config, stack, EncoderPool()),
                     lock=WriterLock(self.folder),
                     rebuild_lock=RebuildLock(self.folder),
                     log=log,

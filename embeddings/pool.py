@@ -1,0 +1,86 @@
+"""The encoder of one run, kept loaded for the next run of the same process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from chunksink.embeddings.encoder import ClosingEncoder
+from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.fingerprint import signature_of_files
+from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
+
+OpenEncoder = Callable[[EncoderSettings], ClosingEncoder]
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    encoder: ClosingEncoder
+    settings: tuple[EncoderSettings, EncoderSettings]
+    """Those it was opened with, and those that name exactly this encoder."""
+    files: str
+    """The signature of the model's files before they were read."""
+
+
+class EncoderPool:
+    """Keeps the encoder of the last run, at most one. No two runs use the same encoder at a time.
+
+    A kept encoder is used again for the same settings, while no file of its model has been written or replaced.
+    Nothing shows from outside that the model behind an endpoint has changed, so its encoder is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._idle: _Loaded | None = None
+
+    @contextmanager
+    def lend(self, model_cache: Path | None) -> Iterator[OpenEncoder]:
+        """What opens the encoders of one run. They must not be used afterwards."""
+        opened: list[_Loaded] = []
+
+        def open_for_run(settings: EncoderSettings) -> ClosingEncoder:
+            files = _files_of(settings)
+            loaded = self._replace_idle(None)
+            if loaded is not None and (settings not in loaded.settings or loaded.files != files):
+                loaded.encoder.close()
+                loaded = None
+            if loaded is None:  # here, so that memory never holds the former one beside it
+                encoder = open_encoder(settings, model_cache=model_cache)
+                loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files)
+            opened.append(loaded)
+            return loaded.encoder
+
+        try:
+            yield open_for_run
+        finally:
+            for loaded in opened:
+                former = self._replace_idle(loaded) if loaded.files else loaded
+                if former is not None:
+                    former.encoder.close()
+
+    def close(self) -> None:
+        """Closes the kept encoder. The next run opens its own."""
+        loaded = self._replace_idle(None)
+        if loaded is not None:
+            loaded.encoder.close()
+
+    def _replace_idle(self, loaded: _Loaded | None) -> _Loaded | None:
+        """The one that was kept before."""
+        with self._lock:
+            former, self._idle = self._idle, loaded
+        return former
+
+
+def _files_of(settings: EncoderSettings) -> str:
+    """The signature of a model's files; "" where there are none, or where a change might not show."""
+    if settings.endpoint is not None:
+        return ""
+    try:
+        folder = resolve_model(settings.model, network=False).folder
+    except ModelUnavailable:
+        return ""
+    return signature_of_files(folder) or ""

@@ -1,0 +1,119 @@
+"""One encoder stays loaded from one run to the next, as long as it would be the same."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chunksink.embeddings import pool
+from chunksink.embeddings.pool import EncoderPool
+from chunksink.embeddings.settings import EncoderSettings, settled
+from tests.embeddings.helpers import HashEncoder
+
+
+class Opened(HashEncoder):
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
+    """Every encoder that was opened."""
+    every: list[Opened] = []
+
+    def open_encoder(_settings: EncoderSettings) -> Opened:
+        every.append(Opened(dimension=8))
+        return every[-1]
+
+    monkeypatch.setattr(pool, "open_encoder", open_encoder)
+    return every
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> EncoderSettings:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "weights").write_bytes(b"1")
+    return EncoderSettings(model=str(tmp_path))
+
+
+def use(encoders: EncoderPool, *wanted: EncoderSettings) -> None:
+    """A run that needs these encoders."""
+    with encoders.lend(None) as open_encoder:
+        for settings in wanted:
+            open_encoder(settings)
+
+
+def test_the_next_run_has_the_same_encoder_until_the_pool_is_closed(
+    model: EncoderSettings, opened: list[Opened]
+) -> None:
+    encoders = EncoderPool()
+    use(encoders, model)
+    use(encoders)
+    use(encoders, model)
+    assert [each.closed for each in opened] == [0]
+    encoders.close()
+    assert [each.closed for each in opened] == [1]
+    use(encoders, model)
+    assert len(opened) == 2
+
+
+def test_the_settings_that_a_build_records_name_the_same_encoder(model: EncoderSettings, opened: list[Opened]) -> None:
+    encoders = EncoderPool()
+    use(encoders, model)
+    recorded = settled(model, opened[0])
+    assert recorded != model
+    use(encoders, recorded)
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("what", ["settings", "content", "file", "new file", "gone"])
+def test_another_model_is_opened_and_the_former_one_closed(
+    what: str, model: EncoderSettings, opened: list[Opened], tmp_path: Path
+) -> None:
+    encoders = EncoderPool()
+    use(encoders, model)
+    weights = tmp_path / "weights"
+    match what:
+        case "settings":
+            model = replace(model, max_length=7)
+        case "content":
+            weights.write_bytes(b"2")
+        case "file":
+            (tmp_path / "draft").write_bytes(b"1")
+            (tmp_path / "draft").rename(weights)
+        case "new file":
+            (tmp_path / "tokenizer.json").write_text("{}")
+        case "gone":
+            (tmp_path / "config.json").unlink()
+    use(encoders, model)
+    assert [each.closed for each in opened] == [1, 1 if what == "gone" else 0]
+
+
+def test_a_model_that_changed_while_it_was_loaded_is_not_kept(
+    model: EncoderSettings, opened: list[Opened], tmp_path: Path
+) -> None:
+    encoders = EncoderPool()
+    with encoders.lend(None) as open_encoder:
+        open_encoder(model)
+        (tmp_path / "weights").write_bytes(b"2")
+    use(encoders, model)
+    assert len(opened) == 2
+
+
+def test_two_runs_at_a_time_have_an_encoder_each(model: EncoderSettings, opened: list[Opened]) -> None:
+    encoders = EncoderPool()
+    use(encoders, model)
+    with encoders.lend(None) as one, encoders.lend(None) as other:
+        assert one(model) is not other(model)
+        assert [each.closed for each in opened] == [0, 0]
+    assert sorted(each.closed for each in opened) == [0, 1]
+
+
+def test_an_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
+    encoders = EncoderPool()
+    behind = EncoderSettings(model="m", endpoint="http://127.0.0.1:9")
+    use(encoders, behind)
+    use(encoders, behind)
+    assert [each.closed for each in opened] == [1, 1]
