@@ -23,7 +23,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
     """Every encoder that was opened."""
     every: list[Opened] = []
 
-    def open_encoder(_settings: EncoderSettings) -> Opened:
+    def open_encoder(_settings: EncoderSettings, *, model_cache: Path | None) -> Opened:
         every.append(Opened(dimension=8))
         return every[-1]
 
