@@ -86,9 +86,10 @@ def test_a_search_for_people_finds_what_shares_no_word_with_the_question(folder:
 
 
 @pytest.mark.usefixtures("rebuilt")
-def test_a_rebuild_from_the_cache_leaves_the_model_alone(folder: Path) -> None:
+@pytest.mark.parametrize("command", [("search", "give back borrowed equipment"), ("rebuild",)])
+def test_no_command_imports_torch_on_a_processor(folder: Path, command: tuple[str, ...]) -> None:
     """Where there is a GPU torch is asked for it."""
-    loaded = modules_of(folder, "rebuild")
+    loaded = modules_of(folder, *command)
     if loaded:
         import torch  # takes seconds
 
