@@ -99,12 +99,13 @@ def _runtime(
             if request == "openvino":
                 raise
             why = f" ({error})"
-            _log.info("%s is computed by sentence-transformers%s", found.name, why)
     if precision == "int8":
         raise ModelUnsupported(
             f"{found.name} cannot be computed in int8{why or ': that needs OpenVINO on a processor'}; "
             "set the precision to auto"
         )
+    if why:
+        _log.info("%s is computed by sentence-transformers%s", found.name, why)
     from chunksink.embeddings.torch_runtime import TorchRuntime, form_of, read_model
 
     model = read_model(found, device)

@@ -36,12 +36,12 @@ Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 
 
 def cached_vectors(
-    cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest = "auto"
+    cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest | None = None
 ) -> dict[str, Vectors]:
     """The vectors of these texts by a model, as far as the cache has them."""
     asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
     hashes = list(asked)
-    found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request)
+    found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
     return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
 
 
@@ -61,7 +61,7 @@ class DocumentEmbedder:
         return loading_seconds(self._encoder)
 
     def cached(
-        self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest = "auto"
+        self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None
     ) -> dict[str, Vectors]:
         """The cached vectors of these texts, of this encoder's model or of another."""
         return cached_vectors(self._cache, model or self.info, text_hashes, request)
