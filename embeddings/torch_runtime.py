@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import threading
@@ -129,20 +128,6 @@ class TorchRuntime:
             torch.cuda.empty_cache()
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Libraries and weights come to stay, half a million objects: to look through them for garbage again and again
-    while they come takes a fifth of the load."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-@_uncollected()
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
     """The model as its library loads it, in float32."""
     with importing():

@@ -1,6 +1,5 @@
 """The sentence-transformers encoder on a tiny model (every path) and on the real one (the vectors are right)."""
 
-import gc
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.tokens import Layout, TokenWindow, batches, cut, padded
-from chunksink.embeddings.torch_runtime import read_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import TEXTS, WORDS
@@ -41,26 +39,6 @@ def test_the_vectors_are_those_of_the_library(tiny: TransformerEncoder, tiny_fol
     assert tiny.encode([]).shape == (0, 32)
     assert isinstance(tiny, BatchEncoder)
     assert isinstance(tiny, QueryEncoder)
-
-
-def test_no_garbage_is_looked_for_while_a_model_is_loaded(tiny_folder: Path) -> None:
-    looked: list[str] = []
-
-    def note(phase: str, _info: dict[str, int]) -> None:
-        looked.append(phase)
-
-    before = gc.get_threshold()
-    gc.set_threshold(1)
-    gc.callbacks.append(note)
-    try:
-        read_model(resolve_model(str(tiny_folder)), "cpu")
-        during = len(looked)
-        [[] for _ in range(100)]
-        assert during < 200  # before and after it
-        assert len(looked) > during
-    finally:
-        gc.callbacks.remove(note)
-        gc.set_threshold(*before)
 
 
 def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
