@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from chunksink.embeddings.encoder import ModelInfo, Vectors
-from chunksink.embeddings.errors import EmbeddingsError, GraphUnavailable
+from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, GraphUnavailable
 from chunksink.embeddings.graphs import RECORD, REFUSED, Graph
 from chunksink.embeddings.openvino_runtime import (
     GRAPH_FILE,
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
                 convert(ResolvedModel(folder.name, folder, "folder"), target)
     except EmbeddingsError as error:
         sys.stderr.write(" ".join(str(error).split()) + "\n")
-        return REFUSED
+        return 1 if isinstance(error, EncoderOutOfMemory) else REFUSED
     return 0
 
 

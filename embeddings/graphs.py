@@ -130,7 +130,8 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path, libraries: dict[str, str]) -> None:
     """A refusal is kept; any other end of the process may have a reason that passes."""
-    reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+    ended = f"its process ended with {done.returncode}, as when memory is full"
+    reason = (done.stderr.strip() or ended).splitlines()[-1]
     if done.returncode == REFUSED:
         folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(_Refusal(reason, libraries)))
     raise GraphUnavailable(reason)
