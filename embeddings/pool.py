@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ class _Loaded:
     """Those it was opened with, and those that name exactly this encoder."""
     files: str
     """The signature of the model's files before they were read."""
+    process: int
+    """The one whose threads it uses: they do not survive a fork."""
 
 
 class EncoderPool:
@@ -50,7 +53,7 @@ class EncoderPool:
                 loaded = None
             if loaded is None:  # here, so that memory never holds the former one beside it
                 encoder = open_encoder(settings, model_cache=model_cache)
-                loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files)
+                loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files, os.getpid())
             opened.append(loaded)
             return loaded.encoder
 
@@ -69,10 +72,10 @@ class EncoderPool:
             loaded.encoder.close()
 
     def _replace_idle(self, loaded: _Loaded | None) -> _Loaded | None:
-        """The one that was kept before."""
+        """The one that this process kept before."""
         with self._lock:
             former, self._idle = self._idle, loaded
-        return former
+        return former if former is not None and former.process == os.getpid() else None
 
 
 def _files_of(settings: EncoderSettings) -> str:

@@ -59,15 +59,20 @@ _IS_REORDERED = """
 select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
 where place < before limit 1
 """
-_SHIFT = "coalesce((select shift from kept where first <= {place} order by first desc limit 1), 0)"
-_MOVED = "partition = :key and id <= :last and offset >= (select min(first) from kept where shift <> 0)"
-_MOVE = f"update chunk set offset = offset + {_SHIFT.format(place='offset')} where {_MOVED}"
-# What moved leads, so that what stands in other partitions is not gone through. A family whose first line is gone is
-# undecided: its place is told then.
-_MOVE_FAMILIES = f"""
-update {{table}} set first_offset = first_offset + {_SHIFT.format(place="first_offset")}
-where partition = :key and family in (select family from chunk where {_MOVED})
+_SHIFTED = """
+update {table} set {place} = {place}
+    + coalesce((select shift from kept where first <= {place} order by first desc limit 1), 0)
+where partition = :key and {which}
 """
+_LIES_FURTHER_ON = "{place} >= (select min(first) from kept where shift <> 0)"
+_CHUNKS = f"{_LIES_FURTHER_ON.format(place='offset')} and id <= :last"
+# A family whose first line is gone is undecided: its place is told then. `standing` is not gone through: it has what
+# stands in other partitions, too.
+_MOVE = (
+    ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
+    ("current", "first_offset", _LIES_FURTHER_ON.format(place="first_offset")),
+    ("chunk", "offset", _CHUNKS),
+)
 # Of rows that are gone, what their families have no more. All chunks of these families are gone through once, whatever
 # partition they are in. Joined, for SQLite compares what is `not in` with every row.
 _NOTE_FORMER = """
@@ -212,20 +217,20 @@ def _matches(db: Database, stored: Iterable[Row], lines: Iterable[Line]) -> Iter
     lost: dict[bytes | int, tuple[int, Row]] = {}
     arrived: dict[bytes, Place] = {}
     for number, (row, line) in enumerate(zip_longest(stored, lines)):
-        hashed = None if line is None else hash_of_line(line[1])
-        if row is not None and row[2] == hashed and hashed is not None:
+        now = hash_of_line(line[1]) if line else b""
+        if row and row[2] == now:
             yield number, row[1], line[0].offset
             continue
-        if row is not None:
-            if (place := arrived.pop(row[2], None)) is not None:
-                yield number, row[1], place.offset
+        if row:
+            if found := arrived.pop(row[2], None):
+                yield number, row[1], found.offset
             else:
-                lost[row[0] if row[2] is None else row[2]] = number, row
-        if hashed is not None:
-            if (found := lost.pop(hashed, None)) is not None:
-                yield found[0], found[1][1], line[0].offset
+                lost[row[2] or row[0]] = number, row
+        if line:
+            if earlier := lost.pop(now, None):
+                yield earlier[0], earlier[1][1], line[0].offset
             else:
-                arrived[hashed] = line[0]
+                arrived[now] = line[0]
         if len(lost) + len(arrived) > _WAITING:
             _put_away(db, lost, arrived)
     _put_away(db, lost, arrived)
@@ -233,7 +238,7 @@ def _matches(db: Database, stored: Iterable[Row], lines: Iterable[Line]) -> Iter
 
 def _put_away(db: Database, lost: dict[bytes | int, tuple[int, Row]], arrived: dict[bytes, Place]) -> None:
     db.conn.executemany("insert into lost values (?, ?, ?)", (row for _, row in lost.values()))
-    rows = ((place.offset, place.length, line) for line, place in arrived.items())
+    rows = ((*place, line) for line, place in arrived.items())
     db.conn.executemany("insert into arrived values (?, ?, ?)", rows)
     lost.clear()
     arrived.clear()
@@ -262,9 +267,8 @@ def _move(db: Database, key: str, last: int) -> None:
     """What was kept, of the rows up to the `last` one, stands elsewhere."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
         touch_lines(db, key)
-    for table in ("standing", "current"):  # before their chunks move
-        db.execute(_MOVE_FAMILIES.format(table=table), {"key": key, "last": last})
-    db.execute(_MOVE, {"key": key, "last": last})
+    for table, place, which in _MOVE:
+        db.execute(_SHIFTED.format(table=table, place=place, which=which), {"key": key, "last": last})
 
 
 def drop_former_texts(db: Database) -> None:

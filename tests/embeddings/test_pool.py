@@ -117,3 +117,13 @@ def test_an_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
     use(encoders, behind)
     use(encoders, behind)
     assert [each.closed for each in opened] == [1, 1]
+
+
+def test_a_forked_process_opens_its_own(
+    model: EncoderSettings, opened: list[Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoders = EncoderPool()
+    use(encoders, model)
+    monkeypatch.setattr(pool.os, "getpid", lambda: -1)
+    use(encoders, model)
+    assert [each.closed for each in opened] == [0, 0], "the parent closes the other one"
