@@ -24,7 +24,6 @@ from chunksink.chunkbus.store import explained, open_store, opening, write_trans
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
-    CacheError,
     CacheForeign,
     CacheFull,
     CacheTooNew,
@@ -147,24 +146,16 @@ class CacheFile:
                 self.close()  # it rolls back too, where that has failed
                 raise
 
-    @contextmanager
-    def temporary(self, text_hashes: Iterable[bytes]) -> Iterator[str]:
-        """Name of a temporary table with these text hashes; it is on disk, and only this connection sees it.
-
-        One at a time. What the iterable raises is its own affair, and comes out as it is.
-        """
+    def temporary(self, text_hashes: Iterable[bytes]) -> str:
+        """Name of a temporary table with these text hashes. It is on disk, only this connection sees it, and the next
+        one takes its place. An error of the iterable comes out as it is."""
         rows = ((text_hash,) for text_hash in text_hashes)
         self.read("DROP TABLE IF EXISTS temp.wanted")
         self.read("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        try:
-            while batch := list(islice(rows, _BATCH_ROWS)):
-                with self._lock, _translated(self.path), self._live().conn as connection:
-                    connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?)", batch)
-            yield "temp.wanted"
-        finally:
-            # What stays behind is dropped next time; an error here would hide the one that led here.
-            with suppress(CacheError):
-                self.read("DROP TABLE IF EXISTS temp.wanted")
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            with self._lock, _translated(self.path), self._live().conn as connection:
+                connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?)", batch)
+        return "temp.wanted"
 
     def shrink(self) -> None:
         """Gives the space of dropped rows back to the file system."""

@@ -99,8 +99,8 @@ def find_surplus(
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     is_kept = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
-    with cache.temporary(raw_hash(each) for each in text_hashes) as table:
-        return _rows_where(cache, f"({is_kept} AND text_hash IN {table}) IS NOT TRUE", models)
+    table = cache.temporary(raw_hash(each) for each in text_hashes)
+    return _rows_where(cache, f"({is_kept} AND text_hash IN {table}) IS NOT TRUE", models)
 
 
 def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
@@ -110,8 +110,7 @@ def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
 
 def rows_with(cache: VectorCache, text_hashes: Iterable[TextHash]) -> Surplus:
     """All rows of these texts, of every model."""
-    with cache.temporary(raw_hash(each) for each in text_hashes) as table:
-        return _rows_where(cache, f"text_hash IN {table}")
+    return _rows_where(cache, f"text_hash IN {cache.temporary(raw_hash(each) for each in text_hashes)}")
 
 
 def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object] = ()) -> Surplus:

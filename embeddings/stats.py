@@ -14,7 +14,7 @@ import orjson
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.references import EmbeddingRef, parse_ref, raw_fingerprint, raw_hash
-from chunksink.embeddings.rows import PRECISIONS, flaw, unpack
+from chunksink.embeddings.rows import PRECISIONS, flaw
 
 # LIMIT keeps SQLite from sorting the vectors themselves.
 _COUNTS = f"""
@@ -119,7 +119,7 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
     precision, tokens, digest, blob, name, producer = rows[0]
     if flaw((key, text_hash, precision, tokens, digest, blob)) is not None:
         return None
-    vector = unpack(blob)
+    vector = np.frombuffer(blob, dtype="<f4")
     return CachedVector(
         ref=pointer,
         model=name,

@@ -139,6 +139,19 @@ def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
         assert cache.read("PRAGMA journal_mode") == [("wal",)]
 
 
+def test_the_form_of_the_file_has_not_changed(cache: VectorCache) -> None:
+    """A file made by an earlier version opens as it is. A new form needs a new migration, and another digest here."""
+    tables = cache.read(
+        "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'vector') AND sql NOT NULL ORDER BY sql"
+    )
+    digest = hashlib.sha256("\n".join(sql for (sql,) in tables).encode()).hexdigest()
+    assert (len(tables), digest[:16]) == (4, "f9f8c9c7838ffa3c")
+    pragmas = ("application_id", "page_size", "auto_vacuum")
+    assert [cache.read(f"PRAGMA {pragma}") for pragma in pragmas] == [[(0x43534B45,)], [(8192,)], [(2,)]]
+    steps = cache.read("SELECT migration_set, name FROM _sqlite_migrations")
+    assert steps == [("chunksink.embeddings", "m001_vectors")]
+
+
 def test_a_backup_of_an_open_cache_serves_its_vectors_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     with VectorCache.open(path) as cache:
