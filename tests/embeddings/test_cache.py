@@ -205,6 +205,16 @@ def test_a_commit_that_fails_is_rolled_back(cache: VectorCache) -> None:
     cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
 
 
+def test_a_model_whose_first_vectors_failed_is_recorded_with_the_next(cache: VectorCache) -> None:
+    encoder = HashEncoder()
+    tamper(cache.path, "CREATE TRIGGER full BEFORE INSERT ON vector BEGIN SELECT raise(ABORT, 'no room'); END")
+    with pytest.raises(CacheError):
+        cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
+    tamper(cache.path, "DROP TRIGGER full")
+    cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
+    assert cache.read("SELECT count(*) FROM producer JOIN vector ON producer.id = producer") == [(1,)]
+
+
 def test_many_threads_share_one_cache(cache: VectorCache) -> None:
     encoder, failures = HashEncoder(), []
 
