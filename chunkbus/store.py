@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -27,12 +27,26 @@ _MEANINGS = {
     (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR): (errno.EIO, f"cannot be written ({{}}), {_ROOM}"),
     (sqlite3.SQLITE_CANTOPEN,): (errno.EIO, f"cannot be opened ({{}}), look at its permissions, or {_ROOM}"),
     (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (errno.EROFS, "may not be written ({}), correct its permissions"),
-    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED): (errno.EBUSY, "another process holds it ({}), wait for that"),
+    (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL): (
+        errno.EBUSY,
+        "another process holds it ({}), wait for that",
+    ),
 }
 
 
-def open_store(path: Path, migrations: Migrations) -> Database:
-    """The database at `path`, for any number of readers beside one writer."""
+def open_store(
+    path: Path,
+    migrations: Migrations,
+    *,
+    pragmas: Sequence[str] = (),
+    form: Sequence[str] = (),
+    one_thread: bool = True,
+) -> Database:
+    """The database at `path`, for any number of readers beside one writer.
+
+    `pragmas` are for the connection, those of `form` for a new file. Where several threads share the connection (not
+    `one_thread`), the caller lets one of them use it at a time.
+    """
     from sqlite_utils import Database  # a validation needs none of it
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,21 +54,31 @@ def open_store(path: Path, migrations: Migrations) -> Database:
         path.touch(0o600)  # it holds texts, or what tells of them
     try:
         with ExitStack() as on_failure:
-            db = Database(path)
+            db = Database(sqlite3.connect(path, check_same_thread=one_thread))
             on_failure.callback(db.close)
-            db.execute(f"pragma busy_timeout = {_BUSY_MILLISECONDS}")
-            db.execute(f"pragma cache_size = -{_CACHE_KIB}")
-            with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):  # two processes may both find it new
+            for pragma in (f"busy_timeout = {_BUSY_MILLISECONDS}", f"cache_size = -{_CACHE_KIB}", *pragmas):
+                db.execute(f"pragma {pragma}")
+            with opening(path):  # two processes may both find it new
+                for pragma in form if not path.stat().st_size else ():
+                    db.execute(f"pragma {pragma}")
                 db.enable_wal()
                 _refuse_newer(db, path, migrations)
                 migrations.apply(db)
             on_failure.pop_all()
             return db
+    except (sqlite3.DatabaseError, KeyError) as error:  # a damaged list of migrations lacks a column
+        raise (None if path.is_dir() else explained(error, path)) or _foreign(error, path) from error
+
+
+@contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """No other process opens the store at `path` meanwhile. An OSError of EBUSY where one takes too long."""
+    try:
+        with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):
+            yield
     except filelock.Timeout as error:
         busy = "another process is opening it or bringing it up to date, wait for that"
         raise OSError(errno.EBUSY, busy, str(path)) from error
-    except sqlite3.DatabaseError as error:
-        raise (None if path.is_dir() else explained(error, path)) or _foreign(error, path) from error
 
 
 class Store:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def existing_cache(config: Config, *, read_only: bool, replace_damaged: bool = False) -> Iterator["VectorCache"]:
+def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
     """The cache, which only a rebuild creates. A damaged file is reported, not replaced, unless asked."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import CacheUnavailable
@@ -21,7 +21,7 @@ def existing_cache(config: Config, *, read_only: bool, replace_damaged: bool = F
     path = cache_file(config.home_path)
     if not path.exists():
         raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
-    with VectorCache.open(path, read_only=read_only, replace_damaged=replace_damaged) as cache:
+    with VectorCache.open(path, replace_damaged=replace_damaged) as cache:
         yield cache
 
 
@@ -32,5 +32,5 @@ def cached_vector(config: Config, fingerprint: str, text_hash: str) -> "CachedVe
 
     if not cache_file(config.home_path).exists():
         return None
-    with existing_cache(config, read_only=True) as cache:
+    with existing_cache(config) as cache:
         return show(cache, EmbeddingRef(fingerprint, text_hash.removeprefix("sha256:")))

@@ -220,7 +220,7 @@ def _cache(config: Config) -> Iterator[ReportRow]:
     if not path.exists():
         return
     try:
-        with VectorCache.open(path, read_only=True) as cache:
+        with VectorCache.open(path, replace_damaged=False) as cache:
             models = cache.read(
                 "SELECT coalesce(m.name, ''), count(*) FROM vector v LEFT JOIN model m USING (fingerprint) "
                 "GROUP BY v.fingerprint ORDER BY 2 DESC"

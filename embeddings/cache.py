@@ -7,8 +7,8 @@ It promises:
 - a float32 vector is never replaced by a bfloat16 one;
 - readers are not in the way of a writer, nor a writer of readers; two writers take turns.
 
-A file that SQLite cannot read is set aside, and a new one begun; `set_aside` lists such files. How the file is read and
-written is in `cachefile`, what the cache can tell about itself in `stats` and `maintenance`.
+A file that SQLite cannot read is set aside, and a new one begun; `set_aside` lists such files. `cachefile` opens, reads
+and writes the file, `stats` counts what it holds, `maintenance` checks it and makes it smaller.
 """
 
 from __future__ import annotations
@@ -60,37 +60,29 @@ class Found:
 class VectorCache(CacheFile):
     """An open cache. Usable from several threads, one at a time; processes open their own."""
 
-    def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
+    def __init__(self, path: Path) -> None:
         """Use `open`."""
-        super().__init__(path, read_only=read_only, busy_seconds=busy_seconds)
+        super().__init__(path)
         self._producers: dict[tuple[bytes, bytes], int] = {}
         self._outdated: dict[bytes, tuple[int, int]] = {}
         """By model: the file, and up to which row of it vectors count as missing, because they are being recomputed."""
 
     @classmethod
-    def open(
-        cls,
-        path: Path | str,
-        *,
-        read_only: bool = False,
-        replace_damaged: bool = True,
-        busy_seconds: float = 30.0,
-    ) -> Self:
-        """Opens a cache; a missing file is made, unless `read_only`. `":memory:"` is a cache for one process.
+    def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:
+        """Opens a cache; a missing file is made.
 
         With `replace_damaged`, a damaged file is set aside and an empty one takes its place. Raises CacheForeign,
         CacheTooNew, CacheBusy, CacheUnavailable, and CacheDamaged where the file must stay.
         """
-        cache = cls(Path(path), read_only=read_only, busy_seconds=busy_seconds)
+        cache = cls(Path(path))
         try:
-            cache._live()
+            cache.read("SELECT 1")
         except CacheDamaged:
-            if read_only or not replace_damaged:
+            cache.close()
+            if not replace_damaged:
                 raise
             cache.replace_damaged()
         return cache
-
-    # -- vectors ---------------------------------------------------------------------------------------------
 
     def lookup(
         self,

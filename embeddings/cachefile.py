@@ -1,39 +1,107 @@
-"""The cache's file while it is open: one connection, shared by the threads of a process.
+"""The cache's file: a SQLite database in WAL mode, which `chunkbus.store` opens, migrates and locks.
 
-Reads are short, so that no read transaction stays open and the writer's log stays short; writers take turns. When
-another process has set a damaged file aside, the next call uses the new one.
+A killed process loses nothing that was committed; a machine that loses power may lose the last commits, never the file.
+A file that SQLite cannot read is set aside, and an empty one takes its place. Where another process has done so, the
+next call uses the new file.
 """
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from chunksink.embeddings.errors import CacheError, CacheUnavailable
-from chunksink.embeddings.schema import IN_MEMORY, connect, damaged, locked, require_ours, translated
+from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
+from chunksink.chunkbus.shortage import shortage
+from chunksink.chunkbus.store import explained, open_store, opening, write_transaction
+from chunksink.embeddings.errors import (
+    CacheBusy,
+    CacheDamaged,
+    CacheForeign,
+    CacheFull,
+    CacheTooNew,
+    CacheUnavailable,
+)
 
-_SCAN_ROWS = 2000
-_WANTED_ROWS = 5000
+if TYPE_CHECKING:
+    from sqlite_utils import Database, Migrations
+
+REMEDY = "; `chunksink cache verify --repair` sets it aside, and its vectors are computed again"
+
+_APPLICATION_ID = 0x43534B45
+"""Bytes 68 to 71 of the file: CSKE."""
+_PAGE_SIZE = 8192
+"""Five vectors of 384 dimensions to a page."""
+_START = b"SQLite format 3\x00" + _PAGE_SIZE.to_bytes(2, "big")
+_FORM = (f"page_size = {_PAGE_SIZE}", "auto_vacuum = incremental")
+_PRAGMAS = (
+    "synchronous = normal",
+    "cell_size_check = on",
+    "secure_delete = on",  # the vectors of a forgotten text must be overwritten
+    "cache_size = -65536",
+)
+_BATCH_ROWS = 5000
+_TABLES = (
+    """CREATE TABLE model (
+    fingerprint BLOB PRIMARY KEY,
+    name TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    max_length INTEGER,
+    details TEXT NOT NULL
+)""",
+    """CREATE TABLE producer (
+    id INTEGER PRIMARY KEY,
+    fingerprint BLOB NOT NULL,
+    details TEXT NOT NULL,
+    UNIQUE (fingerprint, details)
+)""",
+    """CREATE TABLE vector (
+    id INTEGER PRIMARY KEY,
+    fingerprint BLOB NOT NULL,
+    text_hash BLOB NOT NULL,
+    precision INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    producer INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    vector BLOB NOT NULL
+)""",
+    "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash)",
+)
+"""As SQLite records them, and as they must be found again."""
+
+
+def _migrations() -> Migrations:
+    """All steps from an empty file to the present form. Never change a step; add one."""
+    from sqlite_utils import Migrations  # slow to import, and it imports click
+
+    steps = Migrations("chunksink.embeddings")
+
+    @steps()
+    def m001_vectors(db: Database) -> None:
+        for statement in _TABLES:
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+
+    return steps
 
 
 class CacheFile:
-    """What `VectorCache` does with its file, for this package."""
+    """What `VectorCache` does with its file, for this package. One connection serves the threads of a process."""
 
-    def __init__(self, path: Path, *, read_only: bool, busy_seconds: float) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.read_only = read_only
-        self._busy_seconds = busy_seconds
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        self._db: Database | None = None
         self._inode = 0
         self.set_aside: tuple[str, ...] = ()
-        """Where damaged files lie now that this object has replaced."""
+        """Where the damaged files are that this object has replaced."""
 
     def __enter__(self) -> Self:
         return self
@@ -44,130 +112,98 @@ class CacheFile:
         self.close()
 
     def close(self) -> None:
-        """Closes the file; the cache opens it again when it is used again (an in-memory one starts empty)."""
+        """Closes the file; the cache opens it again when it is used again."""
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            if self._db is not None:
+                self._db.close()
+                self._db = None
 
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a short query; `scan` is for long ones."""
-        with self._lock, translated(self.path):
-            return self._live().execute(sql, parameters).fetchall()
+        """All rows of a short query."""
+        with self._lock, _translated(self.path):
+            return self._live().conn.execute(sql, parameters).fetchall()
 
     def scan(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """A long query in short reads. Its first column is the id; its first parameter is where to go on.
+        """The rows of a long query, in batches. Read them to the end before anything is written."""
+        with self._lock, _translated(self.path):
+            cursor = self._live().conn.execute(sql, parameters)
+        while batch := self._fetch(cursor):
+            yield batch
 
-        Raises CacheDamaged where the ids do not grow: in a damaged file the same pages could come for ever.
-        """
-        last = -(2**63)
-        while page := self.read(f"{sql} ORDER BY id LIMIT {_SCAN_ROWS}", (last, *parameters)):
-            for row in page:
-                if row[0] <= last:
-                    raise damaged(self.path, f"row {row[0]} comes after row {last}")
-                last = row[0]
-            yield page
+    def _fetch(self, cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
+        with self._lock, _translated(self.path):
+            return cursor.fetchmany(_BATCH_ROWS)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction, alone among writers; rolled back when the block or the commit raises."""
-        with self._lock, translated(self.path), ExitStack() as held:
-            # Opening may need the file alone, so it comes before the shared lock; then nobody may have replaced it.
-            connection = self._live()
-            held.enter_context(locked(self.path, alone=False, busy_seconds=self._busy_seconds))
-            while not self._is_current():
-                held.close()
-                connection = self._live()
-                held.enter_context(locked(self.path, alone=False, busy_seconds=self._busy_seconds))
-            connection.execute("BEGIN IMMEDIATE")
+        """One write transaction, alone among writers; nothing of it stays where the block or the commit raises."""
+        with self._lock, _translated(self.path):
+            db = self._live()
             try:
-                yield connection
-                connection.execute("COMMIT")
+                with write_transaction(db):
+                    yield db.conn
             except BaseException:
-                self._forget()
-                self._roll_back(connection)
+                self.close()  # it rolls back too, where that has failed
                 raise
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error:  # closing rolls back as well; the first error is the one to be told
-            self.close()
-
-    @contextmanager
-    def temporary(self, text_hashes: Iterable[bytes]) -> Iterator[str]:
-        """Name of a temporary table with these text hashes; it is on disk, and only this connection sees it.
-
-        One at a time. What the iterable raises is its own affair, and comes out as it is.
-        """
+    def temporary(self, text_hashes: Iterable[bytes]) -> str:
+        """Name of a temporary table with these text hashes. It is on disk, only this connection sees it, and the next
+        one takes its place. An error of the iterable comes out as it is."""
         rows = ((text_hash,) for text_hash in text_hashes)
-        with self._lock, translated(self.path):
-            connection = self._live()
-            connection.execute("DROP TABLE IF EXISTS temp.wanted")
-            connection.execute("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
-        try:
-            while batch := list(islice(rows, _WANTED_ROWS)):
-                with self._lock, translated(self.path):
-                    connection = self._live()
-                    connection.execute("BEGIN")  # deferred: takes no lock on the cache itself
-                    try:
-                        connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?)", batch)
-                        connection.execute("COMMIT")
-                    except BaseException:
-                        self._roll_back(connection)
-                        raise
-            yield "temp.wanted"
-        finally:
-            # What stays behind is dropped next time; an error here would hide the one that led here.
-            with suppress(CacheError), self._lock, translated(self.path):
-                self._live().execute("DROP TABLE IF EXISTS temp.wanted")
+        self.read("DROP TABLE IF EXISTS temp.wanted")
+        self.read("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        while batch := list(islice(rows, _BATCH_ROWS)):
+            with self._lock, _translated(self.path), self._live().conn as connection:
+                connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?)", batch)
+        return "temp.wanted"
 
     def shrink(self) -> None:
         """Gives the space of dropped rows back to the file system."""
-        with self._lock, translated(self.path):
+        with self._lock, _translated(self.path):
             self._forget()  # models and producers may have been dropped too
-            connection = self._live()
+            connection = self._live().conn
             connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def replace_damaged(self) -> str | None:
-        """Renames the damaged file and begins an empty one; returns the new name, or None if another process has just
-        done so. Raises CacheForeign where nothing in the file shows that it is a cache."""
-        with self._lock:
-            seen, self._inode = self._inode, 0
+        """Renames the damaged file and begins an empty one. Returns the new name, or None if another process has just
+        replaced it."""
+        with self._lock, _translated(self.path):
+            seen = self._inode
             self.close()
-            with locked(self.path, alone=True, busy_seconds=self._busy_seconds):
-                if seen and seen != inode(self.path):
+            with opening(self.path):
+                if seen != inode(self.path):
                     return None
-                require_ours(self.path)
-                try:
-                    kept = _set_aside(self.path)
-                except OSError as exc:
-                    raise CacheUnavailable(f"cannot rename the damaged {self.path}: {exc.strerror or exc}") from exc
+                kept = _set_aside(self.path)
             self.set_aside += (kept,)
-            try:
-                self._live()
-            except CacheError as exc:  # of a full disk, say
-                raise type(exc)(f"{exc}; the damaged cache is kept as {kept}") from exc
+            self._live()
             return kept
 
     def _forget(self) -> None:
         """Called when what is remembered of the file may not be true any more."""
 
-    def _live(self) -> sqlite3.Connection:
-        """The connection; a new one if another process has set our file aside."""
-        if self._connection is not None and not self._is_current():
+    def _live(self) -> Database:
+        """The open database; that of the new file if another process has set ours aside."""
+        if self._db is not None and self._inode != inode(self.path):
             self.close()
-        if self._connection is None:
+        if self._db is None:
             self._forget()
             self._inode = inode(self.path)
-            self._connection = connect(self.path, read_only=self.read_only, busy_seconds=self._busy_seconds)
+            _refuse_foreign(self.path)
+            self._db = open_store(self.path, _migrations(), pragmas=_PRAGMAS, form=_FORM, one_thread=False)
+            self._db.conn.text_factory = partial(str, encoding="utf-8", errors="replace")
             self._inode = inode(self.path)
-        return self._connection
+            if not {(sql,) for sql in _TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
+                raise _damaged(self.path, "its tables are not as they were made")
+        return self._db
 
-    def _is_current(self) -> bool:
-        return self.path == IN_MEMORY or self._inode == inode(self.path)
+
+def _refuse_foreign(path: Path) -> None:
+    """A file without any mark of a cache may be somebody's only copy: it is neither written nor renamed."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        head = file.read(72)
+        if head[: len(_START)] != _START[: len(head)] and head[68:] != _APPLICATION_ID.to_bytes(4, "big"):
+            raise CacheForeign(f"{path} is not a chunksink cache; move the file away")
 
 
 def _set_aside(path: Path) -> str:
@@ -175,17 +211,47 @@ def _set_aside(path: Path) -> str:
     number = 1
     while (kept := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    log = Path(f"{path}-wal")
-    if log.exists():
-        log.rename(f"{kept}-wal")
+    with suppress(FileNotFoundError):
+        Path(f"{path}-wal").rename(f"{kept}-wal")
     Path(f"{path}-shm").unlink(missing_ok=True)
     path.rename(kept)
     return str(kept)
 
 
 def inode(path: Path) -> int:
-    """Which file lies there; 0 for none."""
+    """Which file has this path; 0 for none."""
     try:
         return path.stat().st_ino
     except OSError:
         return 0
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """The one place where errors of SQLite and of the store become ours. Nothing but SQL belongs in the block."""
+    try:
+        yield
+    except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+        raise  # we used the library wrongly: a bug
+    except NewerStore as exc:
+        raise CacheTooNew(str(exc)) from exc
+    except OSError as exc:
+        raise _unavailable(exc, path) from exc
+    except (sqlite3.Error, StoreUnreadable, UnicodeDecodeError) as exc:
+        if isinstance(meant := explained(exc, path), OSError):
+            raise _unavailable(meant, path) from exc
+        # All SQL here is fixed and tested, and no row is large: whatever else SQLite objects to (a missing table,
+        # a wrong type, a malformed page) comes from the bytes of the file.
+        raise _damaged(path, str(exc.__cause__ or exc)) from exc
+
+
+def _unavailable(error: OSError, path: Path) -> CacheUnavailable | CacheBusy:
+    remedy = shortage(error)
+    what = f"the cache {path} cannot be used: {error.strerror or error}{f'; {remedy}' if remedy else ''}"
+    if error.errno == errno.EBUSY:
+        return CacheBusy(what)
+    return CacheFull(what) if remedy or error.errno == errno.EIO else CacheUnavailable(what)
+
+
+def _damaged(path: Path, what: str) -> CacheDamaged:
+    return CacheDamaged(f"the cache {path} is damaged: {what}{REMEDY}")

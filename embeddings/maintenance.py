@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.cachefile import REMEDY
 from chunksink.embeddings.errors import CacheDamaged
 from chunksink.embeddings.probes import PROBES
 from chunksink.embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
 from chunksink.embeddings.rows import flaw
-from chunksink.embeddings.schema import REMEDY
 
 _DELETE_ROWS = 5000
 _EXAMPLES = 20
@@ -63,103 +64,76 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     What is dropped will be computed again when it is needed.
     """
     damage: list[str] = []
+    bad: list[BadRow] = []
+    ids = array("q")
+    rows = 0
     try:
         damage += [str(line) for (line,) in cache.read("PRAGMA integrity_check(20)") if line != "ok"]
     except CacheDamaged as exc:
         damage.append(_without_remedy(exc))
-    bad: list[BadRow] = []
-    rows = bad_rows = dropped = 0
     try:
-        for page in cache.scan(
-            "SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector WHERE id > ?"
-        ):
-            ids = []
-            for number, *values in page:
-                reason = flaw(tuple(values))
-                if reason is None:
-                    continue
-                ids.append(number)
-                if len(bad) < _EXAMPLES:
-                    bad.append(BadRow(_ref_of(values[0], values[1]), reason))
-            rows += len(page)
-            bad_rows += len(ids)
-            if repair and not damage:  # else the file is replaced
-                _delete(cache, ids)
-                dropped += len(ids)
+        for batch in cache.scan("SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector"):
+            rows += len(batch)
+            for number, *values in batch:
+                if (reason := flaw(tuple(values))) is not None:
+                    ids.append(number)
+                    if len(bad) < _EXAMPLES:
+                        bad.append(BadRow(_ref_of(values[0], values[1]), reason))
             if progress:
-                progress(len(page))
+                progress(len(batch))
     except CacheDamaged as exc:
         if (reason := _without_remedy(exc)) not in damage:
             damage.append(reason)
     if repair and damage:
         cache.replace_damaged()
-    return CacheCheck(rows, bad_rows, tuple(bad), tuple(damage), dropped)
+    elif repair:
+        _delete(cache, ids)
+    return CacheCheck(rows, len(ids), tuple(bad), tuple(damage), len(ids) if repair and not damage else 0)
 
 
 def find_surplus(
-    cache: VectorCache,
-    *,
-    text_hashes: Iterable[TextHash],
-    fingerprints: Collection[str] | None,
-    progress: Progress | None = None,
+    cache: VectorCache, *, text_hashes: Iterable[TextHash], fingerprints: Collection[str] | None
 ) -> Surplus:
     """Rows of other texts than these and the probes, and of other models than these; None stands for every model.
 
     `text_hashes` are those of the current chunks, `fingerprints` those of the live, previous and unfinished builds.
     """
-    keep_models = None if fingerprints is None else {raw_fingerprint(fingerprint) for fingerprint in fingerprints}
-    ids = array("q")
-    with cache.temporary(raw_hash(each) for each in text_hashes) as table:
-        size = kept = 0
-        by_model: dict[str, int] = {}
-        for page in cache.scan(
-            f"SELECT id, fingerprint, text_hash, length(vector), text_hash IN (SELECT text_hash FROM {table}) "
-            "FROM vector WHERE id > ?"
-        ):
-            for number, fingerprint, text_hash, length, referred in page:
-                if (referred or text_hash in PROBES) and (keep_models is None or fingerprint in keep_models):
-                    kept += referred
-                    continue
-                ids.append(number)
-                size += length or 0  # a damaged row may have no vector
-                name = fingerprint.hex() if isinstance(fingerprint, bytes) else "?"
-                by_model[name] = by_model.get(name, 0) + 1
-            if progress:
-                progress(len(page))
-    return Surplus(len(ids), size, by_model, kept, ids)
+    models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
+    of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
+    table = cache.temporary((*PROBES, *map(raw_hash, text_hashes)))
+    surplus = _rows_where(cache, f"({of_model} AND text_hash IN {table}) IS NOT TRUE", models)
+    [(probes,)] = cache.read(
+        f"SELECT count(*) FROM vector WHERE {of_model} AND text_hash IN (?, ?)", (*models, *PROBES)
+    )
+    return replace(surplus, kept_rows=surplus.kept_rows - probes)
 
 
 def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
     """The rows of one model up to the `last` one."""
-    key = raw_fingerprint(fingerprint)
-    ids = array("q")
-    size = 0
-    for page in cache.scan("SELECT id, fingerprint, length(vector) FROM vector WHERE id > ?"):
-        for number, model, length in page:
-            if model == key and number <= last:
-                ids.append(number)
-                size += length or 0
-    return Surplus(len(ids), size, {fingerprint: len(ids)}, 0, ids)
+    return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 
 
 def rows_with(cache: VectorCache, text_hashes: Iterable[TextHash]) -> Surplus:
     """All rows of these texts, of every model."""
+    return _rows_where(cache, f"text_hash IN {cache.temporary(raw_hash(each) for each in text_hashes)}")
+
+
+def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object] = ()) -> Surplus:
     ids = array("q")
+    by_model: Counter[str] = Counter()
     size = 0
-    with cache.temporary(raw_hash(each) for each in text_hashes) as table:
-        for page in cache.scan(
-            f"SELECT id, length(vector) FROM vector WHERE text_hash IN (SELECT text_hash FROM {table}) AND id > ?"
-        ):
-            for number, length in page:
-                ids.append(number)
-                size += length or 0
-    return Surplus(len(ids), size, {}, 0, ids)
+    for batch in cache.scan(f"SELECT id, hex(fingerprint), length(vector) FROM vector WHERE {condition}", parameters):
+        for number, fingerprint, length in batch:
+            ids.append(number)
+            by_model[fingerprint.lower()] += 1
+            size += length or 0  # a damaged row may have no vector
+    [(total,)] = cache.read("SELECT count(*) FROM vector")
+    return Surplus(len(ids), size, dict(by_model), total - len(ids), ids)
 
 
 def drop(cache: VectorCache, surplus: Surplus) -> None:
     """Drops these rows and gives their space back. Nobody may write to the cache since they were found."""
-    for start in range(0, len(surplus.ids), _DELETE_ROWS):
-        _delete(cache, surplus.ids[start : start + _DELETE_ROWS])
+    _delete(cache, surplus.ids)
     with cache.transaction() as connection:
         for table in ("producer", "model"):  # few rows, and one look into the index for each
             connection.execute(
@@ -170,9 +144,10 @@ def drop(cache: VectorCache, surplus: Surplus) -> None:
 
 
 def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
-    if ids:
+    for start in range(0, len(ids), _DELETE_ROWS):
         with cache.transaction() as connection:
-            connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in ids))
+            some = ids[start : start + _DELETE_ROWS]
+            connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in some))
 
 
 def _without_remedy(exc: CacheDamaged) -> str:

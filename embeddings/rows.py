@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from chunksink.embeddings.encoder import Precision, Vectors
+from chunksink.embeddings.encoder import Precision
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 """How precisions are stored; of two vectors for one key the lower code is the better one."""
@@ -75,8 +75,3 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
     if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         return "not finite"
     return None
-
-
-def unpack(vector: bytes) -> Vectors:
-    """The vector of a blob, as a read-only array."""
-    return np.frombuffer(vector, dtype=_NUMBER)

@@ -261,8 +261,6 @@ class _Run:
         try:
             return call()
         except CacheDamaged:
-            if self._cache.read_only:
-                raise
             kept = self._cache.replace_damaged()
             if kept is not None:
                 self.report.set_aside.append(kept)

@@ -144,7 +144,7 @@ class Embedders:
         """The fingerprint of the configured model if the cache holds vectors and the model is on this machine."""
         if not self._cache_file.exists() or (self.settings.endpoint and self.settings.endpoint_dimensions is None):
             return None
-        with VectorCache.open(self._cache_file, read_only=True) as cache:
+        with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             if not cache.read("SELECT 1 FROM vector LIMIT 1"):
                 return None
         with (

@@ -55,7 +55,7 @@ def stats_command(as_json: bool) -> None:
       chunksink cache stats
       chunksink cache stats --json | jq '.models[].fingerprint'
     """
-    with existing_cache(config_from(), read_only=True) as cache:
+    with existing_cache(config_from()) as cache:
         found = stats(cache)
     show(as_json, asdict(found), _stats_lines(found))
 
@@ -93,7 +93,7 @@ def long_texts_command(as_json: bool) -> None:
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
     config = config_from()
-    with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
+    with State.existing(config.home_path) as state, existing_cache(config) as cache:
         catalog = Catalog(state)
         catalog.decide()
         fingerprint = state.live().model_fingerprint
@@ -132,7 +132,7 @@ def show_command(ref: str, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab...
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
-    with existing_cache(config_from(), read_only=True) as cache:
+    with existing_cache(config_from()) as cache:
         found = cached_vector(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
@@ -166,7 +166,7 @@ def verify_command(repair: bool, as_json: bool) -> int:
     """
     config = config_from()
     with ExitStack() as stack:
-        cache = stack.enter_context(existing_cache(config, read_only=not repair, replace_damaged=repair))
+        cache = stack.enter_context(existing_cache(config, replace_damaged=repair))
         if repair:  # it drops rows
             stack.enter_context(writing(config.home_path))
         bar = stack.enter_context(progress("verify", None, "rows"))
@@ -212,7 +212,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
     config = config_from()
     root = BusRoot(config.chunks_path).require()
     with ExitStack() as stack:
-        cache = stack.enter_context(existing_cache(config, read_only=False))
+        cache = stack.enter_context(existing_cache(config))
         run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
         stack.enter_context(writing(config.home_path))
         state = stack.enter_context(State(config.home_path))
@@ -220,13 +220,11 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         # In a scratch home: read from a wrong folder, the catalog of this home would become that of other chunks.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
         current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
-        with progress("compare", None, "vectors") as bar:
-            surplus = find_surplus(
-                cache,
-                text_hashes=(chunk.text_hash for chunk in current.chunks()),
-                fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
-                progress=bar.advance,
-            )
+        surplus = find_surplus(
+            cache,
+            text_hashes=(chunk.text_hash for chunk in current.chunks()),
+            fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
+        )
         if surplus.rows and not surplus.kept_rows:
             raise Refusal(
                 f"no chunk in {root.path} uses any cached vector, so that all {surplus.rows:,} would go; is it the "

@@ -120,7 +120,7 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
     from chunksink.rebuild.state import State
 
     try:
-        with State.existing(config.home_path) as state, existing_cache(config, read_only=True) as cache:
+        with State.existing(config.home_path) as state, existing_cache(config) as cache:
             found = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
     except SinkError as error:
         raise CheckProblem(str(error), _AGAIN) from error

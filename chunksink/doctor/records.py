@@ -147,7 +147,7 @@ def cache(config: Config) -> str:
         (CacheError, _DISK),
     ):
         try:
-            with existing_cache(config, read_only=True) as cache:
+            with existing_cache(config) as cache:
                 cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
         except CacheBusy as error:
             raise CheckProblem(str(error), "wait for the process that holds it", "warn") from error

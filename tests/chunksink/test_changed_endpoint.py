@@ -46,7 +46,7 @@ def synced(shell: Shell, server: Server) -> Shell:
 
 
 def cached(shell: Shell) -> dict[bytes, bytes]:
-    with VectorCache.open(cache_file(shell.home), read_only=True) as cache:
+    with VectorCache.open(cache_file(shell.home), replace_damaged=False) as cache:
         return dict(cache.read("SELECT text_hash, vector FROM vector"))
 
 

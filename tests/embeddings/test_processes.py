@@ -76,7 +76,7 @@ from tests.embeddings.helpers import HashEncoder, numbered, text_hash
 encoder, most, slowest = HashEncoder(), 0, 0.0
 texts = numbered(int(sys.argv[2]))
 keys = [bytes.fromhex(text_hash(text)[7:]) for text in texts]
-with VectorCache.open(sys.argv[1], read_only=True) as cache:
+with VectorCache.open(sys.argv[1], replace_damaged=False) as cache:
     until = time.monotonic() + 30
     while most < len(texts) and time.monotonic() < until:
         started = time.monotonic()
@@ -111,7 +111,7 @@ def test_a_kill_takes_five_seconds_of_vectors_at_most(tmp_path: Path) -> None:
     time.sleep(max(0.0, computed[-1] + 5 - time.monotonic()))
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
-    with VectorCache.open(path, read_only=True) as cache:
+    with VectorCache.open(path, replace_damaged=False) as cache:
         assert cache.read("SELECT count(*) FROM vector")[0][0] == len(computed)
 
 
@@ -120,7 +120,7 @@ def wait_for_rows(path: Path, least: int) -> int:
     while time.monotonic() < until:
         if path.exists():
             try:
-                with VectorCache.open(path, read_only=True) as cache:
+                with VectorCache.open(path, replace_damaged=False) as cache:
                     rows: int = cache.read("SELECT count(*) FROM vector")[0][0]
             except Exception:
                 rows = 0  # the writer is still making the file

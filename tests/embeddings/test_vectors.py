@@ -183,7 +183,7 @@ def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
 
 
 def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
-    reader = VectorCache.open(cache.path, read_only=True)
+    reader = VectorCache.open(cache.path, replace_damaged=False)
     seen = []
 
     class Watched(HashEncoder):
@@ -214,7 +214,7 @@ class Stalling(HashEncoder):
 
 def rows_within(seconds: float, path: Path, least: int) -> int:
     until = time.monotonic() + seconds
-    with VectorCache.open(path, read_only=True) as reader:
+    with VectorCache.open(path, replace_damaged=False) as reader:
         while (rows := reader.read("SELECT count(*) FROM vector")[0][0]) < least and time.monotonic() < until:
             time.sleep(0.02)
     return rows  # type: ignore[no-any-return]
