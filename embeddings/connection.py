@@ -22,11 +22,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+import numpy as np
+import orjson
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
 
-from chunksink.embeddings.answer import OddAnswer, WrongCount, vectors_in
 from chunksink.embeddings.encoder import LongTexts, Vectors
 from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
-from chunksink.embeddings.retry import MayPass, Odd, patience
 from chunksink.settings.addresses import server_address
 from chunksink.settings.config import ConfigError
 from chunksink.settings.secret import key_in
@@ -43,8 +44,34 @@ _PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
 """A cancellation can be swallowed on its way down, and its request would be waited for."""
+_GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
+_ODD_ANSWERS = 2
 _SAID = 300
 """Characters that are told of what an endpoint says."""
+
+
+class OddAnswer(Exception):
+    """Not what was asked for. Without a message its own words say most."""
+
+
+class WrongCount(OddAnswer):
+    """Another number of vectors than of texts."""
+
+    def __init__(self, asked: int, got: int) -> None:
+        super().__init__(f"asked for {asked:,} vector{'s' * (asked != 1)}, got {got:,}")
+        self.got = got
+
+
+class MayPass(Exception):
+    """The other side cannot do it now; it may have said in how many seconds to ask again."""
+
+    def __init__(self, what: str, asked: float | None = None) -> None:
+        super().__init__(what)
+        self.asked = asked
+
+
+class Odd(MayPass):
+    """It answered, and took its pay, but not with what was asked for: tried once more and no oftener."""
 
 
 class NoVector(Odd):
@@ -118,7 +145,7 @@ class EndpointConnection:
             body["dimensions"] = self._settings.dimensions
         # A lone surrogate has no UTF-8; the endpoint gets a question mark in its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        retrying = patience(seconds)
+        retrying = _patience(seconds)
         async with self._turns:
             until = asyncio.get_running_loop().time() + seconds
             try:
@@ -246,3 +273,56 @@ def _without(key: str | None, message: str) -> str:
         for form in sorted({key, repr(key)[1:-1], quoted, quoted.replace("/", r"\/")}, key=len, reverse=True):
             message = message.replace(form, "[key]")
     return message
+
+
+def _patience(seconds: float) -> AsyncRetrying:
+    """Calls a coroutine function until it raises no `MayPass`; the last one comes through. For one request."""
+    odd = 0
+
+    def is_worth_it(error: BaseException) -> bool:
+        nonlocal odd
+        odd += isinstance(error, Odd)
+        return isinstance(error, MayPass) and odd < _ODD_ANSWERS
+
+    return AsyncRetrying(
+        retry=retry_if_exception(is_worth_it), wait=_wait, stop=stop_before_delay(seconds), reraise=True
+    )
+
+
+def _wait(state: RetryCallState) -> float:
+    failure = state.outcome.exception() if state.outcome else None
+    asked = failure.asked if isinstance(failure, MayPass) else None
+    return max(asked or 0.0, _GROWING(state))
+
+
+def vectors_in(content: bytes, expected: int) -> Vectors:
+    """In the order of the request; what is not finite is left to those who keep vectors."""
+    entries = _entries(content)
+    if len(entries) != expected:
+        raise WrongCount(expected, len(entries))
+    if not all("index" in entry for entry in entries):
+        raise OddAnswer("no index says which text a vector is for")
+    placed = {entry["index"]: entry.get("embedding") for entry in entries if isinstance(entry["index"], int)}
+    if sorted(placed) != list(range(expected)):
+        raise OddAnswer(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")
+    try:
+        vectors = np.array([placed[number] for number in range(expected)], dtype=np.float32)
+    except (ValueError, TypeError, OverflowError):
+        vectors = np.empty(0, dtype=np.float32)
+    if vectors.ndim != 2:
+        raise OddAnswer("its vectors are not lists of numbers, all of one length")
+    return vectors
+
+
+def _entries(content: bytes) -> list[dict[str, Any]]:
+    try:
+        try:
+            answer = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            answer = json.loads(content)  # takes the NaN that some servers write
+        entries = answer["data"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise OddAnswer from None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise OddAnswer
+    return entries

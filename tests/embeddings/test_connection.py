@@ -16,9 +16,8 @@ import httpx
 import pytest
 from tenacity import wait_fixed
 
-from chunksink.embeddings.answer import OddAnswer, vectors_in
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import EndpointConnection, EndpointSettings
+from chunksink.embeddings.connection import EndpointConnection, EndpointSettings, OddAnswer, vectors_in
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
 from chunksink.embeddings.vectors import vectors_for
@@ -339,7 +338,7 @@ def test_an_endpoint_that_gives_one_word_no_vector_is_denied(server: Server) -> 
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.connection._GROWING", wait_fixed(99))
     encoder = patient(server)
     server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
     with pytest.raises(EndpointUnavailable) as failed:
@@ -363,7 +362,7 @@ def test_a_failure_without_words_is_no_wait(server: Server, monkeypatch: pytest.
         raise httpx.ReadError("")
 
     encoder = patient(server)
-    monkeypatch.setattr("chunksink.embeddings.retry._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.connection._GROWING", wait_fixed(99))
     monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
     with pytest.raises(EndpointUnavailable, match="ReadError: it broke off"):
         encoder.encode(["a"])
