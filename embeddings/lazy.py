@@ -83,6 +83,12 @@ class LazyEncoder:
         return self._encoder
 
 
+def runtime(encoder: Encoder) -> str | None:
+    """What loaded this encoder; None where it was not needed yet."""
+    loaded = encoder._encoder if isinstance(encoder, LazyEncoder) else encoder
+    return info_of(loaded).runtime or None if loaded is not None else None
+
+
 def loading_seconds(encoder: Encoder) -> float:
     """How long this encoder took to load; nothing where that was not done here, or not yet."""
     return encoder.loading_seconds if isinstance(encoder, LazyEncoder) else 0.0

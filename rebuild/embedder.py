@@ -16,7 +16,7 @@ from chunksink.embeddings.encoder import (
     info_of,
 )
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.embeddings.lazy import LazyEncoder, loading_seconds
+from chunksink.embeddings.lazy import LazyEncoder, loading_seconds, runtime
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.references import raw_hash
@@ -59,6 +59,11 @@ class DocumentEmbedder:
     def loading_seconds(self) -> float:
         """How long the model took to load, where this run has needed it so far."""
         return loading_seconds(self._encoder)
+
+    @property
+    def runtime(self) -> str | None:
+        """What loaded the model in this run, if it had to be loaded."""
+        return runtime(self._encoder)
 
     def cached(
         self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None

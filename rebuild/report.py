@@ -249,6 +249,7 @@ def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
         "model": info.name if there else None,
         "fingerprint": info.fingerprint if there else None,
         "precision": info.precision if there else None,
+        "runtime": embedder.runtime,
         "computed": done.encoded,
         "cached": done.reused,
         "refused": done.refused,

@@ -74,6 +74,7 @@ def test_what_auto_took_is_fixed_for_the_build(tmp_path: Path) -> None:
     report = chunksink(folder, "rebuild", "--json").json
     taken = choose_precision("auto", "cpu")
     assert report["embeddings"]["precision"] == taken
+    assert report["embeddings"]["runtime"] in ("openvino", "sentence-transformers")
     with State.existing(folder / ".chunksink") as state:
         assert state.live().encoder.precision == taken
     ref = embedding_ref(report["embeddings"]["fingerprint"], SHORT[0]["hashes"]["text_hash"])
