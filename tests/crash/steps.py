@@ -94,7 +94,6 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 NO_STEPS = {
     "family_versions.py:decide": "within Catalog.decide",
     "scan.py:_insert": "temporary tables",
-    "state.py:note_model": "a note that is made again where it is missing",
     "scan.py:run": "temporary tables",
     "scan.py:_read": "temporary tables",
     "scan.py:_compare": "temporary tables",
@@ -108,6 +107,7 @@ NO_STEPS = {
     "catalog_rows.py:drop_lines": "within retire",
     "catalog_rows.py:touch_lines": "within _read and retire",
     "catalog_rows.py:_compare": "temporary tables",
+    "catalog_rows.py:_put_away": "temporary tables",
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",
