@@ -4,7 +4,8 @@
         for embedded in vectors_for(stream_of_hash_and_text, encoder, cache):
             ...
 
-`settings` says which encoder is wanted and makes it: a model on this machine (`load`) or one behind an endpoint
-(`endpoint`); `encoder` says what they have in common. `cache` keeps what they computed, `vectors` joins the two.
+`settings` describes an encoder and opens it: a model on this machine (`load`) or one behind an endpoint (`endpoint`);
+`encoder` has what they share. A model is computed by OpenVINO (`openvino_runtime`) from a graph (`graphs`, made by
+`convert`), or by sentence-transformers (`torch_runtime`). `cache` keeps the vectors, `vectors` joins the two.
 `stats` describes a cache, `maintenance` checks and shrinks it.
 """
