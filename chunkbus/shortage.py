@@ -20,8 +20,8 @@ _WORDS = {
     "can't start new thread": _MEMORY,
     "can't allocate": _MEMORY,  # as Python reports a lock that it cannot make
 }
-_UNSAID = "unable to open database file"
-"""SQLite's words for many reasons."""
+_UNSAID = ("unable to open database file", "error purging logs")
+"""SQLite's and Chroma's words for many reasons."""
 _NEEDED = 64
 """Files that an engine opens at once, or so."""
 
@@ -33,7 +33,7 @@ def shortage(error: BaseException) -> str | None:
     if isinstance(error, OSError) and error.errno in _REMEDIES:
         return _REMEDIES[error.errno]
     said = str(error).lower()
-    if _UNSAID in said and not _can_open(_NEEDED):
+    if any(words in said for words in _UNSAID) and not _can_open(_NEEDED):
         return _FILES
     return next((remedy for words, remedy in _WORDS.items() if words in said), None)
 
