@@ -11,7 +11,7 @@ from typing import Literal
 from chunksink.embeddings.encoder import LongTexts, ModelInfo, Precision, PrecisionRequest
 from chunksink.embeddings.errors import GraphUnavailable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
-from chunksink.embeddings.graphs import graph_of
+from chunksink.embeddings.graphs import graph_of, has_graph
 from chunksink.embeddings.precision import choose_device, choose_precision
 from chunksink.embeddings.resolve import DEFAULT_MODEL, ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.runtime import ModelForm, Runtime
@@ -82,6 +82,13 @@ def load_encoder(
         files=files,
     )
     return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
+
+
+def is_prepared(name: str, precision: PrecisionRequest, model_cache: Path | None) -> bool:
+    """Whether a model is loaded at once: OpenVINO computes it here, and its graph is there already."""
+    cache = model_cache or default_model_cache()
+    digest = digest_of_files(file_digests(resolve_model(name, network=False).folder, cache))
+    return choose_device() == "cpu" and has_graph(digest, cache, quantized=precision == "int8")
 
 
 def _runtime(

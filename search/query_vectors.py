@@ -94,15 +94,18 @@ class QueryModel:
         return promised.result()
 
     def prepare(self) -> None:
-        """Begin to load a model of this machine, while the caller opens its engines. A failure is left to the first
-        question, which loads it again."""
+        """Begin to load a model that is prepared, while the caller opens its engines. One that is not, and a failure,
+        are left to the first question: it can be interrupted."""
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
             threading.Thread(target=self._load, name="chunksink-load").start()
 
     def _load(self) -> None:
+        from chunksink.embeddings.load import is_prepared
+
         with self._computing, suppress(Exception):
-            self._encoder.load()
+            if is_prepared(self._settings.model, self._settings.precision, self._model_cache):
+                self._encoder.load()
         if self._closed:
             self._close_if_idle()
 
