@@ -11,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import filelock
@@ -45,6 +47,7 @@ class Graph(msgspec.Struct, frozen=True):
 class _Refusal(msgspec.Struct, frozen=True):
     reason: str
     libraries: dict[str, str]
+    format: int = _FORMAT
 
 
 def graph_of(
@@ -62,13 +65,28 @@ def graph_of(
         source = None if not quantized else graph_of(model, digest, cache, libraries)[0]
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):
+            with _making(folder, model.name):
                 form = _kept(folder, digest, cache) or _make(model, digest, folder, source, libraries)
         except filelock.Timeout as error:
             raise GraphUnavailable("another process has been making it for half an hour") from error
         except OSError as error:
             raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
     return folder, form
+
+
+@contextmanager
+def _making(folder: Path, name: str) -> Iterator[None]:
+    """One process at a time makes a graph."""
+    lock = filelock.FileLock(folder.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        _log.info("another process is preparing %s; waiting for it", name)
+        lock.acquire(timeout=_LONGEST_SECONDS)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def has_graph(digest: str, cache: Path, *, quantized: bool = False) -> bool:
@@ -99,7 +117,7 @@ def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
 
 def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, libraries: dict[str, str]) -> ModelForm:
     """In a process of its own: torch and sentence-transformers are needed here only."""
-    if (before := _refusal(folder)) and before.libraries == libraries:
+    if (before := _refusal(folder)) and (before.libraries, before.format) == (libraries, _FORMAT):
         raise GraphUnavailable(before.reason)
     for left in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
         shutil.rmtree(left, ignore_errors=True)
@@ -110,6 +128,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
         arguments = [str(model.folder), str(making), *([str(source)] if source else [])]
         done = subprocess.run(
             [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
@@ -131,7 +150,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path, libraries: dict[str, str]) -> None:
     """A refusal is kept; any other end of the process may have a reason that passes."""
     ended = f"its process ended with {done.returncode}, as when memory is full"
-    reason = (done.stderr.strip() or ended).splitlines()[-1]
+    reason = ended if done.returncode < 0 else (done.stderr.strip() or ended).splitlines()[-1]
     if done.returncode == REFUSED:
         folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(_Refusal(reason, libraries)))
     raise GraphUnavailable(reason)

@@ -25,7 +25,7 @@ class OpenVinoRuntime:
     token_budget = _TOKEN_BUDGET
 
     def __init__(self, folder: Path, precision: Precision) -> None:
-        """A graph in int8 computes the rest of it in float32: another processor gives the same vectors."""
+        """What a graph in int8 leaves in another precision is computed in float32."""
         from tokenizers import Tokenizer
 
         openvino = import_openvino()
@@ -40,7 +40,10 @@ class OpenVinoRuntime:
             raise GraphUnavailable(f"OpenVINO cannot load it: {_reason(error)}") from error
         self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
         self._inputs = {name for each in self._graph.inputs for name in each.names}
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        except Exception as error:  # it raises no other class
+            raise GraphUnavailable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._of_thread = threading.local()

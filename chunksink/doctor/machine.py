@@ -13,7 +13,7 @@ from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.graphs import has_graph, refusal_of
-from chunksink.embeddings.precision import choose_device
+from chunksink.embeddings.precision import choose_device, lacks_avx2
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
 from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
@@ -104,12 +104,18 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
     cache = config.model_cache_path or default_model_cache()
     if choose_device() != "cpu":
         return "sentence-transformers computes it, on the GPU"
+    if lacks_avx2():
+        return "sentence-transformers computes it: this processor lacks AVX2"
     digest = digest_of_files(file_digests(found.folder, cache))
     refused = refusal_of(digest, cache, quantized=config.precision == "int8")
     if refused:
         return f"sentence-transformers computes it: {refused}"
-    is_ready = has_graph(digest, cache, quantized=config.precision == "int8")
-    return f"OpenVINO computes it, {'prepared' if is_ready else 'once the first run has prepared it'} in {cache}"
+    if has_graph(digest, cache, quantized=config.precision == "int8"):
+        return f"OpenVINO computes it, prepared in {cache}"
+    place = _existing(cache)
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        return f"sentence-transformers computes it: the model cache {cache} cannot be written"
+    return f"OpenVINO computes it, once the first run has prepared it in {cache}"
 
 
 def endpoint(config: Config, url: str) -> str:

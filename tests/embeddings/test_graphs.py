@@ -49,7 +49,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             code = main(arguments[4:])
         return subprocess.CompletedProcess(arguments, code, "", said.getvalue())
 
-    monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(run=run, CompletedProcess=subprocess.CompletedProcess))
+    monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(**vars(subprocess) | {"run": run}))
     return done
 
 
@@ -67,6 +67,8 @@ def model_like(tiny_folder: Path, folder: Path, kind: str) -> Path:
         config = transformers.DistilBertConfig(**sizes, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
     elif kind == "mpnet":
         config = transformers.MPNetConfig(**sizes, **usual)
+    elif kind == "modernbert":
+        config = transformers.ModernBertConfig(**sizes, **usual, local_attention=8, pad_token_id=0)
     else:
         config = transformers.XLMRobertaConfig(**sizes, **usual, pad_token_id=0)
     torch.manual_seed(11)
@@ -104,6 +106,14 @@ def test_the_vectors_are_those_of_the_library(tiny_folder: Path, tmp_path: Path,
         ours = encoder.encode(texts)
     assert cosines(ours, theirs).min() > 0.99999
     assert np.allclose(np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1), rtol=1e-4)
+
+
+def test_a_graph_that_fails_where_a_text_is_mostly_padding_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
+    """Attention to near tokens only sees nothing there, and OpenVINO's is not a number."""
+    folder = model_like(tiny_folder, tmp_path / "model", "modernbert")
+    (tmp_path / "graph").mkdir()
+    with pytest.raises(GraphUnavailable, match="differ from the model's"):
+        convert(ResolvedModel("tiny", folder, "folder"), tmp_path / "graph")
 
 
 def test_both_runtimes_have_one_fingerprint_and_the_same_vectors(
