@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from chunksink.chunkbus.shortage import shortage
 from chunksink.embeddings.encoder import ModelInfo, Vectors
 from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, GraphUnavailable
 from chunksink.embeddings.graphs import RECORD, REFUSED, Graph
@@ -41,6 +42,7 @@ _NORM_TOLERANCE = 0.01
 _TOGETHER = 6
 _PADDED = 12
 _OUT_OF_MEMORY = ("allocate memory", "out of memory", "bad_alloc")
+"""As torch and OpenVINO report it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -54,7 +56,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # OpenVINO, NNCF, torch and the model's own code have each their errors
         words = f"no graph can be made of it: {error}" if not isinstance(error, EmbeddingsError) else str(error)
         sys.stderr.write(f"{' '.join(words.split()):.300}\n")
-        return 1 if _is_full(error) else REFUSED
+        return 1 if _may_pass(error) else REFUSED
     return 0
 
 
@@ -149,15 +151,18 @@ def _vectors(folder: Path, form: ModelForm, texts: list[str], token_budget: int 
 
 
 def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
-    """Refuses a graph whose vectors are others than the model's."""
+    """Refuses a graph whose vectors differ from the model's."""
     norms, expected = np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1)
     cosines = (ours * theirs).sum(axis=1) / (norms * expected)
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
         raise GraphUnavailable(f"the graph's vectors differ from the model's: cosine {cosines.min():.5f}")
 
 
-def _is_full(error: Exception) -> bool:
-    return isinstance(error, MemoryError | EncoderOutOfMemory) or any(words in str(error) for words in _OUT_OF_MEMORY)
+def _may_pass(error: Exception) -> bool:
+    """Whether the machine is short of memory or room, or a file could not be read or written: not the model's fault."""
+    if isinstance(error, OSError | EncoderOutOfMemory) or shortage(error) is not None:
+        return True
+    return any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,4 @@
-"""Errors of the embeddings package. Each docstring is the sentence its reader needs; messages add the facts.
-
-    EmbeddingsError
-    ├── BadReference            a text hash, fingerprint or embedding_ref has the wrong form
-    ├── ModelError
-    │   ├── ModelUnavailable    the model is not on this machine and cannot be fetched
-    │   ├── ModelUnsupported    the model is here but is not a text encoder that we can drive
-    │   │   └── GraphUnavailable    there is no graph of the model for OpenVINO, and none can be made
-    │   ├── ModelChanged        the name stands for another model than the one that made the vectors
-    │   ├── WrongVectors        the encoder returned the wrong number of vectors, or of the wrong dimension
-    │   └── EncoderOutOfMemory  even a single text does not fit into memory
-    ├── EndpointError
-    │   ├── EndpointUnavailable transient: no usable answer before the deadline; the same call may work later
-    │   ├── EndpointDenied      refused: address, model or key are wrong; no text will pass
-    │   ├── EndpointChanged     the service computes other vectors than before under the same name
-    │   └── TextRefused         refused: this text or batch is not accepted; others may be
-    └── CacheError
-        ├── CacheForeign        the file is not a chunksink cache
-        ├── CacheTooNew         a newer chunksink wrote the cache
-        ├── CacheDamaged        SQLite cannot read the file; it can be set aside
-        ├── CacheBusy           transient: another process has held the cache for too long
-        ├── CacheUnavailable    the file cannot be opened, read or written
-        │   └── CacheFull       the disk has no room for it, or fails
-        └── VectorRefused       a vector that must not be cached: not finite, or of the wrong dimension
+"""Errors of the embeddings package. Each docstring says what is wrong and what helps; messages add the facts.
 
 Foreign exceptions (sqlite3, httpx, huggingface_hub, torch) are translated once, where they arise.
 Any other exception is a bug and keeps its traceback.
@@ -77,7 +54,7 @@ class EndpointUnavailable(EndpointError):
 
 
 class EndpointDenied(EndpointError):
-    """Address, model or key of the endpoint are wrong; no text will pass until that is mended."""
+    """Address, model or key of the endpoint are wrong; no text will pass until that is corrected."""
 
 
 class EndpointMisnamed(EndpointDenied):

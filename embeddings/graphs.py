@@ -110,7 +110,7 @@ def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
     except (OSError, msgspec.MsgspecError):
         return None
     found = file_digests(folder, cache)
-    found.pop(RECORD)
+    found.pop(RECORD, None)
     is_whole = (record.format, record.model, record.files) == (_FORMAT, digest, found)
     return record.form if is_whole else None
 

@@ -94,7 +94,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 def find_surplus(
     cache: VectorCache, *, text_hashes: Iterable[TextHash], fingerprints: Collection[str] | None
 ) -> Surplus:
-    """Rows of other texts than these and the probes, and of other models than these; None stands for every model.
+    """Rows of other texts than these and the probes, and of other models than these; None means every model.
 
     `text_hashes` are those of the current chunks, `fingerprints` those of the live, previous and unfinished builds.
     """

@@ -20,7 +20,7 @@ from chunksink.embeddings.tokens import Arrays, Layout
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# Models whose prompts stand in their description only; a model's own configuration goes before this. The instructed E5
+# Models whose prompts are given in their description only; a model's own configuration comes first. The instructed E5
 # wants another prompt for every task, so it has none here.
 _KNOWN_PROMPTS = tuple(
     (re.compile(rf"(?:^|[/_ ]){name}", re.IGNORECASE), query, passage)
@@ -225,7 +225,7 @@ def _prompts(model: SentenceTransformer, folder: Path) -> tuple[str, str]:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """What the model's own files call it, the surest first. What its folder is called depends on whoever copied it."""
+    """What the model's own files call it, the surest first. The name of its folder depends on who copied it."""
     try:
         card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
     except OSError:

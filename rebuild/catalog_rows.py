@@ -1,7 +1,7 @@
 """The rows that the catalog has of a partition's chunks, and what sources were in former readings.
 
-A partition that is written anew for one source costs little more than reading it: a line that still stands keeps its
-row, wherever it stands now. A line is known by its hash; none stands twice, since no chunk id does.
+A partition that is written anew for one source costs little more than reading it: a line that is still there
+keeps its row, wherever it is now. A line is known by its hash; none occurs twice, since no chunk id does.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ where partition = :key and {which}
 """
 _LIES_FURTHER_ON = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_LIES_FURTHER_ON.format(place='offset')} and id <= :last"
-# A family whose first line is gone is undecided: its place is told then. `standing` is not gone through: it has what
-# stands in other partitions, too.
+# A family whose first line is gone is undecided, and gets its place when it is decided. Of `standing` only the families
+# of this partition are updated: it has those of all partitions.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _LIES_FURTHER_ON.format(place="first_offset")),
@@ -264,7 +264,7 @@ def _new_lines(db: Database, file: BinaryIO) -> Iterator[Line]:
 
 
 def _move(db: Database, key: str, last: int) -> None:
-    """What was kept, of the rows up to the `last` one, stands elsewhere."""
+    """Updates the places of the kept lines, which are the rows up to the `last` one."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
         touch_lines(db, key)
     for table, place, which in _MOVE:

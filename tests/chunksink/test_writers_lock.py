@@ -107,4 +107,4 @@ def test_in_a_rebuild_that_goes_on_where_one_ended(
             found.delete([parent_of("b.md")])
             found.flush()
         assert index.rebuild().written == 3
-    assert outside <= {"note_projected"}, "a scan notes hashes of what it reads"
+    assert outside <= {"note_projected"}, "a scan stores hashes of what it reads"
