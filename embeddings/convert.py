@@ -88,7 +88,7 @@ def quantize(source: Path, target: Path) -> None:
         try:
             import nncf
         except ImportError as error:
-            raise GraphUnavailable(f"int8 needs NNCF ({error}): pip install 'chunksink[int8]'") from error
+            raise GraphUnavailable("NNCF is not installed: pip install 'chunksink[int8]'") from error
         form = msgspec.json.decode((source / RECORD).read_bytes(), type=Graph).form
         runtime = OpenVinoRuntime(source, "float32")
         texts = sample_texts()

@@ -105,18 +105,22 @@ def _runtime(
         except GraphUnavailable as error:
             if request == "openvino":
                 raise
-            why = f" ({error})"
+            why = str(error)
     if precision == "int8":
         raise ModelUnsupported(
-            f"{found.name} cannot be computed in int8{why or ': that needs OpenVINO on a processor'}; "
-            "set the precision to auto"
+            f"{found.name} cannot be computed in int8: {why or 'that needs OpenVINO on a processor'}. "
+            "Otherwise set the precision to auto"
         )
     if why:
-        _log.info("%s is computed by sentence-transformers%s", found.name, why)
+        _log.info("%s is computed by sentence-transformers: %s", found.name, why)
     from chunksink.embeddings.torch_runtime import TorchRuntime, form_of, read_model
 
     model = read_model(found, device)
-    return TorchRuntime(model, precision, device), form_of(model, found), f"sentence-transformers{why}"
+    return (
+        TorchRuntime(model, precision, device),
+        form_of(model, found),
+        f"sentence-transformers ({why})" if why else "sentence-transformers",
+    )
 
 
 def library_versions() -> dict[str, str]:

@@ -108,6 +108,8 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
         return "sentence-transformers computes it: this processor lacks AVX2"
     digest = digest_of_files(file_digests(found.folder, cache))
     refused = refusal_of(digest, cache, quantized=config.precision == "int8")
+    if refused and config.precision == "int8":
+        raise CheckProblem(f"{found.name} cannot be computed in int8: {refused}", "do that, or set `precision` to auto")
     if refused:
         return f"sentence-transformers computes it: {refused}"
     if has_graph(digest, cache, quantized=config.precision == "int8"):
