@@ -76,12 +76,12 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     RECORD_FORM_UNKNOWN: (
         "no format recognises the records; no failure for a file that was found in a folder",
-        "name the format with `--as`, or give the records the fields of one (docs/seams.md)",
+        "name the format with `--as`, or give the records the fields of one (docs/import-formats.md)",
     ),
     BLOCK_WITHOUT_TEXT: (
         "a parsed document has blocks or tables without text in the fields that are read; counted once for each "
         "document, no failure",
-        "give their text one of the field names in docs/seams.md",
+        "give their text one of the field names in docs/formats/parsed.md",
     ),
     PARTS_LEFT_OUT: (
         "a file contains more than its text: comments, headers and footers of pages, charts, drawings, pictures "
@@ -122,7 +122,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
     EVENT_KIND_UNKNOWN: (
         "an event has an unknown kind or code; no failure in an asciinema recording",
-        "see docs/seams.md for the kinds",
+        "see docs/formats/recorder.md for the kinds",
     ),
     EVENT_OUT_OF_ORDER: (
         "an event's segment and ordinal are not after those of the last event in its pane",

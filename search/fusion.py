@@ -1,7 +1,7 @@
 """Fusing ranked lists into one, with the arithmetic kept for whoever asks why.
 
 Two ways. By scores, each leg's scaled to 0..1, so that a clear winner counts for more than a narrow one (why they are
-scaled so: docs/adr/0018-fusion.md). By reciprocal rank (Cormack, Clarke, Buettcher 2009), which needs no common scale.
+scaled so: docs/adr/0018-hybrid-fusion.md). By reciprocal rank (Cormack, Clarke, Buettcher 2009): no scale needed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

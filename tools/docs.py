@@ -1,6 +1,6 @@
-"""Documents that are made from the code: `--check` fails where one is stale, without it they are written anew.
+"""Updates documents that are generated from the code. With `--check` it fails if one is outdated, and writes nothing.
 
-Prose with generated parts (`docs/*.md`) is done by cog; JSON Schemas are whole files.
+cog fills the generated parts of `docs/*.md`. JSON Schemas are whole files.
 """
 
 import subprocess
@@ -31,7 +31,7 @@ def main(check: bool) -> int:
         [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
     )
     for name in stale:
-        print(f"docs/schema/{name} is stale: run `python tools/docs.py`")
+        print(f"docs/schema/{name} is outdated: run `python tools/docs.py`")
     return 1 if stale or cog.returncode else 0
 
 

@@ -1,4 +1,4 @@
-"""Markdown that is made from the code; the generated parts of `docs/*.md` call these functions."""
+"""Tables generated from the code, for the parts of `docs/*.md` that cog fills."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def settings_table() -> str:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
-    """As it would be written in the environment."""
+    """In the form of an environment variable."""
     if field.default is None or field.default is msgspec.NODEFAULT:
         return ""
     shown = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default)
@@ -62,24 +62,24 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 PROMISES = {
     1: "Pure: on a valid bus, a sync from any state ends in the same index as a rebuild from nothing.",
-    2: "Crash-convergent: killed at any instant, the plain next run converges; no committed vector is computed again.",
-    3: "No gap, no orphan: no source is absent while it is replaced, and afterwards nothing of the old one is left.",
-    4: "Receipts after facts: written when the engine has confirmed, and never taken for proof.",
-    5: "Zero-downtime rebuild: readers have the live generation until the flip; the one before can be brought back.",
-    6: "Bad input is kept out before any write, and never deletes; a large removal stops at the brake.",
-    7: "One refused document never blocks the others; it is named with its reason and tried again when it changes.",
-    8: "The cache never lies: a vector is served only for its text and model, after its checksum matched.",
-    9: "One writer, many readers: a second writer waits or leaves; nobody's lock is left behind.",
-    10: "Time is not evidence: no clock of a run decides to delete or to skip.",
-    11: "Tenants are apart: a search without the tenant it needs gets nothing, and others change no answer.",
-    12: "Secrets stay secret: in no log, error, page or list of processes.",
+    2: "Crash-convergent: after a kill at any instant the next run converges; no committed vector is computed again.",
+    3: "No gap, no orphan: a source is never absent while it is replaced, and nothing of its old version is left.",
+    4: "Receipts after facts: a receipt is written when the engine has confirmed, and is never taken as proof.",
+    5: "Zero-downtime rebuild: readers use the live generation until the flip; the previous one can be restored.",
+    6: "Bad input is rejected before any write, and never deletes; the brake stops a large removal.",
+    7: "One refused document never blocks the others; it is reported with its reason, and retried when it changes.",
+    8: "The cache never lies: a vector is used only for its text and model, and only if its checksum matches.",
+    9: "One writer, many readers: a second writer waits or exits; the lock of a dead run is taken over.",
+    10: "Time is not evidence: no decision to delete or to skip depends on the clock of a run.",
+    11: "Tenants are separate: a search without a required tenant gets nothing; other tenants change no answer.",
+    12: "Secrets stay secret: they are in no log, error, page or process list.",
 }
 _PROMISE = re.compile(r"mark\.promise\((\d+)\)")
 _LONG_FORM = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b|CHUNKSINK_SOAK")
 
 
 def promises_table() -> str:
-    """Which test files carry the number of which promise, and which of them have a long form."""
+    """The test files that carry the number of each promise; `+` marks those with a long form."""
     proving: dict[int, list[str]] = {number: [] for number in PROMISES}
     for file in sorted(Path("tests").glob("**/test_*.py")):
         text = file.read_text(encoding="utf-8")

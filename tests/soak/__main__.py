@@ -173,7 +173,8 @@ def report(ended: list[Ended], commit: str, began: datetime, *, quick: bool) -> 
             "# The last soak",
             "",
             f"{kind}, at {commit}, on {began:%Y-%m-%d} UTC, with {os.cpu_count()} cores and Python "
-            f"{platform.python_version()}. `make soak` runs it and writes this page.",
+            f"{platform.python_version()}.",
+            "`make soak` runs it and writes this page.",
             "",
             "| what | how much | took | ended |",
             "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Chunks that other programs made become canonical chunks. `docs/seams.md` lists where the fields of each form go.
+"""Chunks of other programs become canonical chunks. docs/formats/chunks.md lists the fields of each form.
 
 `drafts` reads `chunks.v1` and the forms of the specifications, `frameworks` the others.
 """
@@ -61,6 +61,6 @@ def _draft(numbered: Numbered, source: Source) -> Draft:
     fields = ", ".join(sorted(numbered.record)[:8])
     raise RecordRefused(
         RECORD_FORM_UNKNOWN,
-        f"is a chunk of no known form (docs/seams.md). It has the fields {fields:.200}; metadata of a framework must "
-        f"name its source as one of {', '.join(SOURCES)}. Whole documents are read with `--as rows`",
+        f"is a chunk of no known form (docs/formats/chunks.md). It has the fields {fields:.200}; metadata of a "
+        f"framework must name its source as one of {', '.join(SOURCES)}. Whole documents are read with `--as rows`",
     )

@@ -1,6 +1,6 @@
 """IR: canonical documents 1.0, which extractors write as JSON records. A record becomes one chunk under its own id.
 
-`docs/seams.md` lists where each field goes. `reindex` lists the records that an older extractor made.
+`docs/formats/ir.md` lists where each field goes. `reindex` lists the records that an older extractor made.
 """
 
 import posixpath

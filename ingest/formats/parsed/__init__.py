@@ -1,4 +1,4 @@
-"""Parsed documents: what parsers make of PDF, Office and other files, as JSON (docs/seams.md), and Docling documents.
+"""Parsed documents: JSON that parsers make of PDF, Office and other files (docs/formats/parsed.md), also of Docling.
 
 In go documents of blocks, tables and images; out come chunks that keep sections and tables together, with their places
 in the parsed file. Families come in the order of the traversal: folder, then path, then index. The order of the lines

@@ -1,4 +1,4 @@
-"""One pane's events become chunks by the policy `ft.recorder.chunking.v1`; docs/seams.md says how it is read."""
+"""Cuts one pane's events into chunks by the policy `ft.recorder.chunking.v1` (docs/formats/recorder.md)."""
 
 from dataclasses import dataclass, replace
 from typing import Literal

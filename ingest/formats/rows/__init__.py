@@ -1,4 +1,4 @@
-"""Rows: one document a record, as datasets, exports and dumps have them, in JSON or separated values (docs/seams.md).
+"""Rows: one document per record, as in data sets, exports and dumps, in JSON or CSV (docs/formats/rows.md).
 
 In go records with a text beside other fields; out comes a family for each, cut as Markdown, in the order of the file.
 """

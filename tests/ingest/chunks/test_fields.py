@@ -1,4 +1,4 @@
-"""Every field of a foreign chunk is in its canonical chunk, where docs/seams.md says, however odd it is."""
+"""Every field of a foreign chunk is in its canonical chunk, where docs/formats/chunks.md says, however odd it is."""
 
 from typing import Any
 
