@@ -1,20 +1,26 @@
 """The examples in the documentation: commands and options exist, configurations load, links lead somewhere."""
 
+import ast
 import re
 import shlex
 import tomllib
+from inspect import isfunction
 from pathlib import Path
 
 import click
 import pytest
 
 from chunksink.cli import cli
+from chunksink.sinks import capabilities, contract
+from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
+from tests.support.bus import source
 
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "bench" / "README.md",
+    ROOT / "examples" / "README.md",
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -65,3 +71,28 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             target = page.parent / path if path else page
             assert target.exists(), link
             assert not fragment or fragment in anchors(target), link
+
+
+def test_the_python_example_of_rebuilds_runs(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("chunksink.toml").touch()
+    quick_shell.commit("p1", source("a.md", "text"))
+    (snippet,) = blocks(ROOT / "docs" / "rebuild.md", "python")
+    exec(snippet, {})
+    assert capsys.readouterr().out == "ok 0\n"
+
+
+def methods(protocol: type) -> set[str]:
+    return {name for name, value in vars(protocol).items() if isfunction(value) and not name.startswith("_")}
+
+
+def test_the_page_about_sinks_lists_the_methods_and_capabilities_of_the_code() -> None:
+    page = ROOT / "docs" / "writing-a-sink.md"
+    tree = ast.parse(blocks(page, "python")[0])
+    shown = {
+        node.name: {method.name for method in node.body if isinstance(method, ast.FunctionDef)}
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    assert shown == {"MySink": methods(contract.Sink), "MyBuild": methods(contract.Build)}
+    listed = re.findall(r"^\| `(Supports\w+)`", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(listed) == {name for name in vars(capabilities) if name.startswith("Supports")}
