@@ -71,7 +71,7 @@ class PartitionWriter:
         self._root = root
         self._key = check_partition_key(key)
         self._on_step = on_step
-        self._lock = _lock_of(root, key, lock_seconds)
+        self._lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
         self._checksum = sha256()
         self._chunks = 0
         self._inventory = Inventory()
@@ -87,7 +87,10 @@ class PartitionWriter:
             folder.mkdir(parents=True, exist_ok=True)
             _refuse_link_out(folder, self._root.path)
         with ExitStack() as opened:
-            _acquire(self._lock, self._root, self._key)
+            try:
+                self._lock.acquire()
+            except filelock.Timeout as error:
+                raise PartitionLocked(f"partition {self._key} of {self._root.path} is being written") from error
             opened.callback(self._lock.release)
             self._finish_last_commit()
             opened.enter_context(self._inventory)
@@ -226,56 +229,21 @@ class PartitionWriter:
         return self._file
 
 
-def finish_commit(root: BusRoot, key: str) -> None:
-    """Gives the chunks of a commit their name whose writer was killed just before. Nothing where there is none, or no
-    manifest that could be read: validation says so."""
-    try:
-        waiting = _waiting(root, key)
-    except OSError:
-        return
-    if waiting is None or not waiting[0].exists():
-        return
-    lock = _lock_of(root, key)
-    _acquire(lock, root, key)
-    try:
-        _name_chunks(root, key)
-    finally:
-        lock.release()
-
-
-def _waiting(root: BusRoot, key: str) -> tuple[Path, str] | None:
-    """Where the chunks that the manifest names wait until they have their name, and their checksum."""
+def _name_chunks(root: BusRoot, key: str) -> None:
+    """Gives the chunks of a commit their name whose writer was killed just before. By whoever holds the lock."""
     manifest = root.manifest_file(key)
     checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
-    return None if checksum is None else (root.waiting_file(key, checksum), checksum)
-
-
-def _name_chunks(root: BusRoot, key: str) -> None:
-    """By whoever holds the lock."""
-    waiting = _waiting(root, key)
-    if waiting is not None and waiting[0].is_file() and _is_whole(*waiting):
-        waiting[0].replace(root.chunks_file(key))
+    if checksum is None or not (waiting := root.waiting_file(key, checksum)).is_file():
+        return
+    with waiting.open("rb") as file:
+        is_whole = has_checksum(file, checksum)
+    if is_whole:
+        waiting.replace(root.chunks_file(key))
         _sync_folder(root.canonical)
-
-
-def _lock_of(root: BusRoot, key: str, seconds: float = LOCK_SECONDS) -> filelock.FileLock:
-    return filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=seconds)
-
-
-def _acquire(lock: filelock.FileLock, root: BusRoot, key: str) -> None:
-    try:
-        lock.acquire()
-    except filelock.Timeout as error:
-        raise PartitionLocked(f"partition {key} of {root.path} is being written") from error
 
 
 def _reasons(problems: Iterable[Problem]) -> str:
     return "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
-
-
-def _is_whole(waiting: Path, checksum: str) -> bool:
-    with waiting.open("rb") as file:
-        return has_checksum(file, checksum)
 
 
 def _refuse_link_out(folder: Path, root: Path) -> None:
