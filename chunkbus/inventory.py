@@ -7,7 +7,7 @@ the lines are read again before a finding is made of them.
 import sqlite3
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -22,6 +22,7 @@ from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.families import STRETCH, number_of
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
 # Lines are numbered through all partitions. Without a source checksum each partition may hold another version.
@@ -137,13 +138,12 @@ class Inventory:
         self._db.execute("insert into batch values (?, ?)", [first, offsets.tobytes()])
         self._lines += len(ids)
 
-    def add_stretches(self, rows: Iterable[list[int]], first_line: int, unknown: int) -> None:
-        """Of lines that begin at this line of the partition."""
-        number = len(self._partitions) - 1
-        key, before = self._partitions[number]
-        first = before + first_line
-        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in rows))
-        self._unknown[key] += unknown
+    def add(self, lines: BlockReport) -> None:
+        """The next lines of the partition that was begun last."""
+        number, first = len(self._partitions) - 1, self._lines + 1
+        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in lines.stretches))
+        self._unknown[self._partitions[number][0]] += lines.unknown
+        self.add_ids(lines.ids, lines.offsets)
 
     def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
         """In the partition that was begun last."""

@@ -3,10 +3,11 @@
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple
@@ -162,9 +163,25 @@ def read_blocks(
         yield LineBlock(offset, carry)
 
 
+def blocks_at(file: BinaryIO, places: Iterable[tuple[int, int]]) -> Iterator[LineBlock]:
+    """The lines at these places, which are in order; neighbours share a block."""
+    start, end = 0, -1
+    for offset, length in chain(places, [(-1, 0)]):
+        if offset != end + 1 or offset - start > BLOCK_BYTES:
+            if end >= 0:
+                file.seek(start)
+                yield LineBlock(start, file.read(end - start))
+            start = offset
+        end = offset + length
+
+
 def read_lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[Place, bytes]]:
     """Each line's place and its bytes without the line break."""
-    for block in read_blocks(file, limit=limit):
+    return lines_of(read_blocks(file, limit=limit))
+
+
+def lines_of(blocks: Iterable[LineBlock]) -> Iterator[tuple[Place, bytes]]:
+    for block in blocks:
         offset = block.offset
         for line in block.data.split(b"\n"):
             yield Place(offset, len(line)), line

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from typing import BinaryIO, TypeVar
 
 from chunksink.chunkbus import findings
@@ -15,8 +16,8 @@ from chunksink.chunkbus.findings import Finding, Problem, Severity
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest
-from chunksink.chunkbus.reader import open_partition, read_blocks
-from chunksink.chunkbus.scan import scan_file
+from chunksink.chunkbus.reader import LineBlock, open_partition, read_blocks
+from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
 
 RANGES_IN_FLIGHT = 8
@@ -25,6 +26,7 @@ RULES = 5
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
+Progress = Callable[[int], object]
 T = TypeVar("T")
 
 
@@ -66,7 +68,7 @@ class Validation:
         require_source_checksum: bool = False,
         workers: Executor | None = None,
         on_finding: Callable[[Finding], object],
-        on_progress: Callable[[int], object] = _ignore_progress,
+        on_progress: Progress = _ignore_progress,
     ) -> None:
         self._root = root
         self._require_source_checksum = require_source_checksum
@@ -141,8 +143,7 @@ class Validation:
             for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, RANGES_IN_FLIGHT):
                 for line, problems in scanned.problems:
                     self._report(key, lines + line + 1, problems)
-                inventory.add_ids(scanned.ids, scanned.offsets)
-                inventory.add_stretches(scanned.stretches, lines + 1, scanned.unknown)
+                inventory.add(scanned)
                 lines += scanned.lines
             for repeated in _reading(inventory.repeated_ids(file)):
                 detail = f"chunk_id {repeated.chunk_id!r:.120} stands on line {repeated.earlier_line} too"
@@ -158,6 +159,43 @@ class Validation:
             documents = inventory.fewest_documents()
             self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest()))
         return lines
+
+
+class NeedsValidation(Exception):
+    """Only a validation of the whole partition can find what is wrong with it, if anything is."""
+
+
+class PartialValidation:
+    """Of a partition without findings that was written again: of its lines only those that are new, and the others of
+    families that changed. Raises NeedsValidation where the whole partition may have a finding."""
+
+    def __init__(self, inventory: Inventory, require_source_checksum: bool, on_progress: Progress) -> None:
+        self._inventory = inventory
+        self._require_source_checksum = require_source_checksum
+        self._on_progress = on_progress
+        self._checksum = sha256()
+        self.bytes_read = 0
+
+    def watch(self, data: bytes) -> None:
+        """Shown every byte of the file, in order."""
+        self._checksum.update(data)
+        self.bytes_read += len(data)
+        self._on_progress(len(data))
+
+    def examine(self, block: LineBlock) -> LineBlock:
+        """Shown the new lines, then the others of their families."""
+        scanned = scan_block(block, self._require_source_checksum)
+        if scanned.problems:
+            raise NeedsValidation
+        self._inventory.add(scanned)
+        return block
+
+    def finish(self, root: BusRoot, file: BinaryIO, manifest: Manifest, chunks: int, documents: int) -> None:
+        """The whole file has so many chunks, and documents or sources, whichever are fewer."""
+        mismatches = _compare_with_manifest(manifest, chunks, documents, self._checksum.hexdigest())
+        inventory = self._inventory
+        if any(True for _ in chain(mismatches, inventory.outdated_versions(file), inventory.split_families(root))):
+            raise NeedsValidation
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:

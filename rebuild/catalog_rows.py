@@ -19,7 +19,8 @@ from chunksink.chunkbus.canonical import json_hash, text_hash
 from chunksink.chunkbus.chunk import Provenance
 from chunksink.chunkbus.diagnose import parse_time
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
-from chunksink.chunkbus.reader import Place, read_lines
+from chunksink.chunkbus.reader import LineBlock, Place, blocks_at, lines_of, read_blocks, read_lines
+from chunksink.chunkbus.validate import NeedsValidation, PartialValidation
 from chunksink.rebuild.schema import exists
 
 if TYPE_CHECKING:
@@ -34,25 +35,17 @@ COLUMNS = (
 _BYTES = 16
 """Of the hash of a line."""
 
-_WAITING = 100_000
-"""Lines that wait in memory for their like."""
+_WAITING = 200_000
+"""Lines that may wait in memory for their like."""
 
 _TABLES = (
-    "create temp table if not exists arrived (offset integer primary key, length integer, line blob)",
-    "create temp table if not exists lost (id integer primary key, offset integer, line blob)",
+    "create temp table if not exists lost (id integer primary key)",
     # From the first to the last of these former places every line has moved by `shift`, and none is lost.
     "create temp table if not exists kept (first integer primary key, last integer, shift integer)",
     "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
-    "delete from arrived",
     "delete from lost",
     "delete from kept",
     "delete from gone",
-)
-_KEEP_THOSE_THAT_DID_NOT_MEET = (
-    "insert into kept select lost.offset, lost.offset, arrived.offset - lost.offset "
-    "from lost join arrived using (line)",
-    "delete from lost where offset in (select first from kept)",
-    "delete from arrived where offset in (select first + shift from kept)",
 )
 # Of two versions of a source in one partition the later line counts.
 _IS_REORDERED = """
@@ -85,6 +78,16 @@ where now.family is null
 _IS_BACK = """
 delete from former_text where family in (select family from chunk where id > :last)
 and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
+"""
+
+_TWINS = """
+chunk new cross join chunk old indexed by chunk_id on old.chunk_id = new.chunk_id
+where new.id > ? and old.partition = ? and old.id <> new.id
+"""
+_OTHERS_OF_CHANGED = """
+select offset, length from chunk indexed by chunk_family where partition = :key and id <= :last and family in (
+    select family from gone union select family from chunk where id > :last)
+order by offset
 """
 
 
@@ -151,43 +154,46 @@ def hash_of_line(line: bytes) -> bytes:
 
 
 class ContentOf:
-    """`content_of(line)` in SQL: one hash for lines in any order; null where one is null."""
+    """`content_of(line)` in SQL: one hash for lines in any order."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
-        self._is_known = True
 
-    def step(self, line: bytes | None) -> None:
-        if line is None:
-            self._is_known = False
-        else:
-            self._lines.append(line)
+    def step(self, line: bytes) -> None:
+        self._lines.append(line)
 
-    def finalize(self) -> bytes | None:
-        return hash_of_line(b"".join(sorted(self._lines))) if self._is_known else None
+    def finalize(self) -> bytes:
+        return hash_of_line(b"".join(sorted(self._lines)))
 
 
-def take_lines(db: Database, key: str, file: BinaryIO) -> None:
+def take_lines(
+    db: Database, key: str, file: BinaryIO, part: PartialValidation | None = None, *, is_known: bool = True
+) -> None:
     """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards, or all, where
-    lines stand in another order; of the others nothing but their places has changed."""
+    lines stand in another order; of the others nothing but their places has changed.
+
+    `part` examines what changed of a file that was not validated, and raises NeedsValidation where that is not enough.
+    Unless `is_known`, what the rows of the partition say may be wrong."""
     for statement in _TABLES:
         db.execute(statement)
-    lines: Iterable[Line] = read_lines(file)
-    if exists(db, "chunk where partition = ?", [key]):
-        _compare(db, key, lines)
-        lines = _new_lines(db, file)
+    new = _new_lines(db, key, file, part, is_known)
     lost = "from chunk where id in (select id from lost)"
     db.execute(f"insert into gone select family, parent_id, document_id, text_hash {lost}")
     db.execute(f"delete {lost}")
     (last,) = db.execute("select coalesce(max(id), 0) from chunk").fetchone()
     values = ", ".join("?" * len(COLUMNS.split(",")))
-    db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines))
+    db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines_of(new)))
     db.execute("insert or ignore into undecided select family, ? from gone", [key])
     db.execute("insert or ignore into undecided select family, partition from chunk where id > ?", [last])
     for table, column, more in (("former_text", "text_hash", ""), ("former_document", "document_id", ", parent_id")):
         db.execute(_NOTE_FORMER.format(table=table, column=column, more=more))
     db.execute(_IS_BACK, {"last": last})
     _move(db, key, last)
+    if part:
+        if exists(db, _TWINS, [last, key]):
+            raise NeedsValidation
+        for block in blocks_at(file, db.execute(_OTHERS_OF_CHANGED, {"key": key, "last": last})):
+            part.examine(block)
 
 
 def drop_lines(db: Database, key: str) -> None:
@@ -200,22 +206,39 @@ def touch_lines(db: Database, key: str) -> None:
     db.execute("insert or ignore into undecided select family, partition from chunk where partition = ?", [key])
 
 
-def _compare(db: Database, key: str, lines: Iterable[Line]) -> None:
-    """Fills `kept`, `lost` and `arrived`."""
+def _new_lines(
+    db: Database, key: str, file: BinaryIO, part: PartialValidation | None, is_known: bool
+) -> Iterable[LineBlock]:
+    """Fills `kept` and `lost`. Where too many lines differ, all are lost and new."""
+    if part:
+        return map(part.examine, blocks_at(file, _compare(db, key, lines_of(read_blocks(file, part.watch)))))
+    try:
+        if is_known and exists(db, "chunk where partition = ?", [key]):
+            return blocks_at(file, _compare(db, key, read_lines(file)))
+    except NeedsValidation:
+        db.execute("delete from kept")
+        file.seek(0)
+    db.execute("insert into lost select id from chunk where partition = ?", [key])
+    return read_blocks(file)
+
+
+def _compare(db: Database, key: str, lines: Iterable[Line]) -> list[Place]:
+    """Fills `kept` and `lost`, and returns the places of new lines, in order."""
     stored = db.execute("select id, offset, line from chunk where partition = ? order by offset", [key])
-    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(db, stored, lines)))
-    for statement in _KEEP_THOSE_THAT_DID_NOT_MEET:
-        db.execute(statement)
+    lost: dict[bytes, tuple[int, Row]] = {}
+    arrived: dict[bytes, Place] = {}
+    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(stored, lines, lost, arrived)))
+    db.conn.executemany("insert into lost values (?)", ((id,) for _, (id, *_) in lost.values()))
+    return sorted(arrived.values())
 
 
-def _matches(db: Database, stored: Iterable[Row], lines: Iterable[Line]) -> Iterator[tuple[int, int, int]]:
+def _matches(
+    stored: Iterable[Row], lines: Iterable[Line], lost: dict[bytes, tuple[int, Row]], arrived: dict[bytes, Place]
+) -> Iterator[tuple[int, int, int]]:
     """Of each line in both readings its number in the former one, its place there and its place now.
 
-    Both are gone through in step. A line waits until the other reading comes to it; where too many wait, those of both
-    are put into tables, which are compared at the end.
-    """
-    lost: dict[bytes | int, tuple[int, Row]] = {}
-    arrived: dict[bytes, Place] = {}
+    Both are gone through in step. A line waits in `lost` or `arrived` until the other reading comes to it. Raises
+    NeedsValidation where too many wait, or a new line occurs twice."""
     for number, (row, line) in enumerate(zip_longest(stored, lines)):
         now = hash_of_line(line[1]) if line else b""
         if row and row[2] == now:
@@ -225,23 +248,16 @@ def _matches(db: Database, stored: Iterable[Row], lines: Iterable[Line]) -> Iter
             if found := arrived.pop(row[2], None):
                 yield number, row[1], found.offset
             else:
-                lost[row[2] or row[0]] = number, row
+                lost[row[2]] = number, row
         if line:
             if earlier := lost.pop(now, None):
                 yield earlier[0], earlier[1][1], line[0].offset
+            elif now in arrived:
+                raise NeedsValidation
             else:
                 arrived[now] = line[0]
         if len(lost) + len(arrived) > _WAITING:
-            _put_away(db, lost, arrived)
-    _put_away(db, lost, arrived)
-
-
-def _put_away(db: Database, lost: dict[bytes | int, tuple[int, Row]], arrived: dict[bytes, Place]) -> None:
-    db.conn.executemany("insert into lost values (?, ?, ?)", (row for _, row in lost.values()))
-    rows = ((*place, line) for line, place in arrived.items())
-    db.conn.executemany("insert into arrived values (?, ?, ?)", rows)
-    lost.clear()
-    arrived.clear()
+            raise NeedsValidation
 
 
 def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
@@ -255,12 +271,6 @@ def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, i
         last, following = was, number + 1
     if first >= 0:
         yield first, last, shift
-
-
-def _new_lines(db: Database, file: BinaryIO) -> Iterator[Line]:
-    for offset, length in db.execute("select offset, length from arrived order by 1"):
-        file.seek(offset)
-        yield Place(offset, length), file.read(length)
 
 
 def _move(db: Database, key: str, last: int) -> None:

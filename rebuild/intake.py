@@ -13,13 +13,15 @@ from typing import Any
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.findings import PARTITION_KEY, UNREADABLE, Finding, Severity
+from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.signature import Signature, settled_signatures, signatures_of
 from chunksink.chunkbus.store import write_transaction
-from chunksink.chunkbus.validate import RULES, Validation
+from chunksink.chunkbus.validate import RULES, NeedsValidation, PartialValidation, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
@@ -68,7 +70,8 @@ class Intake:
         """Takes in what changed. Reports the findings of partitions that were read, and keeps them."""
         self._note_misnamed()
         self._note_missing()
-        keys = self.pending(reread=reread)
+        pending = self.pending(reread=reread)
+        keys = [key for key in pending if reread or not self._take_in_changes(key, on_bytes)]
         with self.workers(sum(map(self.root.size_of, keys))) as workers:
             for key in keys:
                 self._read(key, on_bytes, workers)
@@ -91,6 +94,32 @@ class Intake:
                 self.state.db.execute("delete from partition where key = ? and checksum is null", [key])
                 self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
+
+    def _take_in_changes(self, key: str, on_bytes: OnBytes) -> bool:
+        """Takes in a partition that had no finding, and has none now, by the lines that changed. False where the whole
+        partition must be validated; then nothing has changed."""
+        if not self._had_no_finding(key):
+            return False
+        signatures, is_settled = settled_signatures(_files(self.root, key))
+        signature = self._described(signatures)
+        with Inventory() as inventory:
+            inventory.begin(key)
+            part = PartialValidation(inventory, self.require_source_checksum, on_bytes)
+            try:
+                with write_transaction(self.state.db):
+                    self._take_in(key, signature if is_settled else None, part)
+                    self._require_same(key, signature)
+            except (NeedsValidation, PartitionChanged, OSError):
+                on_bytes(-part.bytes_read)
+                return False
+        return True
+
+    def _had_no_finding(self, key: str) -> bool:
+        """By these rules, or stricter ones. Where `manifest` is null, rows may be wrong."""
+        select = "select signature from partition where key = ? and state = ? and manifest is not null"
+        signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
+        same_rules = signature is not None and signature.startswith(self._described([]))
+        return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
         for left in reversed(range(_TRIES)):
@@ -144,19 +173,21 @@ class Intake:
         self.state.db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
-    def _take_in(self, key: str, signature: str | None) -> None:
+    def _take_in(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
         file, data = open_partition(self.root, key)
         with file:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")
             digest = sha256_hex(data)
+            if part and examine_manifest(key, data):
+                raise NeedsValidation
             select = "select manifest, created_at from partition where key = ?"
             held, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
             if held == digest:  # the files are others, what they say is not
+                if part:
+                    raise NeedsValidation
                 self._set_state(key, VALID, signature)
                 return
-            if held is None:  # whatever is known of its lines may be wrong
-                self.state.db.execute("update chunk set line = null where partition = ?", [key])
             manifest = decode_manifest(data)
             created_at = instant(manifest.created_at)
             touch_withdrawn(self.state.db, key)
@@ -173,7 +204,13 @@ class Intake:
                     for each in manifest.tombstones
                 ],
             )
-            take_lines(self.state.db, key, file)
+            take_lines(self.state.db, key, file, part, is_known=held is not None)
+            if part:
+                counts = "count(*), count(distinct document_id), count(distinct parent_id)"
+                chunks, *documents = self.state.db.execute(
+                    f"select {counts} from chunk where partition = ?", [key]
+                ).fetchone()
+                part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
             if written_at != created_at:  # the age of chunks that do not say theirs
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"

@@ -48,7 +48,7 @@ create table tombstone (partition text, parent_id text, document_id text, at tex
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
 -- Chunks are numbered, so that one that moves within its file moves in no index but that of places. `line`: a hash of
--- the chunk's line; null where what is known of it may be wrong.
+-- the chunk's line.
 create table chunk (
     id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
     document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob);

@@ -26,6 +26,7 @@ class Step:
 
 OURS = (
     Step("chunksink.rebuild.intake", "Intake", "_read", "sync"),
+    Step("chunksink.rebuild.intake", "Intake", "_take_in_changes", "sync"),
     Step("chunksink.rebuild.intake", "Intake", "_note_missing", "held"),
     Step("chunksink.rebuild.intake", "Intake", "_note_misnamed", "held"),
     Step("chunksink.rebuild.catalog_rows", "", "_move", "sync"),
@@ -97,7 +98,7 @@ NO_STEPS = {
     "scan.py:run": "temporary tables",
     "scan.py:_read": "temporary tables",
     "scan.py:_compare": "temporary tables",
-    "intake.py:_take_in": "within _read",
+    "intake.py:_take_in": "within _read and _take_in_changes",
     "intake.py:_set_state": "within _read",
     "intake.py:_keep_findings": "within _read",
     "intake.py:_insert_findings": "within _read and _note_misnamed",
@@ -107,7 +108,7 @@ NO_STEPS = {
     "catalog_rows.py:drop_lines": "within retire",
     "catalog_rows.py:touch_lines": "within _read and retire",
     "catalog_rows.py:_compare": "temporary tables",
-    "catalog_rows.py:_put_away": "temporary tables",
+    "catalog_rows.py:_new_lines": "temporary tables",
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",

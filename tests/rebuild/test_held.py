@@ -11,6 +11,7 @@ import pytest
 from chunksink.chunkbus import validate
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
+from chunksink.rebuild import intake
 from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.receipts import receipts_of_live
@@ -235,7 +236,8 @@ def test_a_partition_that_could_not_be_read_is_read_again(
     edited = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
     commit(root, "p1", edited)
     with monkeypatch.context() as patch:
-        patch.setattr(validate, "open_partition", raising(OSError(number, os.strerror(number), "p1")))
+        for module in (intake, validate):
+            patch.setattr(module, "open_partition", raising(OSError(number, os.strerror(number), "p1")))
         if number == errno.EMFILE:
             with pytest.raises(OSError, match="Too many open files"):
                 indexed.sync()
