@@ -46,6 +46,10 @@ COMMANDS = {
 }
 ALIASES = {"rebuild-index": "rebuild"}
 """Names that pipelines know."""
+_QUICK_START = """\
+chunksink ingest FOLDER --sync    read the documents in FOLDER and index them
+chunksink search "a question"     search the index
+chunksink --help                  list all commands"""
 
 
 class OutputClosed(Exception):
@@ -90,15 +94,22 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "-V", "--version", prog_name="chunksink")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Keeps your search index a pure function of your canonical document chunks.
 
     Chunks live in a bus root (default: ./chunks) as canonical/KEY.jsonl with manifest/KEY.manifest.json.
     Every command works from the current folder without a configuration; chunksink.toml, CHUNKSINK_* variables
     and flags change the defaults, in rising order.
     """
+    if context.invoked_subcommand is None:
+        click.echo(_QUICK_START)
 
 
 def main(*first: str) -> None:
@@ -148,6 +159,8 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _failed(error, error.code if isinstance(error, Refusal) else error.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
+        if sys.stderr.isatty():
+            click.echo("\r\x1b[K", err=True, nl=False)  # the terminal shows `^C`
         click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
         return Exit.INTERRUPTED
     except OutputClosed:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from chunksink.output import print_json
+from chunksink.output import Note, echo, print_json
 
 
 class Exit(IntEnum):
@@ -86,6 +86,9 @@ class Refusal(click.ClickException):
     def __init__(self, message: str, code: Exit) -> None:
         super().__init__(message)
         self.code = code
+
+    def show(self, file: Any = None) -> None:
+        echo([Note(f"Error: {self.format_message()}")])
 
 
 def print_failure(error: click.ClickException, code: int) -> None:

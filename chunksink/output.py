@@ -1,5 +1,9 @@
 """How commands print: one JSON document or lines of text, and the same words for counts, sizes and long lists."""
 
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +12,8 @@ import click
 # Soft hyphen, zero width space, non-joiner and joiner, word joiner: invisible, and needed by scripts and emoji.
 _HARMLESS = frozenset("\u00ad\u200b\u200c\u200d\u2060")
 _LABEL_WIDTH = 11
+_GAP = re.compile(r" {2,}(?=\S)")
+_DEEPEST_INDENT = 32
 
 
 class Note(str):
@@ -18,7 +24,26 @@ class Note(str):
 
 def echo(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(line, err=isinstance(line, Note))
+        is_note = isinstance(line, Note)
+        click.echo(wrapped(line, columns(is_error=is_note)), err=is_note)
+
+
+def columns(*, is_error: bool = False) -> int | None:
+    """The width of the terminal; None without one, since programs expect whole lines."""
+    stream = sys.stderr if is_error else sys.stdout
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def wrapped(text: str, width: int | None) -> str:
+    """Breaks long lines between words. Continuation lines start below the last column, or two spaces further in."""
+    return text if width is None else "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
+
+
+def _wrapped_line(line: str, width: int) -> str:
+    gaps = [gap.end() for gap in _GAP.finditer(line) if gap.end() <= _DEEPEST_INDENT]
+    indent = gaps[-1] if gaps else 0
+    hanging = " " * (indent if line[:indent].strip() else indent + 2)
+    return textwrap.fill(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
 def show(as_json: bool, document: Any, lines: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ import click
 from chunksink.doctor import Check, check, engines, machine, records
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option, named_file
-from chunksink.output import print_json, printable
+from chunksink.output import columns, print_json, printable, wrapped
 from chunksink.settings.config import Config, ConfigError, config_file
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -36,10 +36,9 @@ def command(as_json: bool) -> int:
         checks.append(each)
         if as_json:
             continue
-        click.secho(f"{each.verdict:<5}", fg=_COLOURS[each.verdict], nl=False)
-        click.echo(f" {each.name:<24} {printable(each.found)}")
-        if each.remedy and each.verdict != "ok":
-            click.echo(f"{'':<31}{printable(each.remedy)}")
+        remedy = f"\n{'':<31}{printable(each.remedy)}" if each.remedy and each.verdict != "ok" else ""
+        lines = wrapped(f"{each.verdict:<5} {each.name:<24}  {printable(each.found)}{remedy}", columns())
+        click.echo(click.style(lines[:5], fg=_COLOURS[each.verdict]) + lines[5:])
     if as_json:
         print_json([asdict(each) for each in checks])
     return Exit.ENGINE if any(each.verdict == "fail" for each in checks) else Exit.OK

@@ -116,7 +116,7 @@ def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
         yield Note(f"{len(naming.missing):,} judged, but no document has the name: {examples}")
-    yield " " * 10 + "".join(f"{name:>26}" for name in next(iter(measured.values())))
+    yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
     for mode, of_mode in measured.items():
         figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())
-        yield f"{mode:<10}" + "".join(f"{figure:>26}" for figure in figures)
+        yield f"{mode:<8}" + "".join(f"{figure:>24}" for figure in figures)

@@ -48,10 +48,11 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
 
 
 def _line(run: RunRecord) -> str:
-    seconds = f"{run.seconds:>8.1f} s" if run.seconds is not None else f"{'':>10}"
+    """Without the time of its start, with which the id begins."""
+    seconds = f"{run.seconds:,.1f} s" if run.seconds is not None else ""
     result = printable(run.error) if run.error else _changes(run.facts)
     command, status = printable(run.command), printable(run.status)
-    return f"{run.id}  {run.started_at[:19]}  {command:<16}  {status:<9}{seconds}  {result}".rstrip()
+    return f"{run.id}  {command:<16}  {status:<9} {seconds:>9}  {result}".rstrip()
 
 
 def _changes(facts: Mapping[str, Any]) -> str:
