@@ -30,11 +30,12 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     paths in a file are taken from the file's folder.
     """
     from chunksink.index import Index
+    from chunksink.session import keep_live_sinks
     from chunksink.settings.config import Config, load_config
 
     if isinstance(path_or_config, Config):
         return Index(path_or_config)
-    return Index(load_config(settings, place=path_or_config))
+    return Index(keep_live_sinks(load_config(settings, place=path_or_config)))
 
 
 if not TYPE_CHECKING:  # a checker would take any name for one of ours

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chunksink.exits import Exit, Refusal
+from chunksink.output import Note, echo
 from chunksink.progress import progress, tell_fault
-from chunksink.settings.config import Config, load_config, nearest_variable, unknown_variables
+from chunksink.session import keep_live_sinks
+from chunksink.settings.config import (
+    CONFIG_FILE,
+    MEILI_URL,
+    Config,
+    load_config,
+    nearest_variable,
+    unknown_variables,
+)
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -73,7 +82,12 @@ def config_from(**flags: Any) -> Config:
         if near := nearest_variable(name):
             click.echo(f"warning: no setting is called {name}, and it is ignored; {near} is one", err=True)
     shared = {name: _value(name) for name in ("chunks", "home", "index")}
-    return load_config(shared | flags, place=named_file())
+    config = load_config(shared | flags, place=named_file())
+    kept = keep_live_sinks(config)
+    if kept is not config:
+        note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
+        echo([Note(f"{note}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")])
+    return kept
 
 
 def named_file() -> str | None:

@@ -81,10 +81,10 @@ def some(names: Sequence[str], most: int | None) -> str:
     return " and ".join([", ".join(names[:most]), *more(len(names), most)])
 
 
-def first(lines: Sequence[str], most: int | None, rest: str = "") -> Iterator[str]:
-    """The first of them, a line each, and how many there are besides."""
+def first(lines: Sequence[str], most: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
+    """The first of them, a line each, and how many there are besides. `total` is given if `lines` is cut already."""
     yield from lines[:most]
-    for line in more(len(lines), most, rest):
+    for line in more(len(lines) if total is None else total, most, rest):
         yield Note(f"... and {line}")
 
 

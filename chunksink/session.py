@@ -126,6 +126,19 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         raise
 
 
+def keep_live_sinks(config: Config) -> Config:
+    """Keeps an existing index in fts where MEILI_URL alone, perhaps set for another program, names Meilisearch."""
+    from chunksink.chunkbus.errors import ChunksinkError
+    from chunksink.rebuild.state import State
+
+    if config.why_these_sinks is not None:
+        with suppress(ChunksinkError, OSError), State.existing(config.home_path) as state:
+            live = state.live().builds
+            if "fts" in live and "meilisearch" not in live:
+                return config.without_meili_url()
+    return config
+
+
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     """Any sink by its name; it is closed with the stack."""
     from chunksink.sinks.registry import open_sink

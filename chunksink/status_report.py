@@ -11,7 +11,7 @@ from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.spot_check import LARGEST, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
-from chunksink.search.page.report import Figure, Report, ReportRow, Section
+from chunksink.search.page.report import Figure, Report, ReportRow, Section, Tone
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.summary import unbuilt_lines, unconfigured_lines
@@ -20,34 +20,48 @@ SHOWN = 3
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
 _LETTERS = 20
 _RUNS = 5
-_RUNS_SEARCHED = 200
-_WITH_VERIFIED_SINKS = ("verify", "repair")
 
 
 def facts(found: "HomeStatus") -> Iterator[ReportRow]:
     live, previous, bus, last = found.live, found.previous, found.bus, found.last_run
-    yield ReportRow("live", f"{live.id}, made {live.created_at}")
+    updated = f", updated {_moment(found.updated_at)}" if found.updated_at else ""
+    yield ReportRow("live", f"{live.id}{updated}")
     fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine holds vectors"
     yield ReportRow("model", f"{printable(live.model)}{fingerprint}")
     for name, sink in found.sinks.items():
         waiting = _waiting(sink)
         held = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
         yield ReportRow(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
+    if found.last_verify:
+        yield _verified(found.last_verify, found.updated_at)
     yield ReportRow("compared", _compared([sink.coverage for sink in found.sinks.values()]))
     rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
-    yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}")
+    yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}, as last synced")
+    if found.ingested_at:
+        yield ReportRow("sources", f"last read {_moment(found.ingested_at)}; `chunksink ingest` reads them again")
     if last:
-        yield ReportRow("last run", f"{last.command}, {last.started_at}: {last.status} (`chunksink runs {last.id}`)")
+        run = f"{last.command}, {_moment(last.started_at)}: {last.status}"
+        yield ReportRow("last run", f"{run} (`chunksink runs {last.id}`)")
+
+
+def _moment(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
+
+
+def _verified(run: "RunRecord", updated_at: str | None) -> ReportRow:
+    result = "no differences" if run.status == "ok" else "differences found"
+    old = ", before the last sync: run it again" if updated_at and run.started_at < updated_at else ""
+    return ReportRow("verified", f"{_moment(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
 
 
 def _compared(coverages: list[Coverage]) -> str:
     """How far spot checks have come, in the sink that is furthest behind."""
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
-    compared = f"every source of up to {LARGEST:,} chunks since {since}" if since else "not yet every source"
+    compared = f"every source of up to {LARGEST:,} chunks since {_moment(since)}" if since else "not yet every source"
     return f"{compared}; a round takes at most {syncs}"
 
 
@@ -66,7 +80,7 @@ def status_lines(found: "HomeStatus", shown: int | None) -> Iterator[str]:
     for row in facts(found):
         yield labelled(row.label, row.value)
     yield ""
-    yield from advice(found, shown) or ["up to date: a sync would find nothing to do"]
+    yield from advice(found, shown) or ["up to date with the chunks: a sync would find nothing to do"]
 
 
 def advice(found: "HomeStatus", shown: int | None) -> list[str]:
@@ -141,8 +155,9 @@ def _last_run(found: "HomeStatus") -> Iterator[str]:
     last = found.last_run
     if last and last.command in ("sync", "rebuild") and last.status == "failed":
         yield f"the last {last.command} failed: `chunksink runs {last.id}` says why"
-    if last and (last.command, last.status) == ("verify", "drift"):
-        yield "the last verify found differences: `chunksink verify` lists them, and says what to do"
+    verified = found.last_verify
+    if verified and verified.status == "drift" and not (found.updated_at and verified.started_at < found.updated_at):
+        yield "the last verify found differences: `chunksink verify` lists them, `--repair` repairs them"
 
 
 def page_report(config: Config) -> Report:
@@ -150,7 +165,6 @@ def page_report(config: Config) -> Report:
     found = status_of(config, named=SHOWN)
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
-    past = list(past_runs(config.home_path, _RUNS_SEARCHED))
     cache = list(_cache(config))
     waiting = max((sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values()), default=0)
     return Report(
@@ -168,9 +182,9 @@ def page_report(config: Config) -> Report:
         sections=(
             Section("Index", tuple(facts(found))),
             Section(
-                "Last verify", tuple(_verified(past)), "No recent verify: `chunksink verify` compares the engines."
+                "Last verify", tuple(_verify_rows(found)), "No recent verify: `chunksink verify` compares the engines."
             ),
-            Section("Last runs", tuple(_run(run) for run in past[:_RUNS]), "No run is on record."),
+            Section("Last runs", tuple(map(_run, past_runs(config.home_path, _RUNS))), "There is no record of a run."),
             Section("Dead letters", tuple(letters), "No document was refused by an engine."),
             Section("Cache of vectors", tuple(cache), "There is no cache yet."),
         ),
@@ -189,15 +203,12 @@ def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]
 
 
-def _verified(past: "list[RunRecord]") -> Iterator[ReportRow]:
-    """The last run that compared the engines; one that found the home locked has compared nothing."""
-    run = next((run for run in past if run.command in _WITH_VERIFIED_SINKS and run.facts.get("sinks")), None)
+def _verify_rows(found: "HomeStatus") -> Iterator[ReportRow]:
+    run = found.last_verify
     if run is None:
         return
-    yield _run(run)
-    if run.error:
-        yield ReportRow("error", run.error, "bad")
-    for name, numbers in run.facts["sinks"].items() if run.command == "verify" else ():
+    yield _verified(run, found.updated_at)
+    for name, numbers in run.facts.get("sinks", {}).items():
         wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
         chunks = counted(numbers.get("chunks", 0), "chunk")
         yield ReportRow(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")
@@ -205,10 +216,8 @@ def _verified(past: "list[RunRecord]") -> Iterator[ReportRow]:
 
 def _run(run: "RunRecord") -> ReportRow:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
-    at = run.started_at[:19].replace("T", " ")
-    return ReportRow(
-        run.command, f"{at} UTC: {run.status}{took}", "" if run.status == "ok" or not run.finished else "bad"
-    )
+    tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
+    return ReportRow(run.command, f"{_moment(run.started_at)}: {run.status}{took}", tone)
 
 
 def _cache(config: Config) -> Iterator[ReportRow]:

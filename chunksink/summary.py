@@ -1,11 +1,10 @@
 """The report of a run as lines of text, and the exit code it leads to."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chunksink.exits import Exit
-from chunksink.output import Note, counted, counts, first, printable, show
+from chunksink.output import Note, counted, counts, first, more, printable, show, some
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 BUILT = "built"
 _SHOWN = 5
+_NAMED = 3
 _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "failed": Exit.ENGINE}
 
 
@@ -34,22 +34,19 @@ def unbuilt_lines(sinks: Iterable[str]) -> list[str]:
     return [f"{name} has no build yet: `chunksink sync` makes it" for name in sinks]
 
 
-def print_report(
-    report: "RunReport", *, as_json: bool, verb: str = "synced", why_these_sinks: str | None = None
-) -> None:
-    show(as_json, report.as_json(), _lines(report, verb, why_these_sinks))
+def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") -> None:
+    show(as_json, report.as_json(), _lines(report, verb))
 
 
-def _lines(report: "RunReport", verb: str, why_these_sinks: str | None) -> Iterator[str]:
+def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from [_built(report)] if verb == BUILT else _changed(report, verb)
     if report.written and report.embeddings["model"]:
         yield from _vectors(report.embeddings)
     if report.total.superseded:
         yield f"{counted(report.total.superseded, 'older version')} of sources left out"
     if report.repeated and report.repeated.texts:
-        example = " and ".join(printable(chunk_id) for chunk_id in report.repeated.examples[0])
-        texts = f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
-        yield f"{texts}; `chunksink why` names their sources"
+        example = " and ".join(map(printable, report.repeated.sources[0]))
+        yield f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
     if change := report.model_change:
         share = "is unknown" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
         yield f"model changed from {change.before} to {change.after}; overlap of their ten nearest: {share}"
@@ -60,8 +57,6 @@ def _lines(report: "RunReport", verb: str, why_these_sinks: str | None) -> Itera
     for left in report.not_removed:
         build = f"could not remove build {left.build} of {left.sink}, which nobody needs"
         yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
-    if report.unconfigured and why_these_sinks:
-        yield Note(why_these_sinks)
     if report.rebuild_due:
         yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
 
@@ -103,7 +98,7 @@ def _families(families: "FamilyCounts", written: int) -> str:
 
 def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
     computed = f"{embedded['computed']:,} computed in {embedded['precision']}"
-    yield f"vectors: {computed}, {embedded['cached']:,} from the cache"
+    yield f"vectors: {computed}, {embedded['cached']:,} reused"
     for problem in sorted(set(embedded["problems"].values())):
         yield Note(f"no vector: {printable(problem)}")
     if embedded["long_chunks"]:
@@ -126,7 +121,11 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
         yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
     if sink.held_and_missing:
         yield Note(f"{name} lacks {counted(sink.held_and_missing, 'held source')}, which cannot be written while held")
-    refused = [f"refused by {name}: {printable(one.id)}: {printable(one.reason)}" for one in sink.refused]
+    refused = [
+        f"refused by {name}: {printable(one.source or one.family)}, chunk {printable(one.id):.16}: "
+        f"{printable(one.reason)}"
+        for one in sink.refused
+    ]
     yield from map(Note, first(refused, _SHOWN, "; see `chunksink dead-letters`"))
     if sink.error is not None:
         yield Note(f"{name} is not up to date: {sink.error}")
@@ -135,24 +134,34 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
     altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
-    names = f" ({', '.join(map(printable, sink.drifted_sources))})" if sink.drifted_sources else ""
+    names = _such_as(sink.drifted_sources, sink.lost + sink.altered)
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
 
 def _input(report: "RunReport") -> Iterator[str]:
     """What is wrong with the chunks, and what it holds back."""
-    for key in report.missing_partitions[:_SHOWN]:
-        yield (
-            f"partition {key} is missing; its sources stay in the index. Bring it back, or give it up with "
-            f"`chunksink retire-partition {key}`"
-        )
-    yield from first([str(finding) for finding in report.findings], _SHOWN)
+    missing = [
+        f"partition {key} is missing; its sources stay in the index. Bring it back, or give it up with "
+        f"`chunksink retire-partition {key}`"
+        for key in report.missing_partitions
+    ]
+    yield from first(missing, _SHOWN)
+    yield from first([str(finding) for finding in report.findings], _SHOWN, total=report.errors)
     if report.findings:
         yield "these partitions were not read; their sources stay as they were. `chunksink validate` says what to do"
-    for reason, families in islice(report.held.items(), _SHOWN):
-        yield f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
-    if len(report.held) > _SHOWN:
-        yield "... and for other reasons; see `chunksink status`"
+    held = [
+        f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
+        f"{_such_as(report.held_sources.get(reason, ()), families)}"
+        for reason, families in report.held.items()
+    ]
+    yield from first(held, _SHOWN, " reasons; see `chunksink status`")
+
+
+def _such_as(names: Sequence[str], total: int) -> str:
+    """Some names, in brackets."""
+    named = some([printable(name) for name in names[:_NAMED]], None)
+    rest = more(total, len(names[:_NAMED]))
+    return f" ({' and '.join([named, *rest])})" if names else ""
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:

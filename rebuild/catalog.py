@@ -77,6 +77,8 @@ class RepeatedTexts:
     chunks: int
     examples: tuple[tuple[str, str], ...]
     """Pairs of chunk ids of two sources that share a text; the most frequent texts."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """The names of these sources."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +153,18 @@ class Catalog:
         """Those that are missing or invalid."""
         return _keys(self._db, "state <> ?", VALID)
 
-    def findings(self, limit: int = -1) -> list[Finding]:
-        """What is wrong with partitions as they were last read; errors first."""
+    def findings(self, limit: int = -1, partition: str | None = None) -> list[Finding]:
+        """What is wrong with partitions, or with one, as they were last read; errors first."""
         rows = self._db.execute(
-            "select code, severity, partition, line, detail from finding "
+            "select code, severity, partition, line, detail from finding where partition = coalesce(?, partition) "
             "order by severity <> 'error', partition, line limit ?",
-            [limit],
+            [partition, limit],
         )
         return [Finding(code, Severity(severity), key, line, detail) for code, severity, key, line, detail in rows]
+
+    def errors(self) -> int:
+        """How many errors partitions had as they were last read."""
+        return number(self._db, "select count(*) from finding where severity = 'error'")
 
     def held(self, limit: int = -1) -> list[HeldFamily]:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])

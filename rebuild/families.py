@@ -12,9 +12,10 @@ import orjson
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import PartitionReader
+from chunksink.chunkbus.reader import PartitionReader, Place
 from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
+from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
 from chunksink.sinks.document import Document, family_hash
 from chunksink.sinks.fields import sink_id
@@ -92,6 +93,21 @@ def _part(reader: PartitionReader, chunks: Sequence[FamilyChunk], order: Sequenc
 
 def label_of(document: Document) -> str:
     return document.source_uri or document.path or document.document_id
+
+
+def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, str]:
+    """The names of sources: as engines have confirmed them, else as their chunks have them, else their keys."""
+    labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
+    names = dict(db.execute(labels, list(families)).fetchall())
+    select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
+    for family in families:
+        row = None if names.get(family) else db.execute(select, [family]).fetchone()
+        if row is not None:
+            partition, offset, length, text_hash = row
+            with suppress(OSError, PartitionChanged), PartitionReader(root, partition) as reader:
+                [document] = project_family([reader.record(Place(offset, length), text_hash)])
+                names[family] = label_of(document)
+    return {family: names.get(family) or family for family in families}
 
 
 class FamilyReader:

@@ -117,7 +117,7 @@ pair as (
         limit 1) as partitions
     from apart)
 insert or ignore into held
-select family, 'family split', 'other chunks of the same version stand in partitions ' || partitions
+select family, 'family split', 'a version of this source is split between partitions ' || partitions
 from pair where partitions is not null
 """
 

@@ -77,7 +77,11 @@ class Forecast:
     chunks: int
     deleted: int
     cached: int
+    """Chunks whose vector is in the cache."""
     missing: int
+    """Texts that must be embedded."""
+    repeated: int
+    """Further chunks with one of these texts."""
     tokens: int
     """Of the texts that must be embedded, about."""
     seconds: float | None
@@ -103,7 +107,12 @@ class Forecast:
             "hash": facts["hash"],
             "families": facts["families"] | {"superseded": self.superseded, "held": self.held},
             "chunks": {"written": self.chunks, "deleted": self.deleted},
-            "embeddings": {"cached": self.cached, "missing": self.missing, "tokens": self.tokens},
+            "embeddings": {
+                "cached": self.cached,
+                "missing": self.missing,
+                "repeated": self.repeated,
+                "tokens": self.tokens,
+            },
             "seconds": self.seconds,
             "cost": self.cost,
             "sinks": facts["sinks"],
@@ -216,6 +225,7 @@ def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecas
         deleted=max(map(plan.leaving, builds.values()), default=0),
         cached=texts.cached,
         missing=texts.missing,
+        repeated=texts.repeated,
         tokens=texts.tokens,
         seconds=max(known) if len(known) == len(parts) else None,
         cost=None if price is None else texts.tokens / 1_000_000 * price,
@@ -252,18 +262,20 @@ class _Texts:
 
     cached: int
     missing: int
+    repeated: int
     tokens: int
     size: int
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_texts: Known) -> _Texts:
     """The texts that these builds are sent. A sample shows how much of a line is text."""
-    missing = size = cached = 0
+    missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
     for page in plan.texts_to_write(_PAGE, builds):
         known = known_texts([text_hash for (_, _, text_hash), _ in page])
         unknown = [text for text, _ in page if text[2] not in known]
-        cached += sum(chunks for _, chunks in page) - len(unknown)
+        cached += sum(chunks for text, chunks in page if text[2] in known)
+        repeated += sum(chunks - 1 for text, chunks in page if text[2] not in known)
         missing += len(unknown)
         size += sum(place.length for _, place, _ in unknown)
         sample = sorted([*sample, *unknown], key=itemgetter(2))[:SAMPLE]  # by their hashes they are as good as drawn
@@ -271,7 +283,7 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_t
     share = size / max(1, sum(place.length for _, place, _ in sample))
     tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))
     own_size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    return _Texts(cached, missing, round(share * tokens), round(share * own_size))
+    return _Texts(cached, missing, repeated, round(share * tokens), round(share * own_size))
 
 
 def _seconds(amount: int, pace: float | None, first: float = 0.0) -> float | None:

@@ -26,7 +26,6 @@ from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _TRIES = 3
-_FINDINGS_KEPT = 100  # of one partition; the run record has them all
 
 OnFinding = Callable[[Finding], object]
 OnBytes = Callable[[int], object]
@@ -226,7 +225,7 @@ class Intake:
 
     def _keep_findings(self, key: str, findings: list[Finding]) -> None:
         self.state.db.execute("delete from finding where partition = ?", [key])
-        self._insert_findings(findings[:_FINDINGS_KEPT])
+        self._insert_findings(findings)
 
     def _insert_findings(self, findings: list[Finding]) -> None:
         self.state.db.conn.executemany(

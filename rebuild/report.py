@@ -1,6 +1,6 @@
 """What a run has done so far, and its report in the end: the same for a sync, a repair and a rebuild."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -11,10 +11,11 @@ from chunksink.chunkbus.findings import Finding
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import InvalidBus, RebuildError
+from chunksink.rebuild.families import source_names
 from chunksink.rebuild.model_change import ModelChange
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.receipts import DeadLetter, Receipts
-from chunksink.rebuild.removals import held_by_reason
+from chunksink.rebuild.removals import held_by_reason, held_families
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import NO_MODEL, Generation
 from chunksink.sinks.errors import SinkError
@@ -124,8 +125,12 @@ class RunReport:
     """What the chunks say, with what is held."""
     held: dict[str, int]
     """Why families are left as they are, and how many for each reason."""
+    held_sources: dict[str, tuple[str, ...]]
+    """Names of some of them for each of the first reasons."""
     findings: tuple[Finding, ...]
-    """Errors in partitions, which are left out until they are valid."""
+    """The first errors in partitions, which are left out until they are valid."""
+    errors: int
+    """How many errors there are."""
     missing_partitions: tuple[str, ...]
     written: int
     deleted: int
@@ -165,7 +170,9 @@ class RunReport:
             "embeddings": self.embeddings,
             "sinks": {name: _sink_as_json(sink) for name, sink in self.sinks.items()},
             "held": dict(islice(self.held.items(), _EXAMPLES)),
-            "findings": [asdict(finding) for finding in self.findings[:_EXAMPLES]],
+            "held_sources": {reason: list(names) for reason, names in self.held_sources.items()},
+            "findings": [asdict(finding) for finding in self.findings],
+            "errors": self.errors,
             "missing_partitions": list(self.missing_partitions),
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
             "model_change": asdict(self.model_change) if self.model_change else None,
@@ -197,18 +204,21 @@ def conclude(
     unbuilt = (name for name in outcome.failed if name not in builds)
     # What is held is reported anyway.
     sinks |= {name: outcome.sinks[name] for name in unbuilt if not isinstance(outcome.failed[name], InvalidBus)}
+    written = [build for name, build in builds.items() if name in session.sinks]
     report = RunReport(
         run_id=session.log.run_id,
         generation=generation.id,
         families=outcome.families,
         total=catalog.counts(),
-        held=held_by_reason(session.state.db, [build for name, build in builds.items() if name in session.sinks]),
-        findings=tuple(finding for finding in catalog.findings() if finding.is_error),
+        held=held_by_reason(session.state.db, written),
+        held_sources=_held_sources(session, written),
+        findings=tuple(finding for finding in catalog.findings(_EXAMPLES) if finding.is_error),
+        errors=catalog.errors(),
         missing_partitions=tuple(catalog.missing_partitions()),
         written=outcome.chunks_written,
         deleted=outcome.chunks_deleted,
         embeddings=_embeddings(embedder),
-        repeated=catalog.repeated_texts() if repeated else None,
+        repeated=_repeated_texts(session) if repeated else None,
         sinks=sinks,
         model_change=outcome.model_change,
         rebuild_due=rebuild_due,
@@ -217,11 +227,31 @@ def conclude(
         seconds=monotonic() - session.started,
     )
     facts = report.as_json()
-    del facts["run_id"], facts["status"]
+    # `forget` finds sources in records by their keys, not by their names.
+    del facts["run_id"], facts["status"], facts["held_sources"]
+    if report.repeated:
+        del facts["repeated_texts"]["sources"]
     for sink in facts["sinks"].values():
-        del sink["drifted_sources"]  # `forget` finds sources in records by their keys, not by what they are called
+        del sink["drifted_sources"]
     session.log.finish(report.status, **facts)
     return report
+
+
+def _held_sources(session: Session, builds: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    held = held_families(session.state.db, builds, _EXAMPLES)
+    names = source_names(session.state.db, session.intake.root, [each.family for each in held])
+    found: dict[str, tuple[str, ...]] = {}
+    for each in held:
+        found[each.detail] = (*found.get(each.detail, ()), names[each.family])
+    return found
+
+
+def _repeated_texts(session: Session) -> RepeatedTexts:
+    db, repeated = session.state.db, session.catalog.repeated_texts()
+    family = "select family from chunk where chunk_id = ?"
+    pairs = [[db.execute(family, [chunk_id]).fetchone()[0] for chunk_id in pair] for pair in repeated.examples]
+    names = source_names(db, session.intake.root, [family for pair in pairs for family in pair])
+    return replace(repeated, sources=tuple((names[one], names[other]) for one, other in pairs))
 
 
 def _with_records(session: Session, build_id: str, sink: SinkReport) -> SinkReport:

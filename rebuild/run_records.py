@@ -18,6 +18,8 @@ from chunksink.rebuild.errors import RebuildError
 
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
+_WITHOUT_RESULT = ("failed", "interrupted", UNFINISHED)
+_SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
 """What a blanked line still says: none of it is the name of a source."""
@@ -53,6 +55,16 @@ def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
         run = _run(file)
         if run is not None:
             yield run
+
+
+def newest_run(home: Path, *commands: str) -> RunRecord | None:
+    """The last run of one of these commands that ended with a result, as far as recent records show."""
+    for file in _files(home)[:_SEARCHED]:
+        if next(read_events(file), {}).get("command") in commands:
+            run = _run(file)
+            if run is not None and run.status not in _WITHOUT_RESULT:
+                return run
+    return None
 
 
 def count_runs(home: Path) -> int:

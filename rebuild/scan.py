@@ -42,7 +42,7 @@ drop table if exists temp.drift;
 create temp table found (family text, id text, hash text, label text);
 create index temp.found_family_of on found (family, id);
 create temp table found_family (family text primary key, hash text, documents int, label text) without rowid;
-create temp table drift (kind text, id text, family text);
+create temp table drift (kind text, id text, family text, label text);
 create index temp.drift_id on drift (id);
 """
 # A family with refused documents is looked at document by document.
@@ -85,6 +85,12 @@ insert or ignore into changed
 select :build, family, id from drift where kind = 'changed'
 union select :build, family, id from found where hash = '' and family in (select family from held)
 """
+_DRIFTED_SOURCES = """
+select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from receipt r where r.build = :build
+    and r.family = d.family), family) as name, family,
+    sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
+from drift d group by family order by name, family
+"""
 # Held families were not compared: they are known only where they are exactly what counts.
 _MAKE_RECEIPTS = """
 insert into receipt
@@ -94,6 +100,18 @@ select :build, f.family, case
     else coalesce(c.family_hash, '') end, f.documents, f.label
 from found_family f left join current c using (family)
 """
+
+
+@dataclass(frozen=True)
+class DriftedSource:
+    """A source whose documents differ from its chunks, and how many do in which way."""
+
+    source: str
+    """Its name; its family where that is not known."""
+    family: str
+    missing: int
+    extra: int
+    changed: int
 
 
 @dataclass(eq=False)
@@ -119,11 +137,11 @@ class Scan:
         self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
         self._compare(self.db.execute(_SUSPECTS.format(among=""), [self.build_id]))
         if removals:
-            self.db.execute(f"insert into drift select 'extra', id, family from found where {GONE}")
+            self.db.execute(f"insert into drift select 'extra', id, family, label from found where {GONE}")
         if cached is not None and self.build is not None:
             self.db.execute("create index temp.found_id on found (id)")
             self._insert(
-                "insert into drift select 'changed', id, family from found where id = ? "
+                "insert into drift select 'changed', id, family, label from found where id = ? "
                 "and id not in (select id from drift) and family not in (select family from held)",
                 ((id,) for id in self._wrong_vectors(self.build, cached)),
             )
@@ -161,6 +179,10 @@ class Scan:
         select = "select id from drift where kind = ? order by family, id limit ?"
         return [id for (id,) in self.db.execute(select, [kind, limit])]
 
+    def drifted_sources(self) -> list[DriftedSource]:
+        rows = self.db.execute(_DRIFTED_SOURCES, {"build": self.build_id})
+        return [DriftedSource(*row) for row in rows]
+
     def examples(self, limit: int = 3) -> str:
         """Some of what is wrong, in words."""
         rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
@@ -189,7 +211,7 @@ class Scan:
         """Notes the drift of these suspects."""
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
-            self._insert("insert into drift values (?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
+            self._insert("insert into drift values (?, ?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
 
     def _row(self, found: Stored) -> tuple[object, ...]:
         self.damage = self.damage or found.damage
@@ -210,14 +232,14 @@ class Scan:
             members = list(rows_of_family)
             yield family, family_hash(hash for _, hash, _ in members), len(members), members[0][2]
 
-    def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Document by document: the kind of drift, id, family."""
+    def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+        """Document by document: the kind of drift, id, family, and the name of its source."""
         these = f"family in ({marks(families)})"
         found: dict[str, dict[str, str]] = {family: {} for family in families}
         rows = self.db.execute(f"select family, id, hash from found where {these}", list(families))
         for family, id, hash in rows:
             if id in found[family]:
-                yield EXTRA, id, family  # read twice: an engine that shows it twice, or loses its place
+                yield EXTRA, id, family, ""  # read twice: an engine that shows it twice, or loses its place
             found[family][id] = hash
         rows = self.db.execute(f"{_EXCUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
@@ -238,17 +260,18 @@ class Scan:
                     yield found.id
 
 
-def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str]]:
+def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str, str]]:
     """Removes what it compares from `held`. What is left there after the last part of a family is extra."""
+    family, name = wanted.family, wanted.label
     for document in wanted.documents:
         hash = held.pop(document.id, None)
         if hash is None:
             if document.id not in refused:
-                yield MISSING, document.id, wanted.family
+                yield MISSING, document.id, family, name
         elif hash != document.document_hash:
-            yield CHANGED, document.id, wanted.family
+            yield CHANGED, document.id, family, name
     if wanted.last:
-        yield from ((EXTRA, id, wanted.family) for id in held)
+        yield from ((EXTRA, id, family, name) for id in held)
 
 
 def _hash(found: Stored) -> str:

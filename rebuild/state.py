@@ -3,6 +3,8 @@
 The pointer's transaction is the commit of a flip. All of it can be lost: a rebuild makes it again from the chunks.
 """
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,6 +57,11 @@ class Generation:
         return self.model_fingerprint != NO_MODEL.fingerprint
 
 
+def can_write(folder: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return os.access(folder, os.W_OK | os.X_OK, effective_ids=effective)
+
+
 def cache_file(home: Path) -> Path:
     """The embedding cache of a home."""
     return home / "vectors.db"
@@ -74,6 +81,9 @@ class State(Store):
         """For readers, who make nothing."""
         if not (home / "state.db").exists():
             raise NothingBuilt(home)
+        if not can_write(home):
+            message = "the home must be writable even for searches, since they take locks in it: change its permissions"
+            raise OSError(errno.EROFS, f"{message}, or copy it and name the copy with --home", str(home))
         return cls(home)
 
     @property

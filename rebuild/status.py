@@ -4,24 +4,26 @@ Everything here comes from `state.db`, the run records and the names and times o
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
+from chunksink.rebuild.families import source_names
 from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.plan import DIFFERS
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
-from chunksink.rebuild.run_records import RunRecord, past_runs
+from chunksink.rebuild.run_records import RunRecord, newest_run, past_runs
 from chunksink.rebuild.schema import number
 from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
+_NAMED = 100
+"""Held sources whose names are looked up in their chunks."""
 # What a plan would write to and remove from one build, counted.
 _TO_WRITE = f"""
 select count(*) from current c
@@ -114,6 +116,11 @@ class HomeStatus:
     """What a sync would stop at by the chunks that were taken in, unless a flag allows it."""
     locks: tuple[str, ...]
     last_run: RunRecord | None
+    ingested_at: str | None
+    """When `chunksink ingest` of this home last read sources."""
+    updated_at: str | None
+    """When the live index was last synced, repaired or rebuilt."""
+    last_verify: RunRecord | None
 
     def __repr__(self) -> str:
         bus = f"{self.bus.families:,} families, {self.bus.chunks:,} chunks"
@@ -144,6 +151,7 @@ def status(
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
     ids, is_whole = list(builds.values()), catalog.is_whole()
+    ingested, updated = newest_run(state.home, "ingest"), newest_run(state.home, "sync", "repair", "rebuild")
     return HomeStatus(
         live=_generation(live),
         sinks={name: _build(state.db, build, removals=is_whole) for name, build in builds.items()},
@@ -154,12 +162,22 @@ def status(
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
         held=sum(held_by_reason(state.db, ids).values()),
-        held_families=tuple(held_families(state.db, ids, named)),
+        held_families=_held(state.db, root, ids, named),
         rebuild_due=due(live),
         brake=large_removal(state.db, ids) if is_whole else None,
         locks=locks,
         last_run=next(past_runs(state.home, 1), None),
+        ingested_at=None if ingested is None else ingested.started_at,
+        updated_at=None if updated is None else updated.started_at,
+        last_verify=newest_run(state.home, "verify"),
     )
+
+
+def _held(db: Any, root: BusRoot, builds: list[str], limit: int) -> tuple[HeldFamily, ...]:
+    held = held_families(db, builds, limit)
+    unnamed = [each.family for each in held if not each.source][:_NAMED]
+    names = source_names(db, root, unnamed)
+    return tuple(replace(each, source=each.source or names.get(each.family, "")) for each in held)
 
 
 def _generation(generation: Generation) -> GenerationStatus:
@@ -208,10 +226,9 @@ def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
 
 
 def _broken(db: Any, catalog: Catalog) -> tuple[BrokenPartition, ...]:
-    errors = [finding for finding in catalog.findings() if finding.is_error]
-    first = {key: next(several) for key, several in groupby(errors, key=lambda finding: finding.partition)}
     holding = "select count(distinct family) from chunk where partition = :key"
+    first = {key: "".join(map(str, catalog.findings(1, key))) for key in catalog.unread_partitions()}
     return tuple(
-        BrokenPartition(key, state, str(first.get(key, "")), number(db, holding, {"key": key}))
+        BrokenPartition(key, state, first.get(key, ""), number(db, holding, {"key": key}))
         for key, state in db.execute("select key, state from partition where state <> ? order by key", [VALID])
     )

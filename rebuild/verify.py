@@ -19,7 +19,7 @@ from chunksink.rebuild.recall import Recall, measure
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.report import RunOutcome
-from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, Scan
+from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, DriftedSource, Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Opening, Target, open_targets, settings_due
@@ -35,6 +35,8 @@ class SinkCheck:
     missing: tuple[str, ...]
     extra: tuple[str, ...]
     changed: tuple[str, ...]
+    drifted_sources: tuple[DriftedSource, ...]
+    """The sources of these documents."""
     refused: tuple[str, ...]
     digest: str
     shown: bool
@@ -111,7 +113,7 @@ class VerifyReport:
 
     def numbers(self) -> dict[str, dict[str, Any]]:
         """For the record of the run: how much was wrong, not what."""
-        counted = ("missing", "extra", "changed", "refused")
+        counted = ("missing", "extra", "changed", "refused", "drifted_sources")
         return {
             name: {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
             for name, sink in self.sinks.items()
@@ -120,7 +122,9 @@ class VerifyReport:
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
     facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged"))
-    facts |= dict.fromkeys(("missing", "extra", "changed", "refused", "settings"), ()) | {"recall": None}
+    facts |= dict.fromkeys(("missing", "extra", "changed", "drifted_sources", "refused", "settings"), ()) | {
+        "recall": None
+    }
     if sink is not None:
         facts = asdict(sink)
     ok = error is None and sink is not None and sink.ok
@@ -234,6 +238,7 @@ def _compared(
         missing=tuple(scan.drift(MISSING)),
         extra=tuple(scan.drift(EXTRA)),
         changed=tuple(scan.drift(CHANGED)),
+        drifted_sources=tuple(scan.drifted_sources()),
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=digest,
         shown=is_shown(session, session.sinks[name], build_id),

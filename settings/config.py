@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
@@ -83,12 +84,16 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def why_these_sinks(self) -> str | None:
-        """What to say of them where no setting names them, and something else than the defaults holds."""
+        """Why other sinks than the default ones are used although no setting names them."""
         return None
+
+    def without_meili_url(self) -> "Config":
+        """The same with the default sinks."""
+        return Config(**structs.asdict(self) | {"sinks": Config().sinks})
 
 
 class _OfMeiliUrl(Config, frozen=True, forbid_unknown_fields=True):
-    """One whose sinks are those that MEILI_URL brings."""
+    """A configuration whose sinks are set by MEILI_URL."""
 
     @property
     def why_these_sinks(self) -> str | None:
@@ -116,7 +121,7 @@ MEANINGS = {
     "endpoint_dimensions": "asked of models that can shorten their vectors",
     "token_price": "what a million tokens cost at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
-    f"where `{MEILI_URL}` is set the default is `meilisearch,chroma`",
+    f"where `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "tenants": "`required` gives a search nothing that does not say for which tenant it asks; else `optional`",
     "tokens": "who may ask `chunksink serve`: sha256 of a token = tenant, `*` for all; in the environment with commas",

@@ -141,7 +141,7 @@ def command(
     if as_json:
         print_json({"ingest": asdict(report), "sync": synced.as_json()})
     else:
-        print_report(synced, as_json=False, why_these_sinks=index.config.why_these_sinks)
+        print_report(synced, as_json=False)
     return exit_code(synced) or code
 
 

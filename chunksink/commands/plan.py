@@ -10,6 +10,7 @@ from chunksink.options import adopt_option, chunks_option, home_option, json_opt
 from chunksink.output import counted, more, printable, show
 
 if TYPE_CHECKING:
+    from chunksink.index import Index
     from chunksink.rebuild.forecast import Forecast
 
 
@@ -38,7 +39,11 @@ def command(adopt: bool, as_json: bool) -> None:
     """
 
     with open_index() as index:
-        found = index.plan(adopt=adopt)
+        print_plan(index, adopt=adopt, as_json=as_json)
+
+
+def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
+    found = index.plan(adopt=adopt)
     show(as_json, found.as_json(), _lines(found))
 
 
@@ -65,7 +70,8 @@ def _lines(found: "Forecast") -> Iterator[str]:
     if found.held:
         yield f"{counted(found.held, 'source')} held as they are; `chunksink status` says why"
     if found.chunks:
-        vectors = f"{found.cached:,} vectors cached, {found.missing:,} to compute"
+        repeated = f", {found.repeated:,} with the same text as another" if found.repeated else ""
+        vectors = f"{found.cached:,} vectors cached, {found.missing:,} to compute{repeated}"
         most = "up to " if families.changed else ""  # what an engine holds already is not sent again
         yield f"{most}{counted(found.chunks, 'chunk')} to write: {vectors}"
     if found.missing:

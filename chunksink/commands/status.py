@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import echo, show
+from chunksink.output import show
 from chunksink.session import status_of
 from chunksink.status_report import SHOWN, status_lines
 
@@ -31,5 +31,3 @@ def command(everything: bool, as_json: bool) -> None:
     found = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(found, None if everything else SHOWN)
     show(as_json, {"current": found.is_current, **asdict(found)}, lines)
-    if not as_json and found.unconfigured and config.why_these_sinks:
-        echo([config.why_these_sinks])

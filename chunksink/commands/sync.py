@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, explained, print_failure
 from chunksink.index import Index
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
@@ -26,11 +27,12 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
     help="One invalid or missing partition stops everything; a rebuild that is due has an exit code.",
 )
 @click.option("--rebuild", is_flag=True, help="Make the index anew where its model is not the configured one any more.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done, as `chunksink plan` does.")
 @click.option("--plan", metavar="HASH", help="Carry out exactly the plan of `chunksink plan`, or nothing.")
 @allow_deletions_option
 @adopt_option
 @json_option
-def command(watch: bool, as_json: bool, **options: Any) -> int:
+def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
     """Bring the engines to what the chunks say now, with the least that must be written.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
@@ -46,11 +48,16 @@ def command(watch: bool, as_json: bool, **options: Any) -> int:
 
     if options["plan"] is not None and (watch or options["rebuild"]):
         raise click.UsageError("--plan carries out one plan of a sync: it goes neither with --watch nor with --rebuild")
+    if dry_run and (watch or options["rebuild"] or options["plan"] is not None):
+        raise click.UsageError("--dry-run shows the plan of one sync: leave out --watch, --rebuild and --plan")
     with open_index() as index:
+        if dry_run:
+            print_plan(index, adopt=options["adopt"], as_json=as_json)
+            return Exit.OK
         if watch:
             _watch(index, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
-    print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
+    print_report(report, as_json=as_json)
     return exit_code(report, strict=options["strict"])
 
 
@@ -63,7 +70,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
         try:
             with explained():
                 report = index.sync(**options)
-                print_report(report, as_json=as_json, why_these_sinks=index.config.why_these_sinks)
+                print_report(report, as_json=as_json)
                 code = exit_code(report, strict=options["strict"])
         except Refusal as refusal:
             refusal.show()

@@ -8,7 +8,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
-from chunksink.output import Note, counted, echo, first, more, print_json, printable
+from chunksink.output import Note, counted, counts, echo, first, more, print_json, printable
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
         repaired = None
         if repair and not found.ok:
             if not as_json:
-                echo(_lines(found, index.config.why_these_sinks))
+                echo(_lines(found))
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
             found = index.verify(deep=deep)
     if as_json:
@@ -57,7 +57,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
-        echo(_lines(found, index.config.why_these_sinks))
+        echo(_lines(found))
         if not repair and any(sink.unjudged for sink in found.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
         if not repair and any(not replace(sink, unjudged=0).ok for sink in found.sinks.values()):
@@ -71,7 +71,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _lines(found: "VerifyReport", why_these_sinks: str | None) -> Iterator[str]:
+def _lines(found: "VerifyReport") -> Iterator[str]:
     for name, sink in found.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
@@ -85,10 +85,10 @@ def _lines(found: "VerifyReport", why_these_sinks: str | None) -> Iterator[str]:
             yield Note(f"  its settings are not as configured: {', '.join(sink.settings)}")
         yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
+    if found.ok and len({sink.digest for sink in found.sinks.values()}) > 1:
+        yield "digests of two sinks differ if one has vectors or refused documents: compare the same sink of two homes"
     yield from (Note(f"{name}: {error}") for name, error in found.failed.items())
     yield from map(Note, (*_held(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)))
-    if found.unconfigured and why_these_sinks:
-        yield Note(why_these_sinks)
 
 
 def _state(sink: "SinkCheck") -> str:
@@ -105,6 +105,7 @@ def _held(found: "VerifyReport") -> Iterator[str]:
 
 
 def _drift(sink: "SinkCheck") -> Iterator[str]:
-    for kind, ids in (("missing", sink.missing), ("extra", sink.extra), ("changed", sink.changed)):
-        yield from (f"  {kind} {printable(id)}" for id in ids[:_SHOWN])
-        yield from (f"  ... and {rest} {kind}" for rest in more(len(ids), _SHOWN))
+    for each in sink.drifted_sources[:_SHOWN]:
+        numbers = {"missing": each.missing, "extra": each.extra, "changed": each.changed}
+        yield f"  {printable(each.source)}: {counts(numbers, 'chunk')}"
+    yield from (f"  ... and {rest}" for rest in more(len(sink.drifted_sources), _SHOWN, " sources"))

@@ -16,6 +16,7 @@ from chunksink.embeddings.graphs import has_graph, refusal_of
 from chunksink.embeddings.precision import choose_device, lacks_avx2
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
+from chunksink.rebuild.state import can_write
 from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
 from chunksink.settings.secret import key_in
 
@@ -56,7 +57,7 @@ def configuration(config: Config, file: Path) -> str:
 
 def home(home: Path) -> str:
     place = _existing(home)
-    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+    if not (place.is_dir() and can_write(place)):
         raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
     if not home.exists():
         return f"{home} will be made"
@@ -115,7 +116,7 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
     if has_graph(digest, cache, quantized=config.precision == "int8"):
         return f"OpenVINO computes it, prepared in {cache}"
     place = _existing(cache)
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    if not place.is_dir() or not can_write(place):
         return f"sentence-transformers computes it: the model cache {cache} cannot be written"
     return f"OpenVINO computes it, once the first run has prepared it in {cache}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from chunksink import __version__
+from chunksink import __version__, cli
 from chunksink.cli import COMMANDS, run
 from chunksink.exits import MEANINGS, Exit
 from tests.conftest import ROOT
@@ -90,13 +90,27 @@ def test_exit_codes_are_distinct_and_explained() -> None:
         (["--version"], 0, __version__),
         (["nonsense"], Exit.USAGE, "nonsense"),
         (["--nonsense"], Exit.USAGE, "--nonsense"),
-        ([], Exit.USAGE, "Usage: chunksink"),
+        ([], Exit.OK, "chunksink ingest FOLDER --sync"),
     ],
 )
 def test_the_group_itself(arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == code
     out, err = capsys.readouterr()
     assert told in out + err
+
+
+def test_an_interrupt_removes_what_the_terminal_shows_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.cli, "main", interrupted)
+    assert run(["sync"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err.startswith("Interrupted")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run(["sync"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err.startswith("\r\x1b[KInterrupted")
 
 
 def test_it_ends_without_looking_for_garbage() -> None:

@@ -45,6 +45,7 @@ NORMAL = {
     r"\d{8}T\d{12}Z-[0-9a-f]{6}": "GENERATION",
     r"\d{8}t\d{12}z-[0-9a-f]{6}": "BUILD",
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?": "TIME",
+    r"\d{4}-\d\d-\d\d \d\d:\d\d UTC": "TIME",
     r"\d+\.\d s\b": "SECONDS",
     r"about \d+ s at the pace of the last run\n": "",  # only a slow machine has it
     r"[\d.,]+ (kB|MB|bytes)": "SIZE",

@@ -210,7 +210,16 @@ def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
     shell.commit("p1", source("a.md", "one", "two", "one"), source("b.md", "one", "three"))
     planned = shell("plan", "--json").json["embeddings"]
     synced = shell("sync", "--json").json["embeddings"]
-    assert (planned["missing"], planned["cached"]) == (synced["computed"], synced["cached"]) == (3, 2)
+    assert (planned["missing"], planned["repeated"], planned["cached"]) == (3, 2, 0), "nothing is cached yet"
+    assert (synced["computed"], synced["cached"]) == (3, 2)
+
+
+def test_dry_run_is_the_plan(moved: Shell) -> None:
+    before = moved.files()
+    assert moved("sync", "--dry-run", "--json").json == moved("plan", "--json").json
+    assert moved("sync", "--dry-run").out == moved("plan").out
+    assert moved.files() == before
+    assert moved("sync", "--dry-run", "--watch").code == Exit.USAGE
 
 
 # -- what it costs -----------------------------------------------------------------------------------------------------

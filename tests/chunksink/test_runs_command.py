@@ -32,7 +32,7 @@ def home(shell: Shell) -> Path:
 @pytest.mark.usefixtures("home")
 def test_the_newest_first_and_what_they_changed(shell: Shell) -> None:
     lines = shell("runs").out.splitlines()
-    assert [line.split()[2] for line in lines] == ["rollback", "sync", "rebuild", "sync"]
+    assert [line.split()[1] for line in lines] == ["rollback", "sync", "rebuild", "sync"]
     assert "generation g1" in lines[0]
     assert "killed or still running" in lines[1]
     assert "failed" in lines[2] and "ValueError" in lines[2]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +11,14 @@ import pytest
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
+from chunksink.rebuild import state as state_module
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
+from chunksink.rebuild.run_records import newest_run
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
 from chunksink.status_report import page_report
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 from tests.journey.support import environment
 from tests.support.bus import FEBRUARY, commit, parent_of, source
@@ -185,5 +188,35 @@ def test_a_verify_that_could_not_begin_does_not_hide_the_last_one(home: Home, co
         log.finish("ok", sinks={"fts": {"chunks": 4}})
     with suppress(HomeLocked), RunLog(home.folder, "verify"):
         raise HomeLocked("busy")
+    with State.existing(home.folder) as state:
+        verified = newest_run(state.home, "verify")
+    assert verified is not None and verified.status == "ok"
     [section] = [each for each in page_report(config).sections if each.title == "Last verify"]
-    assert ": ok in" in section.rows[0].value
+    assert [row.label for row in section.rows] == ["verified", "fts"]
+
+
+def test_a_verify_before_the_last_sync_is_marked_as_older(shell: Shell) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    shell("verify")
+    assert "before the last sync" not in shell("status").out
+    shell("sync")
+    found = shell("status", "--json").json
+    assert found["last_verify"]["started_at"] < found["updated_at"]
+    assert "before the last sync" in shell("status").out
+
+
+def test_the_last_reading_of_sources_is_shown(shell: Shell) -> None:
+    write(shell, "notes/a.md", "# A\n\nA cat.\n")
+    shell.synced(p1=[source("a.md", "a cat")])
+    assert shell("status", "--json").json["ingested_at"] is None
+    assert shell("ingest", "notes").code == Exit.OK
+    assert shell("status", "--json").json["ingested_at"] is not None
+    assert "`chunksink ingest` reads them again" in shell("status").out
+
+
+def test_a_home_that_cannot_be_written_is_a_usage_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    monkeypatch.setattr(state_module, "can_write", lambda folder: folder != Path(".chunksink"))
+    for command in ("status", "search cat", "verify"):
+        ended = shell(*command.split())
+        assert (ended.code, "--home" in ended.err) == (Exit.USAGE, True)

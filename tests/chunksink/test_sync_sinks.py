@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+import chunksink
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from chunksink.sinks.jsonl import JsonlBuild
@@ -266,19 +267,21 @@ def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
 
 # -- sinks that MEILI_URL alone has chosen -----------------------------------------------------------------------------
 
-WHY = "the sinks are meilisearch and chroma because MEILI_URL is set and no setting names them"
+KEPT = "MEILI_URL is set, but this index is in fts and chroma"
 
 
-def test_where_the_variable_alone_chose_the_sinks_that_is_said(
+def test_meili_url_alone_takes_no_search_from_an_existing_fts_index(
     shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.begin("before the variable", "sync", p1=[A])
     monkeypatch.setenv("MEILI_URL", nobody)
+    for command in ("status", "verify", "sync", "search cat"):
+        ended = shell(*command.split())
+        assert (ended.code, KEPT in ended.err) == (Exit.OK, True)
+    assert set(shell("sync", "--json").json["sinks"]) == {"fts", "chroma"}
+    with chunksink.open() as index:
+        assert index.config.sinks == ("fts", "chroma")
     monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
-    for command, code in (("status", Exit.OK), ("verify", Exit.ENGINE), ("sync", Exit.ENGINE)):
-        ended = shell(command)
-        assert (ended.code, WHY in ended.out + ended.err) == (code, True)
-    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
-    for command in ("status", "verify", "sync", "doctor"):
-        ended = shell(command)
-        assert WHY not in ended.out + ended.err
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,chroma")
+    ended = shell("sync")
+    assert (ended.code, KEPT in ended.err) == (Exit.ENGINE, False)

@@ -1,0 +1,55 @@
+"""Lines for people: they fit the terminal, and lists that are cut end with the true number of what is left out."""
+
+import pytest
+
+from chunksink import output
+from chunksink.commands import doctor
+from chunksink.output import first, labelled, wrapped
+from tests.chunksink.shell import Shell
+from tests.support.bus import source
+
+LONG = "word " * 30
+
+
+@pytest.mark.parametrize(
+    ("line", "indent"),
+    [(LONG, 2), (labelled("label", LONG), 12), (f"  {LONG}", 4), (f"ok    sink fts       {LONG}", 21)],
+)
+def test_wrapped_line_continues_below_its_last_column(line: str, indent: int) -> None:
+    lines = wrapped(line.strip("\n"), 80).split("\n")
+    assert len(lines) > 1
+    assert all(len(each) <= 80 for each in lines)
+    assert {len(each) - len(each.lstrip()) for each in lines[1:]} == {indent}
+    assert " ".join(" ".join(lines).split()) == " ".join(line.split())
+
+
+def test_wrapped_keeps_long_words_whole_and_pipes_as_they_are() -> None:
+    path = "/a/very/long/path" * 10
+    assert path in wrapped(f"the file {path}", 80).split("\n")[1]
+    assert wrapped(LONG, None) == LONG
+
+
+def test_first_counts_all_that_is_left_out() -> None:
+    assert list(first(["a", "b"], 1, total=20_000)) == ["a", "... and 19,999 more"]
+    assert list(first(["a", "b"], None)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("command", ["sync", "status", "plan", "verify", "runs", "validate", "dead-letters", "doctor"])
+def test_commands_fit_eighty_columns(command: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    for module in (output, doctor):
+        monkeypatch.setattr(module, "columns", lambda **_: 80)
+    ended = quick_shell(command)
+    words = {word for line in (ended.out + ended.err).splitlines() if len(line) > 80 for word in [line.strip()]}
+    assert all(" " not in word for word in words), "only one long word may be wider"
+
+
+def test_errors_beyond_the_first_are_counted(quick_shell: Shell) -> None:
+    records = source("a.md", *(f"text {number}" for number in range(300)))
+    quick_shell.commit("p1", records)
+    file = quick_shell.root.chunks_file("p1")
+    file.write_bytes(file.read_bytes().replace(b'"text":', b'"txet":'))
+    ended = quick_shell("sync", "--json")
+    assert ended.json["errors"] >= 300
+    printed = quick_shell("sync")
+    assert f"... and {ended.json['errors'] - 5:,} more" in printed.err
