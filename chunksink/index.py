@@ -10,12 +10,13 @@ does `plan`. `verify` holds it while it looks at the chunks, not while it reads 
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from chunksink.chunkbus.layout import BusRoot
@@ -25,10 +26,12 @@ from chunksink.session import open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
+    from chunksink.doctor import Check
     from chunksink.embeddings.encoder import Vectors
     from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
     from chunksink.rebuild.catalog import RetireReport
+    from chunksink.rebuild.explain import Explanation
     from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.forget import ForgetReport
     from chunksink.rebuild.report import RunReport
@@ -210,6 +213,39 @@ class Index:
     def status(self) -> "HomeStatus":
         """What is live, held, due or under way, by our own records; no engine is asked."""
         return status_of(self.config)
+
+    def why(self, name: str) -> "Explanation":
+        """Everything known about a chunk, by its id or a beginning of it, or about the first chunk of a source."""
+        from chunksink.home_cache import cached_vector
+        from chunksink.rebuild.explain import why
+        from chunksink.rebuild.locks import reading_live
+        from chunksink.rebuild.state import State
+        from chunksink.session import open_one_sink
+
+        config = self.config
+        with ExitStack() as stack:
+            state = stack.enter_context(State.existing(config.home_path))
+            live = stack.enter_context(reading_live(state))
+            found = why(state, BusRoot(config.chunks_path), live, name, partial(open_one_sink, config, stack))
+        text_hash = (found.current or found.standings[-1]).text_hash
+        vector = cached_vector(config, found.model_fingerprint, text_hash)
+        if vector is None:
+            return found
+        facts = {name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}
+        return replace(found, cached_vector={"ref": str(vector.ref), **facts})
+
+    def doctor(self) -> "list[Check]":
+        """Whether this machine, the chunks, the home, the engines and the model are fit for a run."""
+        from chunksink.doctor import examine
+
+        return list(examine(lambda: self.config))
+
+    def prove(self, *, deep: bool = False) -> "dict[str, Any]":
+        """What the index was made from and what its engines hold, in a form that another machine can reproduce.
+        NotVerified where they differ."""
+        from chunksink.proof import proof_of
+
+        return proof_of(self.config, self.verify(deep=deep))
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
         """What a sync would do and cost, the first one as well; nothing is written but our own records.

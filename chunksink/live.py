@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared import Shared
 from chunksink.exits import of_searches
+from chunksink.rebuild.run_records import last_update
 from chunksink.search.query_vectors import Queries
 from chunksink.settings.config import Config
 from chunksink.views import View, open_view
@@ -42,6 +43,7 @@ class LiveSearch:
         self._closed = False
         self._watch = _HomeWatch(config)
         self._looked = 0.0
+        self._updated_at: str | None = None
         self._opened = 0.0
 
     def search(self, question: "Question", access: "Access") -> "Answer":
@@ -88,6 +90,11 @@ class LiveSearch:
     def generation(self) -> "Generation":
         with self._current() as view:
             return view.generation
+
+    def updated_at(self) -> str:
+        """When the live index was last written, as this search sees it."""
+        with self._current() as view:
+            return self._updated_at or view.generation.created_at
 
     def close(self) -> None:
         """For good; who still asks is answered."""
@@ -141,6 +148,7 @@ class LiveSearch:
             return
         try:
             view.refresh()
+            self._note_update()
         except SinkError:  # the old sight stays until the next look
             self._watch.forget()
 
@@ -151,6 +159,11 @@ class LiveSearch:
         self._watch.has_moved()  # what is written from here on, the next look sees
         self._view.replace(open_view(self.config, self._queries))
         self._opened = monotonic()
+        self._note_update()
+
+    def _note_update(self) -> None:
+        run = last_update(self.config.home_path)
+        self._updated_at = run.started_at if run is not None else None
 
 
 def _note_search() -> None:

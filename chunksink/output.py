@@ -76,9 +76,10 @@ def counts(numbers: Mapping[str, int], noun: str = "") -> str:
     )
 
 
-def some(names: Sequence[str], most: int | None) -> str:
-    """The first of them on one line, and how many there are besides; without `most` all."""
-    return " and ".join([", ".join(names[:most]), *more(len(names), most)])
+def some(names: Sequence[str], most: int | None, *, total: int | None = None) -> str:
+    """The first of them on one line, and how many there are besides; without `most` all. `total` is given if `names` is
+    cut already."""
+    return " and ".join([", ".join(names[:most]), *more(len(names) if total is None else total, most)])
 
 
 def first(lines: Sequence[str], most: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chunksink.exits import Exit
-from chunksink.output import Note, counted, counts, first, more, printable, show, some
+from chunksink.output import Note, counted, counts, first, printable, show, some
 
 if TYPE_CHECKING:
     from chunksink.rebuild.plan import FamilyCounts
@@ -159,9 +159,8 @@ def _input(report: "RunReport") -> Iterator[str]:
 
 def _such_as(names: Sequence[str], total: int) -> str:
     """Some names, in brackets."""
-    named = some([printable(name) for name in names[:_NAMED]], None)
-    rest = more(total, len(names[:_NAMED]))
-    return f" ({' and '.join([named, *rest])})" if names else ""
+    shown = [printable(name) for name in names[:_NAMED]]
+    return f" ({some(shown, len(shown), total=total)})" if names else ""
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:

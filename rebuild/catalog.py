@@ -134,8 +134,9 @@ class Catalog:
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
         raise InvalidBus(
-            f"the chunks are not whole; the index is unchanged. The first reasons:\n{shown}\n`chunksink validate` says "
-            "all that is invalid; a partition that is gone on purpose: `chunksink retire-partition KEY`"
+            f"the chunks are invalid or incomplete; the index is unchanged. Errors: {self.errors():,}, missing "
+            f"partitions: {len(self.missing_partitions()):,}. The first reasons:\n{shown}\n`chunksink validate` lists "
+            "every error. If a partition is gone on purpose: `chunksink retire-partition KEY`"
         )
 
     def is_undecided(self) -> bool:

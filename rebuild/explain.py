@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.identity import resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader, label_of
+from chunksink.rebuild.forget import names_of
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.contract import Sink
@@ -99,6 +101,10 @@ class Explanation:
     model_fingerprint: str
     """That of no model, where no sink of the live index holds vectors."""
     sinks: dict[str, SinkCopy]
+    other_chunks: tuple[str, ...] = ()
+    """Where a source was named: its other chunks."""
+    cached_vector: dict[str, Any] | None = None
+    """What the cache has of its text for the live model."""
 
     @property
     def current(self) -> Occurrence | None:
@@ -106,8 +112,9 @@ class Explanation:
 
 
 def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Explanation:
-    """`name` is a chunk's id, a beginning that no other one has, or its document's id in the sinks."""
-    chunk_id = _chunk_id(state.db, name)
+    """`name` is a chunk's id, a unique beginning of it, its document's id in the sinks, or a source. Of a source its
+    first chunk is explained."""
+    chunk_id, *others = _chunk_ids(state.db, name)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
     pairs = list(zip(rows, standings, strict=True))
@@ -134,29 +141,45 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
             sink: _copy(state.db, sink, build, document, family, expected, open_sink)
             for sink, build in live.builds.items()
         },
+        other_chunks=tuple(others),
     )
 
 
-def _chunk_id(db: Any, name: str) -> str:
+def _chunk_ids(db: Any, name: str) -> list[str]:
+    """The chunk that is named, or the chunks of the source that is named."""
     if db.execute("select 1 from chunk where chunk_id = ? limit 1", [name]).fetchone():
-        return name
+        return [name]
     if name.startswith(_HASHED):
         for (chunk_id,) in db.execute("select distinct chunk_id from chunk"):
             if sink_id(chunk_id) == name:
-                return str(chunk_id)
+                return [str(chunk_id)]
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
     begun = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
     if len(begun) == 1:
-        return begun[0]
-    named = "document_id = ?1 or family = ?1 or parent_id = ?1"
-    select = f"select chunk_id from chunk where {named} order by partition, offset limit 3"
-    chunks = [chunk_id for (chunk_id,) in db.execute(select, [name])]
-    hint = ". Was it never synced?"
-    if chunks:
-        hint = f"; that is a document or a source, its chunks are {', '.join(chunks)}"
-    elif begun:
-        hint = f", but others whose ids begin so, as {', '.join(begun)}"
-    raise UnknownChunk(f"no chunk {name!r:.100} was ever taken in{hint}")
+        return begun
+    families = _families_named(db, name) if name else []
+    if len(families) > 1:
+        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources: name one by its family, as {families[0]}")
+    for rows in ("family_chunk", "chunk") if families else ():
+        select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
+        if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:
+            return chunks
+    hint = f"; ids that begin with it are {', '.join(begun)}, ..." if begun else "; has it been synced?"
+    raise UnknownChunk(f"no chunk and no source {name!r:.100} is known{hint}")
+
+
+def _families_named(db: Any, name: str) -> list[str]:
+    """Sources of this name, else those whose name ends with it."""
+    recorded = (
+        "select family from receipt where label = ?1 union "
+        "select family from chunk where ?1 in (family, parent_id, document_id) or parent_id = ?2"
+    )
+    for form in names_of(name):
+        values = [form, resolve_parent_id(None, form, form)]
+        if found := [family for (family,) in db.execute(recorded, values)]:
+            return found
+    ending = "select distinct family from receipt where substr(label, -length(?1)) = ?1"
+    return [family for (family,) in db.execute(ending, [f"/{name}"])]
 
 
 def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:

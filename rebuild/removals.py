@@ -70,7 +70,7 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     raise Brake(
         found,
         f"{found.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
-        f"pass {found.flag}. Otherwise look at the chunks of {names}",
+        f"pass {found.flag}. Otherwise check the chunks, such as those of {names}",
     )
 
 

@@ -18,7 +18,7 @@ from chunksink.rebuild.errors import RebuildError
 
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
-_WITHOUT_RESULT = ("failed", "interrupted", UNFINISHED)
+_WITHOUT_RESULT = ("failed", "interrupted")
 _SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
@@ -57,14 +57,20 @@ def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
             yield run
 
 
-def newest_run(home: Path, *commands: str) -> RunRecord | None:
-    """The last run of one of these commands that ended with a result, as far as recent records show."""
+def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecord | None:
+    """The last run of one of these commands that has a result, or with `unfinished` may have one, as far as recent
+    records show."""
     for file in _files(home)[:_SEARCHED]:
         if next(read_events(file), {}).get("command") in commands:
             run = _run(file)
-            if run is not None and run.status not in _WITHOUT_RESULT:
+            if run is not None and run.status not in _WITHOUT_RESULT and (unfinished or run.finished):
                 return run
     return None
+
+
+def last_update(home: Path) -> RunRecord | None:
+    """The last run that brought the live index up to date."""
+    return newest_run(home, "sync", "repair", "rebuild", unfinished=True)
 
 
 def count_runs(home: Path) -> int:

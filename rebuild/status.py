@@ -16,7 +16,7 @@ from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.plan import DIFFERS
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
-from chunksink.rebuild.run_records import RunRecord, newest_run, past_runs
+from chunksink.rebuild.run_records import RunRecord, last_update, newest_run, past_runs
 from chunksink.rebuild.schema import number
 from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
@@ -151,7 +151,7 @@ def status(
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
     ids, is_whole = list(builds.values()), catalog.is_whole()
-    ingested, updated = newest_run(state.home, "ingest"), newest_run(state.home, "sync", "repair", "rebuild")
+    ingested, updated = newest_run(state.home, "ingest"), last_update(state.home)
     return HomeStatus(
         live=_generation(live),
         sinks={name: _build(state.db, build, removals=is_whole) for name, build in builds.items()},

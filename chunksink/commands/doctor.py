@@ -1,16 +1,13 @@
 """`chunksink doctor`: whether everything that a run needs is there."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
 
 import click
 
-from chunksink.doctor import Check, check, engines, machine, records
+from chunksink.doctor import Check, examine
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, config_from, home_option, json_option, named_file
 from chunksink.output import columns, print_json, printable, wrapped
-from chunksink.settings.config import Config, ConfigError, config_file
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -31,7 +28,7 @@ def command(as_json: bool) -> int:
       chunksink doctor
       chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
     """
-    checks = []
+    checks: list[Check] = []
     for each in examine(config_from, named_file()):
         checks.append(each)
         if as_json:
@@ -42,36 +39,3 @@ def command(as_json: bool) -> int:
     if as_json:
         print_json([asdict(each) for each in checks])
     return Exit.ENGINE if any(each.verdict == "fail" for each in checks) else Exit.OK
-
-
-def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Check]:
-    """All checks, in the order in which a run needs what they examine; without a configuration only the first ones.
-
-    `place` is where the configuration is, if one was named.
-    """
-    yield check("python", machine.python)
-    yield check("sqlite", machine.sqlite)
-    try:
-        config = load()
-    except ConfigError as error:
-        yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
-        return
-    home = config.home_path
-    yield check("configuration", partial(machine.configuration, config, config_file(place)))
-    yield check("chunks", partial(records.chunks, config.chunks_path))
-    yield check("home", partial(machine.home, home))
-    yield check("disk", partial(machine.disk, home))
-    yield check("ingest", partial(records.ingest, home))
-    yield check("index", partial(records.index, home))
-    live = records.live_builds(home)
-    if live is not None:
-        yield check("partitions", partial(records.partitions, config.chunks_path, home))
-    yield check("locks", partial(machine.locks, home))
-    for name in dict.fromkeys(config.sinks):
-        yield from engines.sink(config, name, live)
-    yield from engines.unused_options(config)
-    if config.endpoint is None:
-        yield check("model", partial(machine.model, config))
-    else:
-        yield check("endpoint", partial(machine.endpoint, config, config.endpoint))
-    yield check("cache", partial(records.cache, config))

@@ -17,7 +17,7 @@ from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
 from chunksink.options import chunks_option, home_option, json_option, open_index
-from chunksink.output import Note, counted, echo, more, print_json, printable
+from chunksink.output import Note, counted, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
 
@@ -194,7 +194,7 @@ def _headline(report: IngestReport, root: Path) -> str:
     if not report.written:
         what = "nothing written" if report.failed else "nothing to do"
         return f"{what}: {root} holds {holds}, {counted(report.unchanged, 'file')} unchanged{failed}"
-    names = ", ".join(report.partitions[:_SHOWN_NAMES]) + (", ..." if len(report.partitions) > _SHOWN_NAMES else "")
+    names = some(report.partitions, _SHOWN_NAMES)
     pruned = f", {counted(report.pruned, 'source')} removed" if report.pruned else ""
     others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
     return (
@@ -217,10 +217,9 @@ def _left_out(report: IngestReport) -> Iterator[str]:
 
 
 def _missing(report: IngestReport) -> str:
-    named = ", ".join(map(printable, islice(report.missing_from, _SHOWN_NAMES)))
-    rest = ", ..." if report.missing > _SHOWN_NAMES else ""
+    named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
     missing = f"{counted(report.missing, 'source')} not found any more, whose chunks are kept"
-    return f"{missing}; --prune removes what is gone: {named}{rest}"
+    return f"{missing}; --prune removes what is gone: {named}"
 
 
 def _skipped(kinds: Mapping[str, int]) -> str:

@@ -1,5 +1,6 @@
 """`chunksink ledger`: what was read, by what, and how it ended."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -43,10 +44,12 @@ def command(
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])
         return
     with IngestStore(config.home_path) as store:
-        found = list(store.attempts(source=source, status=status, run_id=run_id, partition=partition, limit=limit))
+        attempts = partial(store.attempts, source=source, status=status, run_id=run_id, partition=partition)
+        found = list(attempts(limit=limit))
+        total = sum(1 for _ in attempts()) if len(found) == limit else len(found)
     lines = [_line(attempt) for attempt in found] or [Note("no attempt fits these filters")]
-    if len(found) == limit:
-        lines.append(Note(f"the newest {limit:,}; ask for more with --limit"))
+    if total > limit:
+        lines.append(Note(f"the newest {limit:,} of {total:,}; ask for more with --limit"))
     show(as_json, found, lines)
 
 

@@ -7,20 +7,11 @@ from typing import Any
 import click
 import orjson
 
-from chunksink.chunkbus.canonical import bare_hex, json_hash
 from chunksink.exits import Exit, Refusal
 from chunksink.options import chunks_option, home_option, open_index
 from chunksink.output import Note, echo
-from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.errors import InvalidBus
-from chunksink.rebuild.state import State
-from chunksink.rebuild.verify import VerifyReport
-from chunksink.settings.config import Config
-from chunksink.settings.index_settings import find_settings_file, load_index_settings
-from chunksink.sinks.projection import PROJECTION_VERSION
+from chunksink.proof import VERSION, proof_of
 from chunksink.summary import recall_lines
-
-_VERSION = "chunksink.proof.v1"
 
 
 @click.command()
@@ -46,13 +37,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
     known = _read(file) if check else None
     with open_index() as index:
         found = index.verify(deep=deep, recall=True)
-        if found.unknown:
-            errors = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
-            raise Refusal(f"not every engine could be asked, so nothing is proved\n{errors}", Exit.ENGINE)
-        if not found.ok:
-            differ = "the engines do not hold what the chunks say, so there is nothing to prove: see `chunksink verify`"
-            raise Refusal(differ, Exit.DRIFT)
-        proof = _proof(index.config, found)
+        proof = proof_of(index.config, found)
     recalls = [line for name, sink in found.sinks.items() for line in recall_lines(name, sink.recall)]
     if known is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -64,46 +49,13 @@ def command(file: Path, check: bool, deep: bool) -> int:
     return Exit.DRIFT if wrong else Exit.OK
 
 
-def _proof(config: Config, found: VerifyReport) -> dict[str, Any]:
-    """Of an index that was just verified, and of the chunks with which it was compared, whatever the bus says since.
-    InvalidBus while chunks are missing: nobody could reproduce it."""
-    with State.existing(config.home_path) as state:
-        Catalog(state).require_valid()
-    if found.unread or found.held:
-        raise InvalidBus("the chunks were not whole when the engines were compared with them: prove it again")
-    return {
-        "schema_version": _VERSION,
-        "partitions": {
-            each.partition: {"chunks": each.chunks, "sha256": bare_hex(each.checksum) or each.checksum}
-            for each in found.inputs
-        },
-        "projection_version": PROJECTION_VERSION,
-        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension},
-        "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
-        "sinks": {
-            name: {
-                "families": sink.families,
-                "chunks": sink.chunks,
-                "refused": sorted(sink.refused),
-                "digest": sink.digest,
-            }
-            for name, sink in sorted(found.sinks.items())
-        },
-    }
-
-
-def _settings_hash(config: Config) -> str:
-    file = config.sink.get("meilisearch", {}).get("settings_file")
-    return json_hash(load_index_settings(find_settings_file(file)))
-
-
 def _read(file: Path) -> dict[str, Any]:
     try:
         proof = orjson.loads(file.read_bytes())
     except (OSError, ValueError) as error:
         raise Refusal(f"{file} cannot be read as a proof: {error}", Exit.USAGE) from error
-    if not isinstance(proof, dict) or proof.get("schema_version") != _VERSION:
-        raise Refusal(f"{file} is no proof that this chunksink wrote ({_VERSION})", Exit.USAGE)
+    if not isinstance(proof, dict) or proof.get("schema_version") != VERSION:
+        raise Refusal(f"{file} is no proof that this chunksink wrote ({VERSION})", Exit.USAGE)
     return proof
 
 

@@ -10,7 +10,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
 from chunksink.home_cache import cached_vector
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable
+from chunksink.output import counted, print_json, printable, some
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
@@ -27,6 +27,7 @@ from chunksink.views import search_once
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
 _BEFORE_CHARACTERS = 240
+_MOST_VALUES = 20
 _MOST_NAMED = 3
 """Of the sources that have the same text; `--json` has all of them."""
 _FRAGMENT_CHARACTERS = 300
@@ -131,8 +132,8 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
         for line in why[place] if why else ():
             click.secho(f"     {printable(line)}", dim=True)
     for field, values in answer.facets.items():
-        counted = ", ".join(f"{printable(str(value.value))} ({value.families})" for value in values[:20])
-        click.echo(f"{field}: {counted or 'none'}")
+        counts = [f"{printable(str(value.value))} ({value.families:,})" for value in values]
+        click.echo(f"{field}: {some(counts, _MOST_VALUES) or 'none'}")
 
 
 def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
@@ -154,9 +155,8 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
 
 
 def _elsewhere(documents: Sequence[Document]) -> str:
-    names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in documents[:_MOST_NAMED]]
-    more = ["…"] if len(documents) > _MOST_NAMED else []
-    return f"also in {counted(len(documents), 'other source')}: {', '.join([*names, *more])}"
+    names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in documents]
+    return f"also in {counted(len(documents), 'other source')}: {some(names, _MOST_NAMED)}"
 
 
 def _address(hit: SearchHit) -> str:

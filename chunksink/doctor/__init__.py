@@ -7,7 +7,11 @@ endpoint gets no request that costs, and no message shows a key.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from chunksink.settings.config import Config
 
 Verdict = Literal["ok", "warn", "fail"]
 Errors = type[Exception] | tuple[type[Exception], ...]
@@ -49,3 +53,39 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
             if isinstance(error, errors):
                 raise CheckProblem(str(error), remedy) from error
         raise
+
+
+def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[Check]:
+    """All checks, in the order in which a run needs what they examine; without a configuration only the first ones.
+
+    `place` is where the configuration is, if one was named.
+    """
+    from chunksink.doctor import engines, machine, records
+    from chunksink.settings.config import ConfigError, config_file
+
+    yield check("python", machine.python)
+    yield check("sqlite", machine.sqlite)
+    try:
+        config = load()
+    except ConfigError as error:
+        yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
+        return
+    home = config.home_path
+    yield check("configuration", partial(machine.configuration, config, config_file(place)))
+    yield check("chunks", partial(records.chunks, config.chunks_path))
+    yield check("home", partial(machine.home, home))
+    yield check("disk", partial(machine.disk, home))
+    yield check("ingest", partial(records.ingest, home))
+    yield check("index", partial(records.index, home))
+    live = records.live_builds(home)
+    if live is not None:
+        yield check("partitions", partial(records.partitions, config.chunks_path, home))
+    yield check("locks", partial(machine.locks, home))
+    for name in dict.fromkeys(config.sinks):
+        yield from engines.sink(config, name, live)
+    yield from engines.unused_options(config)
+    if config.endpoint is None:
+        yield check("model", partial(machine.model, config))
+    else:
+        yield check("endpoint", partial(machine.endpoint, config, config.endpoint))
+    yield check("cache", partial(records.cache, config))

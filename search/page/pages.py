@@ -57,25 +57,25 @@ class HtmlPages:
         caller = caller_of(request)
         form = SearchForm(q=request.query_params.get("q", ""), mode=self._site.usual_mode)
         answer: Answer | None = None
-        made_at = ""
+        updated_at = ""
         problem: HttpProblem | None = None
         try:
             form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
-            found, made_at = await self._workers.do(self._search, caller, form)
+            found, updated_at = await self._workers.do(self._search, caller, form)
             problem = self._site.unanswered(found, caller)
             answer = None if problem else found
         except Exception as error:
             problem = self._site.problem(error, caller)
-        values = self._values(form, answer, made_at)
+        values = self._values(form, answer, updated_at)
         return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer, str]:
-        """With the moment when that was made which answered."""
+        """The answer, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         answer = self._site.answers.search(form.question(tuple(views.FACETS)), access)
-        return answer, self._site.answers.generation().created_at
+        return answer, self._site.answers.updated_at()
 
-    def _values(self, form: SearchForm, answer: Answer | None, made_at: str) -> dict[str, Any]:
+    def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
         # `if answer` would be false for one without hits.
         facets = views.facet_views(answer, form) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
@@ -87,7 +87,7 @@ class HtmlPages:
             "hits": self._hits(form, answer) if answer is not None else [],
             "outcome": views.outcome(answer, form) if answer is not None and form.q.strip() else "",
             "corrected": views.corrected(answer, form) if answer is not None else "",
-            "made": views.ago(made_at) if answer is not None else "",
+            "updated": views.ago(updated_at) if answer is not None else "",
             "facets": facets,
             "unlisted": [condition for condition in form.filter if condition not in listed],
             "previous": form.url(offset=max(0, form.offset - form.limit)) if form.offset else None,

@@ -17,20 +17,11 @@ HIDDEN = "cannot be asked now"
 """Instead of a reason, which may name servers and folders."""
 
 
-class Generation(Protocol):
-    """What readers see together."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def created_at(self) -> str: ...
-
-
 class LiveAnswers(Answers, Protocol):
     """Answers from the live generation."""
 
-    def generation(self) -> Generation: ...
+    def updated_at(self) -> str:
+        """When the live index was last written."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def filled(shell: Shell) -> Shell:
 def test_the_newest_first_and_at_most_fifty(filled: Shell) -> None:
     ended = filled("ledger")
     lines = ended.out.splitlines()
-    assert (ended.code, len(lines), ended.err) == (Exit.OK, 50, "the newest 50; ask for more with --limit\n")
+    assert (ended.code, len(lines), ended.err) == (Exit.OK, 50, "the newest 50 of 60; ask for more with --limit\n")
     assert lines[0].split() == ["2026-01-31T12:00:59Z", "processed", "docs/59.md", "(markdown", "1.2)"]
     assert lines[2].split()[1] == "SCHEMA_INVALID:encoding"
 

@@ -71,6 +71,16 @@ def test_the_keyword_sink_tells_whose_the_nearest_documents_are(
     assert set(told.values()) == {parent_of("a.md")}
 
 
+def test_a_sync_updates_the_index_and_a_rebuild_too(live: LiveSearch, built: Shell) -> None:
+    times = [live.updated_at()]
+    for command in ("sync", "rebuild"):
+        built.commit("p2", source("b.md", f"a boat to {command}"))
+        assert built(command).code == Exit.OK
+        texts(live, "boat")
+        times.append(live.updated_at())
+    assert times == sorted(set(times))
+
+
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
 def test_what_a_sync_writes_is_seen_by_the_next_question(built: Shell, live: LiveSearch, mode: str) -> None:
     assert "a boat" not in texts(live, "boat", mode)

@@ -89,6 +89,10 @@ def test_every_run(silent: Shell) -> None:
         assert not index.verify().ok
         assert index.repair().families.added == 1
         assert index.verify(deep=True).ok
+        assert set(index.prove()["sinks"]) == set(silent.live().builds)
+        assert {check.name for check in index.doctor()} >= {"home", "chunks", "index"}
+        explained = index.why("c.md")
+        assert (explained.source, explained.sinks.keys()) == ("c.md", silent.live().builds.keys())
         first = index.sync().generation
         rebuilt = index.rebuild()
         assert (rebuilt.status, rebuilt.written) == ("ok", 4)
@@ -122,6 +126,8 @@ def brake(shell: Shell, index: Index) -> None:
         (None, lambda index: index.rollback(), errors.NoGeneration),
         (None, lambda index: index.retire_partition("p1"), errors.NotMissing),
         (None, lambda index: index.forget("nobody.md"), errors.UnknownSource),
+        (None, lambda index: index.why("nobody.md"), errors.RebuildError),
+        (cut_off, lambda index: index.prove(), errors.InvalidBus),
     ],
 )
 def test_what_goes_wrong_is_an_exception(

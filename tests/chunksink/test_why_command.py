@@ -188,18 +188,30 @@ def test_by_the_id_that_engines_have(home: Home, shell: Shell) -> None:
         assert copies(found) == everywhere("present")
 
 
+@pytest.mark.parametrize("name", ["docs/e.md", "docs/e.md#l=1", "e.md", "docs/e.md@1", parent_of("docs/e.md")])
+def test_a_source_by_its_names_is_explained_by_its_first_chunk(name: str, home: Home, shell: Shell) -> None:
+    chunks = source("docs/e.md", "an emu", "an eel")
+    commit(home.root, "p2", chunks)
+    home.sync()
+    found = why(shell, name)
+    first, other = (record["chunk_id"] for record in chunks)
+    assert (found["chunk_id"], found["other_chunks"], found["source"]) == (first, [other], "docs/e.md")
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("a.md@1", "that is a document or a source, its chunks are "),
-        (parent_of("b.md"), "that is a document or a source, its chunks are "),
-        ("h-" + "0" * 64, "was ever taken in. Was it never synced?"),
-        ("", "but others whose ids begin so"),
-        ("thing", "but others whose ids begin so, as thing-0x, thing-1x"),
+        ("h-" + "0" * 64, "has it been synced?"),
+        ("nowhere.md", "has it been synced?"),
+        ("", "ids that begin with it are "),
+        ("thing", "ids that begin with it are thing-0x, thing-1x"),
+        ("twice.md", "names 2 sources"),
     ],
 )
 def test_an_id_that_nobody_knows(name: str, told: str, home: Home, shell: Shell) -> None:
-    commit(home.root, "p2", [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))])
+    things = [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))]
+    of_tenants = [source("twice.md", name, ids=name, tenant_id=name) for name in ("acme", "other")]
+    commit(home.root, "p2", [*things, *of_tenants[0], *of_tenants[1]])
     home.sync()
     assert why(shell, "thing-1")["chunk_id"] == "thing-1x", "what its id alone begins with"
     ended = shell("why", name)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,13 @@ class NotBuilt(Exception):
     """There is no index yet."""
 
 
-@dataclass(frozen=True)
-class Made:
-    id: str = "g1"
-    created_at: str = "2026-01-01T00:00:00Z"
-
-
 @dataclass
 class Held:
     """Answers from these legs; `before` is called first, and may raise."""
 
     legs: Legs
     before: Callable[[], object] = lambda: None
-    made: Made = field(default_factory=Made)
+    updated: str = "2026-01-01T00:00:00Z"
 
     def search(self, question: Question, access: Access) -> Answer:
         self.before()
@@ -57,8 +51,8 @@ class Held:
         self.before()
         return get(self.legs, access, chunk_id, context)
 
-    def generation(self) -> Made:
-        return self.made
+    def updated_at(self) -> str:
+        return self.updated
 
 
 def report() -> Report:
