@@ -26,8 +26,8 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     """The index that a configuration names: a file, a folder with `chunksink.toml`, a `Config`; else the file of
     `CHUNKSINK_CONFIG`, or of the current folder.
 
-    Without a file everything has its default. `settings` stand above file and environment, as flags do; relative
-    paths in a file are taken from the file's folder.
+    Without a file every setting has its default. `settings` override file and environment, as flags do. Relative paths
+    in a file start at the file's folder.
     """
     from chunksink.index import Index
     from chunksink.session import keep_live_sinks

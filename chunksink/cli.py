@@ -53,7 +53,7 @@ chunksink --help                  list all commands"""
 
 
 class OutputClosed(Exception):
-    """The reader of our output left, as `| head` does."""
+    """The reader of our output closed it, as `| head` does."""
 
 
 class LazyGroup(click.Group):
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
             from difflib import get_close_matches
 
             if near := get_close_matches(word, [*COMMANDS, *ALIASES]):
-                ctx.fail(f"there is no command {word!r:.100}; is {' or '.join(near)} meant?")
+                ctx.fail(f"there is no command {word!r:.100}; did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -113,7 +113,7 @@ def cli(context: click.Context) -> None:
 
 
 def main(*first: str) -> None:
-    """Runs the command line, beginning with these words, and ends the process with its exit code."""
+    """Run the command line with these words before the arguments, and end the process with its exit code."""
     _end_in_order_when_terminated()
     show_notices()
     code = run([*first, *sys.argv[1:]])
@@ -139,7 +139,7 @@ def _end_in_order_when_terminated() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        atexit.register(die)  # the first that comes is the last that is called
+        atexit.register(die)  # registered first, called last
         signal.signal(signal.SIGTERM, end)
 
 
@@ -149,7 +149,7 @@ def rebuild_index() -> None:
 
 
 def _color() -> bool | None:
-    """False where the environment wants none (no-color.org); None decides by whether there is a terminal."""
+    """False where the environment disables colours (no-color.org); None lets the terminal decide."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
@@ -186,6 +186,6 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 
 def _not_utf8(arguments: list[str]) -> str | None:
-    """The first argument of other bytes, spelt out. Names of files may have any: they are no error by themselves."""
+    """The first argument with bytes that are not UTF-8, escaped. File names may have such bytes without an error."""
     spelt = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
     return next((text for word, text in spelt if text != word), None)

@@ -1,5 +1,5 @@
 """Exit codes, and the errors that lead to them. Each code has one meaning, so that a script can act on it;
-`docs/cli.md` lists them. An error that is not named here is a bug."""
+`docs/cli.md` lists them. An error without a code here is a bug."""
 
 import errno
 import os
@@ -33,26 +33,26 @@ class Exit(IntEnum):
 
 
 MEANINGS = {
-    Exit.OK: "done, and nothing to complain about",
-    Exit.BUG: "an error that chunksink does not know: a bug, with its traceback",
+    Exit.OK: "done, without problems",
+    Exit.BUG: "an unexpected error: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
-    Exit.INVALID_INPUT: "partitions or sources are missing or broken; the rest was taken, by a rebuild nothing",
-    Exit.DRIFT: "an engine, the cache of vectors or a file of ours holds something else than was written to it or, for "
-    "`verify`, than the chunks say now, or cannot be held against it",
-    Exit.ENGINE: "an engine or endpoint cannot be reached, or will not do what it was asked; or a disk is full, or "
-    "this machine is short of memory or open files",
-    Exit.REFUSED: "all is done, but some documents or vectors were refused and left out",
+    Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
+    Exit.DRIFT: "an engine, the cache of vectors or a file of chunksink differs from what was written to it or, for "
+    "`verify`, from the chunks, or cannot be compared",
+    Exit.ENGINE: "an engine or endpoint cannot be reached or refuses a call; or a disk is full, or this machine is "
+    "short of memory or open files",
+    Exit.REFUSED: "done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
-    Exit.OTHER_PLAN: "a sync would do something else now than the plan that was named; nothing was written: plan again",
+    Exit.OTHER_PLAN: "the named plan is out of date; nothing was written: plan again",
     Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
     "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
-    Exit.REBUILD_DUE: "with `sync --strict`: all is done, but a rebuild is due: it would use another model",
-    Exit.INTERRUPTED: "stopped by Ctrl-C, the state is clean: run it again; SIGTERM stops it too, shells show 143",
-    Exit.OUTPUT_CLOSED: "whoever read the output left before its end, as `| head` does",
+    Exit.REBUILD_DUE: "with `sync --strict`: done, but a rebuild is due, since the configured model has changed",
+    Exit.INTERRUPTED: "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143",
+    Exit.OUTPUT_CLOSED: "the reader closed the output before its end, as `| head` does",
 }
 
-# Errors by name: importing all of them would make every command slow. One that is not named has the code of its base.
+# Errors by name, since importing all of them is slow. An error that is not listed has the code of its base class.
 _ERRORS = {
     Exit.USAGE: (
         *("ConfigError", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
@@ -70,7 +70,7 @@ _CODES = {name: code for code, names in _ERRORS.items() for name in names}
 
 
 def of_searches() -> tuple[type[Exception], ...]:
-    """Errors of a search that the operator of the index can fix. Any other one is a bug, or an error in the query."""
+    """Errors of a search that the operator of the index can fix. Others are bugs, or errors in the query."""
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.rebuild.errors import RebuildError
@@ -93,7 +93,7 @@ class Refusal(click.ClickException):
 
 def print_failure(error: click.ClickException, code: int) -> None:
     """The error as a JSON document, for `--json`."""
-    message = error.format_message().encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+    message = error.format_message().encode(errors="backslashreplace").decode()  # file names may be invalid Unicode
     document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
     if (removal := getattr(error.__cause__, "removal", None)) is not None:
         document["brake"] = asdict(removal)
@@ -109,7 +109,9 @@ def explained() -> Iterator[None]:
     except (Refusal, BrokenPipeError):
         raise
     except PermissionError as error:
-        raise Refusal(f"no permission for {error.filename}: change it, or name another folder", Exit.USAGE) from error
+        raise Refusal(
+            f"no permission for {error.filename}: change its permissions, or name another folder", Exit.USAGE
+        ) from error
     except OSError as error:
         is_full = _shortage(error) is not None or error.errno == errno.EIO
         if error.filename is None and not is_full and error.errno != errno.EROFS:

@@ -1,4 +1,4 @@
-"""The embedding cache of a home, for the commands that look after it."""
+"""Read access to the embedding cache of a home."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
-    """The cache, which only a rebuild creates. A damaged file is reported, not replaced, unless asked."""
+    """The existing cache. A damaged file is an error unless `replace_damaged`."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import CacheUnavailable
 
     path = cache_file(config.home_path)
     if not path.exists():
-        raise CacheUnavailable(f"there is no cache at {path}; `chunksink rebuild` makes one, --home names another home")
+        raise CacheUnavailable(f"there is no cache at {path}; `chunksink sync` creates it, --home names another home")
     with VectorCache.open(path, replace_damaged=replace_damaged) as cache:
         yield cache
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 _READING_EFFORT = 16
-"""Reading a document takes so many times as long as checking as many bytes of chunks."""
+"""How much longer it takes to read a byte of a document than to check a byte of chunks."""
 
 
 def _ignore(_fault: object) -> None:
@@ -55,14 +55,14 @@ def _ignore(_fault: object) -> None:
 
 
 def _close_beside(live: "LiveSearch", opened_by: int) -> None:
-    """In a thread of its own: this one may hold what closing waits for, since objects are let go of anywhere. A process
-    that was forked has nothing to close."""
+    """Close in another thread, since garbage collection may run where this one holds a lock that closing needs. A
+    forked process has nothing to close."""
     if os.getpid() == opened_by:
         Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
 class Index:
-    """The chunks in a folder, the home, and the engines that hold them, as a configuration names them."""
+    """One index: the chunks, the home and the engines of a configuration."""
 
     def __init__(
         self, config: Config, *, stage: "Stage | None" = None, on_fault: "Callable[[Fault], object]" = _ignore
@@ -83,8 +83,8 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Closes the readers of searches and the encoder that is kept between runs, as happens to an index that nobody
-        has any more. The next search or run opens them again."""
+        """Close the readers and the encoder that are kept between calls. The next call opens them again. A garbage
+        collected index closes itself."""
         self._encoders.close()
         with self._live_lock:
             live, self._live = self._live, None
@@ -111,7 +111,7 @@ class Index:
         jobs: int | None = None,
         on_source: Callable[[], object] = lambda: None,
     ) -> "IngestReport":
-        """Makes canonical chunks of folders and files, as `chunksink ingest` does. What fails is in the report."""
+        """Make canonical chunks from folders and files, as `chunksink ingest` does. Failures are in the report."""
         from chunksink.ingest.options import Options
         from chunksink.ingest.run import ingest
         from chunksink.workers import worker_processes
@@ -153,11 +153,11 @@ class Index:
         plan: str | None = None,
         rebuild: bool = False,
     ) -> "RunReport":
-        """Brings the engines to what the chunks say now, with the least that must be written.
+        """Update the index to match the chunks, with as few writes as possible.
 
-        `strict` refuses the whole bus for one invalid partition; `adopt` takes over builds of another home;
-        `allow_deletions` lets so many sources go although they are a large share; `plan` carries out exactly the plan
-        of that digest; `rebuild` makes the index anew where its model is not the configured one any more.
+        `strict` stops for any invalid partition; `adopt` takes over builds of another home; `allow_deletions` allows
+        that many deletions beyond the safety limit; `plan` executes exactly the plan with that hash; `rebuild` rebuilds
+        if the configured model has changed.
         """
         from chunksink.rebuild.sync import SyncOptions, sync
 
@@ -168,7 +168,7 @@ class Index:
             return sync(session, options)
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> "RunReport":
-        """A sync that scans the engines first, and recreates broken builds."""
+        """Scan the engines, then sync; broken builds are recreated."""
         from chunksink.rebuild.sync import SyncOptions, sync
 
         options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
@@ -199,9 +199,9 @@ class Index:
             return rebuild(session, options)
 
     def verify(self, *, deep: bool = False, recall: bool = False) -> "VerifyReport":
-        """What the live builds really hold, compared with what the chunks say now.
+        """Compare the live builds with the chunks; with `deep` every vector, too.
 
-        With `recall`, or `deep`, also how many of the nearest documents each search by vectors finds.
+        With `recall` or `deep`, also measure how many of the nearest documents each vector search finds.
         """
         from chunksink.rebuild.verify import verify
 
@@ -211,7 +211,7 @@ class Index:
             return found
 
     def status(self) -> "HomeStatus":
-        """What is live, held, due or under way, by our own records; no engine is asked."""
+        """What is live, held, due or under way, from the records of this home; no engine is asked."""
         return status_of(self.config)
 
     def why(self, name: str) -> "Explanation":
@@ -248,10 +248,10 @@ class Index:
         return proof_of(self.config, self.verify(deep=deep))
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
-        """What a sync would do and cost, the first one as well; nothing is written but our own records.
+        """What a sync would do and cost, also the first one. Nothing is written except the records of this home.
 
-        Before the first index the model is loaded if the cache holds vectors, to know whether they are of this model;
-        if it is not on this machine, every vector counts as missing.
+        Before the first index the model is loaded if the cache has vectors, to check whether they are of this model.
+        Without the model on this machine, every vector counts as missing.
         """
         from chunksink.rebuild.forecast import plan
 
@@ -272,8 +272,8 @@ class Index:
             return generation
 
     def retire_partition(self, key: str) -> "RetireReport":
-        """Gives up a partition that is gone for good; the next sync removes the sources that only it held, and brings
-        back those that it withdrew and others hold."""
+        """Give up a partition that is gone for good. The next sync removes the sources that only it had, and restores
+        those that its tombstones withdrew and another partition has."""
         from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("retire-partition", tolerant=True) as session:
@@ -284,8 +284,8 @@ class Index:
             return retired
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
-        """Erases one source from every build, the cache, dead letters and the records of past runs; that of `tenant`,
-        or `every` one that the name means. The bus need not be there any more."""
+        """Erase a source from every build, the cache, dead letters and run records: that of `tenant`, or `every` source
+        of this name. The bus may be gone."""
         from chunksink.rebuild.forget import forget
         from chunksink.rebuild.locks import WAIT_SECONDS
 
@@ -311,12 +311,11 @@ class Index:
         facets: "str | Sequence[str] | None" = (),
         fusion: "FusionName" = "scores",
     ) -> "Answer":
-        """The best sources for a query: a sequence of hits, and what is to be said of them.
+        """The best sources for a query: a sequence of hits, with facets and notices.
 
-        Without a `mode` it is hybrid, or by words where no sink holds vectors. `filters` are written as on the command
-        line (`["year>=2020"]`), or map fields to a value or several. With `collapse` each source answers once;
-        `context` brings so many chunks before and after each hit. What another process writes meanwhile is seen by the
-        next search.
+        The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
+        (`["year>=2020"]`), or map fields to one value or several. With `collapse` each source answers once; `context`
+        adds that many chunks before and after each hit. Each search sees what other processes have written before it.
         """
         from chunksink.search.filters import as_filters
         from chunksink.search.question import Question, as_fields
@@ -335,7 +334,7 @@ class Index:
         return self._live_search().search(question, self._access(tenant))
 
     def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> "Surrounded | None":
-        """One chunk by its id, with so many before and after it; None where there is none, or it may not be seen."""
+        """One chunk by its id, with `context` chunks before and after it; None if it is missing or may not be seen."""
         from chunksink.search.errors import InvalidQuestion
         from chunksink.search.question import Question
 
@@ -345,7 +344,7 @@ class Index:
         return self._live_search().get(chunk_id, self._access(tenant), context)
 
     def embed_query(self, text: str) -> "Vectors":
-        """The vector of a query by the model of the live index, for who asks the vector store itself."""
+        """The vector of a query by the model of the live index, for programs that query the vector store themselves."""
         from chunksink.search.errors import InvalidQuestion
 
         if not isinstance(text, str):

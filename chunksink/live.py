@@ -1,4 +1,4 @@
-"""Searching what is live, for as long as one likes: what other processes write or flip is seen by the next question."""
+"""A search that stays open. Each question sees what other processes have written or flipped before it."""
 
 import os
 import sqlite3
@@ -23,18 +23,16 @@ if TYPE_CHECKING:
     from chunksink.search.question import Question
 
 _searched_in: int | None = None
-"""The process whose threads the model and Chroma's readers in memory belong to."""
+"""The process that has loaded a model or Chroma, whose threads a fork does not copy."""
 _AGAIN_SECONDS = 15.0
-"""A leg that could not be opened is tried again after so long: an engine that is silent keeps one search waiting every
-time."""
+"""Seconds until a leg that could not be opened is tried again, since each try delays one search."""
 
 
 class LiveSearch:
-    """Answers from the live generation. Any number of threads may ask; an old view is closed by its last user."""
+    """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
     def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
-        """Looks for what others have written at most once in `every_seconds`: reopening vectors takes a moment, and a
-        sync writes often."""
+        """Check for changes by other processes at most once in `every_seconds`: reopening vectors takes a moment."""
         self.config = config
         self._every = every_seconds
         self._queries = Queries(config.model_cache_path)
@@ -77,8 +75,8 @@ class LiveSearch:
             return view.legs.semantic.encode(text)
 
     def warm(self) -> None:
-        """Loads the model before the first question, which takes seconds; what hinders it the first question tells.
-        It may be closed meanwhile."""
+        """Load the model before the first question, which takes seconds. The first question reports what fails. The
+        search may be closed meanwhile."""
         try:
             with suppress(*of_searches()), self._current() as view:
                 if view.legs.semantic is not None:
@@ -97,7 +95,7 @@ class LiveSearch:
             return self._updated_at or view.generation.created_at
 
     def close(self) -> None:
-        """For good; who still asks is answered."""
+        """Close for good. Questions under way are still answered."""
         self._closed = True
         with self._following:
             self._view.close()
@@ -116,7 +114,7 @@ class LiveSearch:
             yield view
 
     def _follow(self) -> None:
-        """One thread looks whether anything has moved; the others go on with what there is."""
+        """One thread checks for changes; the others use the current view."""
         if self._view.newest is not None and monotonic() - self._looked < self._every:
             return
         if not self._following.acquire(blocking=self._view.newest is None):
@@ -124,7 +122,7 @@ class LiveSearch:
         try:
             self._look()
             self._looked = monotonic()
-        except BaseException:  # what has moved was not followed
+        except BaseException:  # the change was not followed
             self._watch.forget()
             raise
         finally:
@@ -149,14 +147,14 @@ class LiveSearch:
         try:
             view.refresh()
             self._note_update()
-        except SinkError:  # the old sight stays until the next look
+        except SinkError:  # keep the old view until the next check
             self._watch.forget()
 
     def _open(self) -> None:
-        """The caller follows alone."""
+        """Called by one thread at a time."""
         if self._closed:
             raise _closed()
-        self._watch.has_moved()  # what is written from here on, the next look sees
+        self._watch.has_moved()  # later changes are seen by the next check
         self._view.replace(open_view(self.config, self._queries))
         self._opened = monotonic()
         self._note_update()
@@ -172,11 +170,11 @@ def _note_search() -> None:
 
 
 def _require_own_process() -> None:
-    """A fork copies a process's memory, but none of its threads: a model or Chroma would wait for them forever."""
+    """A fork copies no threads: a model or Chroma would wait for them forever."""
     if _searched_in not in (None, os.getpid()):
         raise RuntimeError(
-            "this process was forked from one that had searched already, and a model and Chroma do not survive that: "
-            "start it by multiprocessing's spawn, or let only its children search"
+            "this process was forked after a search, which models and Chroma do not survive: "
+            "start it with multiprocessing's spawn method, or search in the children only"
         )
 
 
@@ -185,7 +183,7 @@ def _closed() -> RuntimeError:
 
 
 class _HomeWatch:
-    """Whether another process has written to the home's records since it was asked last. Costs microseconds."""
+    """Notices in microseconds whether another process has written to `state.db` since the last check."""
 
     def __init__(self, config: Config) -> None:
         self._path = config.home_path / "state.db"
@@ -193,11 +191,11 @@ class _HomeWatch:
         self._seen: tuple[int, int] | None = None
 
     def has_moved(self) -> bool:
-        """True as well where the records cannot be read: who opens them next says what is wrong with them."""
+        """Also True if the records cannot be read: opening them reports the reason."""
         before, self._seen = self._seen, None
         with suppress(sqlite3.Error, OSError):
             file = self._path.stat().st_ino
-            if self._db is None or before is None or before[0] != file:  # nobody has looked, or the home is another
+            if self._db is None or before is None or before[0] != file:  # the first check, or a new file
                 self.close()
                 uri = f"{self._path.absolute().as_uri()}?mode=ro"
                 self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
@@ -206,7 +204,7 @@ class _HomeWatch:
         return self._seen is None or self._seen != before
 
     def forget(self) -> None:
-        """It has moved, whatever is seen next."""
+        """The next call of `has_moved` returns True."""
         self._seen = None
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""Options that several commands share, named the same everywhere, and the index they lead to.
+"""Options that several commands share, and the configuration and index that they select.
 
---chunks, --home, --index and --config are no arguments of a command: `config_from` knows them.
+--chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import click
 
 from chunksink.exits import Exit, Refusal
 from chunksink.output import Note, echo
-from chunksink.progress import progress, tell_fault
+from chunksink.progress import progress, report_fault
 from chunksink.session import keep_live_sinks
 from chunksink.settings.config import (
     CONFIG_FILE,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _KEY = "chunksink.{}"
-"""Where a shared option is kept in the context of the command that runs; subcommands share it."""
+"""Key of a shared option in the context of the running command; subcommands share it."""
 
 
 def chunks_option(command: Command) -> Command:
@@ -66,21 +66,21 @@ def allow_deletions_option(command: Command) -> Command:
         type=click.IntRange(0),
         default=0,
         metavar="N",
-        help="Let so many sources go, though they are a large share of the index.",
+        help="Allow up to N deletions beyond the safety limit.",
     )(command)
 
 
 def adopt_option(command: Command) -> Command:
-    return click.option("--adopt", is_flag=True, help="Take over what another home has written under these names.")(
+    return click.option("--adopt", is_flag=True, help="Take over builds that another home has made under these names.")(
         command
     )
 
 
 def config_from(**flags: Any) -> Config:
-    """The configuration of the command that runs, with its shared options and these. Warns of likely misspellings."""
+    """The configuration with the shared options of this command and `flags`. Warns of likely misspellings."""
     for name in unknown_variables():
         if near := nearest_variable(name):
-            click.echo(f"warning: no setting is called {name}, and it is ignored; {near} is one", err=True)
+            click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
     shared = {name: _value(name) for name in ("chunks", "home", "index")}
     config = load_config(shared | flags, place=named_file())
     kept = keep_live_sinks(config)
@@ -101,17 +101,17 @@ def _value(name: str) -> str | None:
 
 
 def open_index(**flags: Any) -> "Index":
-    """The index that the options name; it reports progress and faults of engines on standard error."""
+    """The index that the options select. It prints progress and engine faults on standard error."""
     from chunksink.index import Index
 
-    return Index(config_from(**flags), stage=progress, on_fault=tell_fault)
+    return Index(config_from(**flags), stage=progress, on_fault=report_fault)
 
 
 def access_of(config: Config, tenant: str | None) -> "Access":
-    """What a search may see. Refused where the index requires a tenant and none is named."""
+    """What a search may see. Refused if the index requires a tenant and none is named."""
     from chunksink.search.access import Access
 
     access = Access(tenant, required=config.tenants == "required")
     if access.denied:
-        raise Refusal("this index serves each tenant its own documents: say --tenant NAME", Exit.USAGE)
+        raise Refusal("this index requires a tenant: add --tenant NAME", Exit.USAGE)
     return access

@@ -17,7 +17,7 @@ _DEEPEST_INDENT = 32
 
 
 class Note(str):
-    """A line for standard error: a pipe gets the result without it."""
+    """A line for standard error, so that a pipe gets only the result."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ def print_json(document: Any) -> None:
 
 
 def labelled(label: str, value: str) -> str:
-    """One fact, in a column of facts."""
+    """One line of a two-column list."""
     return f"{label:<{_LABEL_WIDTH}} {value}"
 
 
@@ -77,20 +77,19 @@ def counts(numbers: Mapping[str, int], noun: str = "") -> str:
 
 
 def some(names: Sequence[str], most: int | None, *, total: int | None = None) -> str:
-    """The first of them on one line, and how many there are besides; without `most` all. `total` is given if `names` is
-    cut already."""
+    """The first `most` names on one line, and how many follow; None shows all. `total` is for names cut before."""
     return " and ".join([", ".join(names[:most]), *more(len(names) if total is None else total, most)])
 
 
 def first(lines: Sequence[str], most: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
-    """The first of them, a line each, and how many there are besides. `total` is given if `lines` is cut already."""
+    """The first `most` lines, and how many follow. Give `total` if `lines` is cut already."""
     yield from lines[:most]
     for line in more(len(lines) if total is None else total, most, rest):
         yield Note(f"... and {line}")
 
 
 def more(number: int, most: int | None, rest: str = "") -> list[str]:
-    """`12 more`, where not all are shown."""
+    """`12 more`, if not all are shown."""
     return [] if most is None or number <= most else [f"{number - most:,} more{rest}"]
 
 
@@ -104,6 +103,5 @@ def sized(size: float) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign name on one line of a terminal: characters that move the cursor, or change the direction of what
-    follows, are spelt out."""
+    """A foreign name, safe for a terminal: characters that move the cursor or change the text direction are escaped."""
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)

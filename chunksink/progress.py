@@ -1,7 +1,4 @@
-"""Progress: on a terminal a bar, or a word where nothing can be counted; in a pipe a line every few seconds.
-
-All of it goes to standard error. Libraries only call back.
-"""
+"""Progress on standard error: a bar or a word on a terminal, a line every few seconds in a pipe."""
 
 import logging
 import sys
@@ -19,7 +16,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class ProgressLines:
-    """What a log file can hold: nothing for short work, a line now and then for long work."""
+    """Progress for log files: nothing for short work, a line every few seconds for long work."""
 
     def __init__(self, label: str, total: int | None, unit: str) -> None:
         self._label = label
@@ -29,7 +26,7 @@ class ProgressLines:
         self._last = monotonic()
 
     def advance(self, amount: int) -> object:
-        """So much more is done."""
+        """This much more is done."""
         self._done += amount
         now = monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
@@ -38,7 +35,7 @@ class ProgressLines:
         return None
 
     def say(self, line: str) -> None:
-        """A line of output, kept apart from a bar."""
+        """Print a line of output without breaking a bar."""
         click.echo(line)
 
 
@@ -63,7 +60,7 @@ class _ProgressBar(ProgressLines):
 
 @contextmanager
 def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines]:
-    """`unit` is `B` for bytes, else a word: `chunks`; a `total` of None is not known beforehand."""
+    """`unit` is `B` for bytes, else a word such as `chunks`; `total` is None if it is unknown."""
     if not sys.stderr.isatty():
         yield ProgressLines(label, total, unit)
         return
@@ -76,7 +73,7 @@ def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines
 
 @contextmanager
 def waiting(word: str) -> Iterator[None]:
-    """On a terminal, what takes so long; it goes when that is done."""
+    """Show this word on a terminal until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
@@ -87,8 +84,8 @@ def waiting(word: str) -> Iterator[None]:
         click.echo(f"\r{' ' * len(word)}\r", err=True, nl=False)
 
 
-def tell_fault(fault: "Fault") -> None:
-    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); it is tried again", err=True)
+def report_fault(fault: "Fault") -> None:
+    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); trying again", err=True)
 
 
 class _Notices(logging.Handler):
@@ -97,7 +94,7 @@ class _Notices(logging.Handler):
 
 
 def show_notices() -> None:
-    """What the libraries below have to say goes to standard error: that a model is prepared, which takes a while."""
+    """Print log messages of the embeddings, such as that a model is being prepared, on standard error."""
     log = logging.getLogger("chunksink.embeddings")
     log.addHandler(_Notices())
     log.setLevel(logging.INFO)

@@ -1,6 +1,6 @@
-"""Opens a session: the one place that knows which engines, which model and which folders a configuration means.
+"""Opens a session: the one place that maps a configuration to engines, model and folders.
 
-Everything is opened once, in this order, and closed in the reverse order when the run ends.
+Everything is opened once, and closed in reverse order when the run ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,8 +44,8 @@ def open_session(
 ) -> Iterator["Session"]:
     """A session that writes to all configured engines, or to `only` these.
 
-    With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist: a misspelt name is not a
-    new home.
+    With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist, so that a misspelt name
+    creates no new one.
     """
     from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.embedder import Embedders
@@ -64,7 +64,7 @@ def open_session(
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
         unreachable: dict[str, SinkError] = {}
-        # Before `state.db`: a misspelt sink must not leave one in a new home.
+        # Before `state.db`, so that a misspelt sink leaves no new home behind.
         sinks = _open_sinks(
             config,
             only or config.sinks,
@@ -106,7 +106,7 @@ def open_intake(config: Config, state: "State", log: RunLog) -> "Intake":
 
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
-    """Where there were some, all partitions are missing: InvalidBus; else a folder is named that has none."""
+    """InvalidBus if the folder had partitions before and is gone; NotABusRoot if it never had any."""
     from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.errors import InvalidBus, RebuildError
     from chunksink.rebuild.state import State
@@ -119,7 +119,7 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
             known = Catalog(state).known_partitions()
         if known:
             raise InvalidBus(
-                f"no chunks at {root.path}, where {counted(len(known), 'partition')} stood; the index stays as it is. "
+                f"no chunks at {root.path}, where {counted(len(known), 'partition')} were; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
                 f"`mkdir -p {root.manifests}`, and `chunksink retire-partition KEY` for each"
             ) from error
@@ -140,14 +140,14 @@ def keep_live_sinks(config: Config) -> Config:
 
 
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
-    """Any sink by its name; it is closed with the stack."""
+    """Open a sink by its name; the stack closes it."""
     from chunksink.sinks.registry import open_sink
 
     return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
 
 
 def usual_mode(config: Config) -> "Mode":
-    """The mode of a search that names none: keyword if no sink holds vectors, else hybrid."""
+    """The default mode of a search: keyword if no sink has vectors, else hybrid."""
     from chunksink.sinks.errors import SinkError
 
     with ExitStack() as stack:
@@ -159,7 +159,7 @@ def usual_mode(config: Config) -> "Mode":
 
 
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
-    """What the home says of itself, with the names of so many held families; NoGeneration if nothing was built yet."""
+    """The state of the home, with the names of up to `named` held families. NoGeneration if nothing was built yet."""
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.intake import Intake
     from chunksink.rebuild.session import rebuild_due
@@ -177,7 +177,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
 
 
 def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> "Iterator[Document]":
-    """What counts now, as the chunks on disk have it: of these families, or of all."""
+    """The current documents from the chunks on disk: of these families, or of all."""
     from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.state import State
@@ -189,7 +189,7 @@ def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> 
 
 
 def live_dimensions(config: Config, sink: str) -> int | None:
-    """Of the vectors in a sink's live build; None where it holds none, or nothing is known of it."""
+    """Dimensions of the vectors in a sink's live build; None if it has no vectors or no build."""
     from chunksink.rebuild.errors import NoGeneration
     from chunksink.rebuild.state import State
 
@@ -202,7 +202,7 @@ def live_dimensions(config: Config, sink: str) -> int | None:
 
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:
-    """Nobody would search or sync what is built in another sink."""
+    """ConfigError for sinks that are not configured: their builds would never be searched or synced."""
     from chunksink.settings.sink_tables import sink_names
 
     for name in only:
@@ -221,9 +221,9 @@ def _open_sinks(
     on_fault: "Callable[[Fault], object]",
     unreachable: "dict[str, SinkError] | None",
 ) -> "list[Sink]":
-    """These sinks, retried from the moment on when each has answered once.
+    """Open these sinks. Calls are retried once a sink has answered.
 
-    A wrong address or key is reported at once; with `unreachable` such a sink is named there and left out.
+    A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
     """
     from chunksink.sinks.errors import SinkError
     from chunksink.sinks.retry import RetryingSink, RetryPolicy
@@ -244,7 +244,7 @@ def _open_sinks(
 
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
-    """A sink that is not configured any more. What it needed may be gone too, and with it the way to its builds."""
+    """A sink that is no longer configured. Refused if its options are gone too."""
     from chunksink.sinks.errors import Refused
 
     try:

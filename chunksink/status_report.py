@@ -1,6 +1,6 @@
-"""What a home says of itself from its own records, for `chunksink status` and for the status page of `chunksink serve`.
+"""The state of a home, for `chunksink status` and for the status page of `chunksink serve`.
 
-`facts` are labelled values, `advice` is what is under way, wrong, held or due, with what to do; both print the same.
+`facts` are labelled values. `advice` lists what is under way, wrong, held or due, with remedies.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def _verified(run: "RunRecord", updated_at: str | None) -> ReportRow:
 
 
 def _compared(coverages: list[Coverage]) -> str:
-    """How far spot checks have come, in the sink that is furthest behind."""
+    """Progress of the spot checks, in the sink that is furthest behind."""
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
     compared = f"every source of up to {LARGEST:,} chunks since {_moment(since)}" if since else "not yet every source"
@@ -84,7 +84,7 @@ def status_lines(found: "HomeStatus", shown: int | None) -> Iterator[str]:
 
 
 def advice(found: "HomeStatus", shown: int | None) -> list[str]:
-    """Each with what to do about it. Of long lists so many are `shown`; with None all."""
+    """Problems with their remedies. Lists are cut to `shown` entries; None shows all."""
     return [*_under_way(found), *_bus(found, shown), *_held(found, shown), *_due(found), *_last_run(found)]
 
 
@@ -98,7 +98,7 @@ def _under_way(found: "HomeStatus") -> Iterator[str]:
     elif "rebuild" in found.locks:
         yield "a rebuild is under way"
     if found.begun_flip:
-        yield "a run died while it changed what readers see; the next sync completes it: `chunksink sync`"
+        yield "a run was killed while it switched generations: `chunksink sync` completes it"
 
 
 def _bus(found: "HomeStatus", shown: int | None) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _bus(found: "HomeStatus", shown: int | None) -> Iterator[str]:
         new = f"{counted(len(bus.pending), 'partition')} new, changed or gone since the last sync"
         yield f"{new}: {some(bus.pending, shown)}; run `chunksink sync`"
     elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in found.sinks.values()):
-        yield f"not every engine has what the chunks say; {_catch_up(found)}"
+        yield f"not every engine matches the chunks; {_catch_up(found)}"
 
 
 def _catch_up(found: "HomeStatus") -> str:
@@ -151,7 +151,7 @@ def _due(found: "HomeStatus") -> Iterator[str]:
 
 
 def _last_run(found: "HomeStatus") -> Iterator[str]:
-    """Without it our records could say that all is well."""
+    """Failures that the records of the index do not show."""
     last = found.last_run
     if last and last.command in ("sync", "rebuild") and last.status == "failed":
         yield f"the last {last.command} failed: `chunksink runs {last.id}` says why"
@@ -161,7 +161,7 @@ def _last_run(found: "HomeStatus") -> Iterator[str]:
 
 
 def page_report(config: Config) -> Report:
-    """Raises NoGeneration where nothing was built yet."""
+    """NoGeneration if nothing was built yet."""
     found = status_of(config, named=SHOWN)
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
@@ -221,7 +221,7 @@ def _run(run: "RunRecord") -> ReportRow:
 
 
 def _cache(config: Config) -> Iterator[ReportRow]:
-    """Counted by the index of the table: no vector is read."""
+    """Counts from the table's index, without reading vectors."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import EmbeddingsError
 
@@ -241,4 +241,4 @@ def _cache(config: Config) -> Iterator[ReportRow]:
     yield ReportRow("vectors", f"{sum(int(str(number)) for _, number in models):,}")
     yield ReportRow("size", sized(path.stat().st_size))
     for name, number in models:
-        yield ReportRow("of a model", f"{name or 'an old one'}: {number:,}")
+        yield ReportRow("of a model", f"{name or '(unknown)'}: {number:,}")

@@ -1,4 +1,4 @@
-"""The report of a run as lines of text, and the exit code it leads to."""
+"""The report of a run as lines of text, and its exit code."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,14 @@ _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "f
 
 
 def exit_code(report: "RunReport", *, strict: bool = False) -> Exit:
-    """With `strict`, a rebuild that is due is not OK."""
+    """With `strict`, a due rebuild has its own code."""
     code = _CODES[report.status]
     return Exit.REBUILD_DUE if code == Exit.OK and strict and report.rebuild_due else code
 
 
 def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
     return [
-        f"{name} is not configured any more: the next rebuild leaves it out; until then it is not kept up to date"
+        f"{name} is no longer configured: it is not kept up to date, and the next rebuild leaves it out"
         for name in sinks
     ]
 
@@ -55,7 +55,7 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from map(Note, _input(report))
     yield from map(Note, unconfigured_lines(report.unconfigured))
     for left in report.not_removed:
-        build = f"could not remove build {left.build} of {left.sink}, which nobody needs"
+        build = f"could not remove the unused build {left.build} of {left.sink}"
         yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
     if report.rebuild_due:
         yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
@@ -76,7 +76,7 @@ def _seconds(report: "RunReport") -> str:
 
 
 def _changed(report: "RunReport", verb: str) -> list[str]:
-    """Where a sink failed, each of the others has a line: they may have done less than was planned for it."""
+    """If a sink failed, each other sink has its own line, since it may have done less than planned."""
     if report.status != "failed":
         held = f", {counted(sum(report.held.values()), 'source')} held" if report.held else ""
         return [f"{verb} {_sound(report)}: {_families(report.families, report.written)}{held}, {_seconds(report)}"]
@@ -107,7 +107,7 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
     if embedded["corrupt"]:
         yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
     for kept in embedded["set_aside"]:
-        yield Note(f"the cache was damaged; a new one was begun. {kept} is the damaged file; it can be deleted")
+        yield Note(f"the cache was damaged and replaced. {kept} is the damaged file; it can be deleted")
 
 
 def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
@@ -116,7 +116,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.built:
         yield f"{name} is new: {counted(sink.written, 'chunk')} written"
     if sink.made_again:
-        yield Note(f"{name}: its build was gone or broken; it was made again")
+        yield Note(f"{name}: its build was missing or broken and was made again")
     if sink.drifted:
         yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
     if sink.held_and_missing:
@@ -139,7 +139,7 @@ def _drift(sink: "SinkReport") -> str:
 
 
 def _input(report: "RunReport") -> Iterator[str]:
-    """What is wrong with the chunks, and what it holds back."""
+    """Problems of the chunks, and sources that are held because of them."""
     missing = [
         f"partition {key} is missing; its sources stay in the index. Bring it back, or give it up with "
         f"`chunksink retire-partition {key}`"
@@ -164,7 +164,7 @@ def _such_as(names: Sequence[str], total: int) -> str:
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
-    """What was measured of a live build's search by vectors, and what helps."""
+    """The measured recall of a live build's vector search, with a remedy if it is low."""
     if recall is not None:
         line, remedy = f"{sink} {recall_line(recall)}", recall_remedy(sink, recall)
         yield Note(f"{line}: {remedy}") if remedy else line
@@ -177,7 +177,7 @@ def recall_line(recall: "Recall") -> str:
 
 
 def recall_remedy(sink: str, recall: "Recall") -> str:
-    """What helps a search that finds too little or takes long; else empty."""
+    """What to do if a search finds too little or is slow; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes its graph again"
     if recall.is_low:
         sync = f"`chunksink sync` sets how widely {sink} searches, and a Chroma server takes that when it restarts"

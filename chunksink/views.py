@@ -1,4 +1,4 @@
-"""What one generation is searched through: its readers, opened by what they can do, and the model of its queries."""
+"""Opens the readers of one generation, and the model for its queries."""
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One generation under a lease: nobody removes it while it is read."""
+    """One generation under a lease, which keeps its builds from being removed."""
 
     generation: "Generation"
     legs: "Legs"
     close: Callable[[], None]
 
     def refresh(self) -> None:
-        """See what was written since."""
+        """See what was written since it was opened."""
         for reader in self.legs.readers():
             reader.refresh()
 
 
 def open_view(config: Config, queries: Queries, wanted: Collection[str] | None = None) -> View:
-    """The live generation of a home; NoGeneration where there is none. A leg that cannot be opened is named in it.
+    """The live generation of a home. NoGeneration if there is none. Legs that cannot be opened are listed in it.
 
-    Where the legs that are `wanted` are there, no further sink is opened.
+    No further sink is opened once all `wanted` legs are found.
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
@@ -57,7 +57,7 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
 def search_once(
     config: Config, question: "Question", access: "Access", wanted: Collection[str]
 ) -> "tuple[Answer, Generation]":
-    """Open the readers of the live generation, search, and close them. If it was replaced meanwhile, search again."""
+    """Open the live generation, search, and close it. If it was replaced meanwhile, search again."""
     from chunksink.search.query import search
 
     with closing(Queries(config.model_cache_path)) as queries:
@@ -72,9 +72,9 @@ def search_once(
 def _legs(
     config: Config, generation: "Generation", queries: Queries, stack: ExitStack, wanted: Collection[str] | None
 ) -> "Legs":
-    """The first sink that can search words and the first that can find neighbours, in the order of the configuration.
+    """The first sink with keyword search and the first with vector search, in the order of the configuration.
 
-    A sink that is not configured any more is not kept up to date, so it is not asked.
+    Sinks that are no longer configured are not kept up to date, so they are skipped.
     """
     from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
     from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
@@ -129,7 +129,7 @@ def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | 
 
 
 def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
-    """Documents as the chunks on disk have them; none where those have moved or cannot be read."""
+    """Documents from the chunks on disk; none if these have changed or cannot be read."""
     from chunksink.chunkbus.errors import ChunkBusError
 
     try:

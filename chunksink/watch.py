@@ -1,7 +1,6 @@
-"""When `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
+"""Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
 
-The folder of manifests is polled by path, so that a folder or link that was replaced, or a network disk, needs no
-special care.
+The folder of manifests is polled by path, so replaced folders, links and network disks need no special case.
 """
 
 import os
@@ -16,24 +15,24 @@ FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.5
 _LEAST_REST = 20
-"""Times as long as a look took: of a hundred thousand partitions it takes a moment."""
+"""Pause after a check, in multiples of its duration: 100,000 partitions take a moment."""
 
 _Files = frozenset[tuple[object, ...]]
 
 
 class BusWatch:
-    """Each step of an iteration over it is a sync that is due; the caller reports how it ended. Ctrl-C ends it."""
+    """Iterate over it to wait for syncs that are due, and report how each ended. Ctrl-C ends the iteration."""
 
     def __init__(
         self,
         root: BusRoot,
-        tell: Callable[[str], object],
+        report: Callable[[str], object],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self._root = root
-        self._tell = tell
+        self._report = report
         self._clock = clock
         self._sleep = sleep
         self._manifests: _Files | None = None
@@ -42,19 +41,19 @@ class BusWatch:
         self.settled()
 
     def settled(self) -> None:
-        """Only another commit makes the next sync due."""
+        """The sync succeeded: only another commit makes the next one due."""
         self._wait = FIRST_WAIT_SECONDS
         self._retry_at: float | None = None
         self._look_at_all_at: float | None = None
 
     def failed(self) -> float:
-        """The reason may pass: the next sync is due in so many seconds, or with a commit before that."""
+        """The sync failed and may succeed later: the next one is due in the returned seconds, or with a commit."""
         seconds, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
         self._retry_at, self._look_at_all_at = self._clock() + seconds, None
         return seconds
 
     def held(self) -> None:
-        """Some partition is not whole: a chunks file may come without a commit, so any change makes a sync due."""
+        """A partition is incomplete. Its chunks file may arrive without a commit, so any change makes a sync due."""
         self.settled()
         self._look_at_all_at = self._clock() + FIRST_WAIT_SECONDS
 
@@ -68,7 +67,7 @@ class BusWatch:
             self._sleep(max(_POLL_SECONDS, _LEAST_REST * (time.monotonic() - started)))
 
     def is_due(self) -> bool:
-        """One look. Commits that come together are one."""
+        """Check once. Commits at about the same time count as one."""
         try:
             found = self._committed()
             is_committed = found != self._manifests
@@ -77,7 +76,7 @@ class BusWatch:
                 found = self._committed()
         except OSError as error:
             if not self._is_gone:
-                self._tell(f"{error.filename}: {error.strerror}; waiting for it, the index stays as it is")
+                self._report(f"{error.filename}: {error.strerror}; waiting for it, the index stays as it is")
             self._is_gone = True
             return False
         self._is_gone = False
@@ -107,7 +106,7 @@ class BusWatch:
 
 
 def _files_of(folder: Path, counts: Callable[[str], bool]) -> _Files:
-    """What distinguishes these files from others of the same names."""
+    """What identifies a version of each of these files."""
     found = set()
     with os.scandir(folder) as entries:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Processes that share the work on large inputs; none for small ones, where starting them costs more."""
+"""Worker processes for large inputs. Small inputs get none, since starting processes costs more."""
 
 import gc
 import os
@@ -18,15 +18,15 @@ MOST = 8
 
 @contextmanager
 def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | None]:
-    """`jobs` processes, or as many as the machine and the input deserve; None where one process is enough."""
+    """`jobs` processes, or a number that fits machine and input; None if one process is enough."""
     wanted = jobs or (min(os.cpu_count() or 1, MOST) if total_bytes >= WORTH_BYTES else 1)
     if wanted <= 1:
         yield None
         return
-    # Not multiprocessing's own: its processes run the caller's script once more, unless that guards itself.
+    # Not multiprocessing's pool: its processes run an unguarded script of the caller again.
     from loky import ProcessPoolExecutor
 
-    # It restarts a worker that uses much memory, as parsers do, and warns on standard error.
+    # loky restarts workers that use much memory, as parsers do, and warns on standard error.
     filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
     others = set(threads())
     pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
@@ -45,9 +45,9 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C comes to us when this ends, and to processes started meanwhile never: one that is still importing when it
-    comes would end with a traceback."""
-    resource_tracker.ensure_running()  # it would let them in again when it starts
+    """Delay Ctrl-C until the block ends. Processes started in it never get it: one that is still importing would print
+    a traceback."""
+    resource_tracker.ensure_running()  # its start would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -56,20 +56,20 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _join_feeders(others: set[Thread]) -> None:
-    """A pool's shutdown does not wait for the thread that fed its queue. That may hold the last semaphore: if we end
-    while it gives that up, loky warns of it on our standard error."""
+    """Wait for the threads that feed the pool's queues, as its shutdown does not. One that still releases a semaphore
+    at exit would make loky print a warning."""
     for thread in set(threads()) - others:
         if thread.name == "QueueFeederThread":
             thread.join(timeout=5)
 
 
 def _begin(parent: int) -> None:
-    gc.disable()  # looking for cycles costs a tenth of the time; work that makes any collects them itself
+    gc.disable()  # saves a tenth of the time; work that makes cycles collects them itself
     Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """Who was killed ends nobody: its workers would wait for it for ever."""
+    """End with the parent: a killed parent cannot end its workers."""
     while os.getppid() == parent:
         sleep(1)
     os._exit(1)

@@ -1,6 +1,6 @@
-"""The catalog: what the bus says now, as far as it was taken in.
+"""The catalog: the chunks as they were last read, in `state.db`.
 
-Which version of a family counts, `decide` says whenever something changed; the rest is asked here.
+`decide` chooses the version of each family that counts; this module queries the result.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
 _PAGE = 1000
-# The chunks of the least and of the greatest family stand for all; family keys are 64 digits long.
+# The chunks of the least and of the greatest family are the examples; family keys are 64 digits long.
 _REPEATED = """
 select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(max(family || chunk_id), 65) as other
 from current_chunk group by text_hash having min(family) <> max(family)
@@ -42,7 +42,7 @@ class FamilyChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class RetireReport:
-    """What a partition was given up with, in families."""
+    """The families that a partition was given up with."""
 
     removed: int
     """Only it held them, and an index has them."""
@@ -52,7 +52,7 @@ class RetireReport:
 
 @dataclass(frozen=True)
 class CurrentFamily:
-    """A family that the index must hold, and where its chunks lie."""
+    """A family that the index must have, and where its chunks are."""
 
     family: str
     partition: str
@@ -62,7 +62,7 @@ class CurrentFamily:
 
 @dataclass(frozen=True)
 class CurrentChunk:
-    """A chunk that the index must hold."""
+    """A chunk that the index must have."""
 
     partition: str
     chunk_id: str
@@ -90,7 +90,7 @@ class CatalogCounts:
 
 @dataclass(frozen=True)
 class HeldFamily:
-    """A family that is left in the index as it is, and why."""
+    """A family that stays in the index unchanged, and why."""
 
     family: str
     reason: str
@@ -175,7 +175,7 @@ class Catalog:
         """Forgets a partition that is not there any more, with what it withdrew."""
         if key in root.partition_keys():
             raise NotMissing(
-                f"partition {key} is still in {root.path}: to empty it, write it anew without chunks; "
+                f"partition {key} is still in {root.path}: to empty it, write it again without chunks; "
                 "to retire it, remove its chunks file and its manifest first"
             )
         if not exists(self._db, "partition where key = ?", [key]):

@@ -1,6 +1,6 @@
 """The rows that the catalog has of a partition's chunks, and what sources were in former readings.
 
-A partition that is written anew for one source costs little more than reading it: a line that is still there
+A partition that is rewritten for one source costs little more than reading it: a line that is still there
 keeps its row, wherever it is now. A line is known by its hash; none occurs twice, since no chunk id does.
 """
 

@@ -124,7 +124,7 @@ class Convergence:
                 removals=self.session.catalog.is_whole(),
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        self.drift[target.sink] = f"{target.sink} holds something else than it was sent: {found.examples()}"
+        self.drift[target.sink] = f"{target.sink} differs from what was written: {found.examples()}"
         lost, altered, names = found.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)

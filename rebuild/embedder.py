@@ -1,4 +1,4 @@
-"""Vectors for documents: from the cache where it has them, else computed once and kept."""
+"""Vectors for documents: from the cache, else computed and cached."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -28,17 +28,17 @@ from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
 LEAST_COSINE = 0.99999
-"""Engines normalise, and another batch changes the last bits."""
+"""Engines normalise, and batches differ in the last bits."""
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
-"""Of one text's vectors, one of them at least in this precision."""
+"""Between two vectors of a text if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
-"""From text hashes to those cached vectors that are there, and the least cosine to each of one that is right."""
+"""From text hashes to their cached vectors, each with the least cosine of a correct vector to it."""
 
 
 def cached_vectors(
     cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest | None = None
 ) -> dict[str, Vectors]:
-    """The vectors of these texts by a model, as far as the cache has them."""
+    """The cached vectors of these texts by a model."""
     asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
     hashes = list(asked)
     found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
@@ -46,7 +46,7 @@ def cached_vectors(
 
 
 class DocumentEmbedder:
-    """One encoder and its cache. `settings` make the encoder again; `report` counts what was done."""
+    """An encoder with its cache. `settings` recreate the encoder; `report` counts what was done."""
 
     def __init__(self, settings: EncoderSettings, encoder: Encoder, cache: VectorCache) -> None:
         self.settings = settled(settings, encoder)
@@ -57,12 +57,12 @@ class DocumentEmbedder:
 
     @property
     def loading_seconds(self) -> float:
-        """How long the model took to load, where this run has needed it so far."""
+        """How long the model took to load; 0 if this run has not loaded it."""
         return loading_seconds(self._encoder)
 
     @property
     def runtime(self) -> str | None:
-        """What loaded the model in this run, if it had to be loaded."""
+        """The runtime that computes the model, if this run has loaded it."""
         return runtime(self._encoder)
 
     def cached(
@@ -72,8 +72,8 @@ class DocumentEmbedder:
         return cached_vectors(self._cache, model or self.info, text_hashes, request)
 
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
-        """The cached vectors, and how near to each of them a stored one must be: since it was stored, the cached one
-        may have been computed anew, in another batch or another precision."""
+        """The cached vectors, and the least cosine to each of a correct stored vector. The cached one may have been
+        computed again since, in another batch or another precision."""
         found: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
             rest = [text_hash for text_hash in text_hashes if text_hash not in found]
@@ -82,7 +82,7 @@ class DocumentEmbedder:
         return found
 
     def problem_of(self, text_hash: str) -> str | None:
-        """Why a text was given no vector in this run."""
+        """Why a text got no vector in this run."""
         return self.report.problems.get(raw_hash(text_hash))
 
     def compute_anew(self) -> None:
@@ -98,13 +98,13 @@ class DocumentEmbedder:
             drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
 
     def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:
-        """The cache has the vectors of these texts, given with their hashes, as far as they have one."""
+        """Compute and cache the missing vectors of these texts, given with their hashes."""
         for _ in vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded):
             pass
 
     def embed(self, documents: Sequence[Document], on_encoded: Callable[[int], object]) -> Vectors:
-        """One row a document, in order; a row that is not finite says that its text has no vector. `on_encoded` is
-        given the number of vectors just computed."""
+        """One row for each document, in order; a row that is not finite means no vector. `on_encoded` gets the number
+        of vectors just computed."""
         rows = np.full((len(documents), self.info.dimension), np.nan, dtype=np.float32)
         texts = ((document.text_hash, document.text) for document in documents)
         stream = vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded)
@@ -160,7 +160,7 @@ class Embedders:
         return None
 
     def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:
-        """Those of these texts that the cache has a vector of."""
+        """Which of these texts have a cached vector."""
         asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             return {asked[raw] for raw in lengths(cache, fingerprint, list(asked))}

@@ -7,7 +7,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class RebuildError(ChunksinkError):
-    """Something about building an index that its reader can act on."""
+    """An error of building an index that the user can fix."""
 
 
 class InvalidBus(RebuildError):
@@ -15,7 +15,7 @@ class InvalidBus(RebuildError):
 
 
 class NotVerified(RebuildError):
-    """What the engine holds is not what was written; the live generation is untouched."""
+    """The engine differs from what was written; the live generation is untouched."""
 
 
 class NoGeneration(RebuildError):
@@ -23,7 +23,7 @@ class NoGeneration(RebuildError):
 
 
 class NothingBuilt(NoGeneration):
-    """There is no live generation, and there was none before."""
+    """This home has never had a live generation."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(f"no index in {home} yet; build one with `chunksink sync`")
@@ -39,12 +39,12 @@ class HomeLocked(RebuildError):
 
 
 class NotMissing(RebuildError):
-    """Only a partition that was taken in, and is not there any more, can be retired."""
+    """Only a known partition that is gone can be retired."""
 
 
 @dataclass(frozen=True)
 class Removal:
-    """More than a run removes unless a flag allows it."""
+    """A removal that needs a flag."""
 
     removed: int
     total: int
@@ -69,15 +69,15 @@ class Brake(RebuildError):
 
 
 class UnknownPlan(RebuildError):
-    """No plan is named by that; nothing was written."""
+    """The hash names no plan; nothing was written."""
 
 
 class OtherPlan(RebuildError):
-    """What a sync would do now is not the plan that was named; nothing was written."""
+    """The named plan is out of date; nothing was written."""
 
 
 class OtherHome(RebuildError):
-    """The build was made by another home; it is taken over only when that is asked for."""
+    """The build was made by another home; only --adopt takes it over."""
 
 
 class UnknownSource(RebuildError):
@@ -89,4 +89,4 @@ class UnknownSink(RebuildError):
 
 
 class SeveralSources(RebuildError):
-    """A name means more than one source, and only one was to be erased."""
+    """A name means several sources, and none was chosen."""

@@ -1,7 +1,7 @@
-"""Why a chunk is in the index as it is, or is not: all that is known of one chunk, gathered without changing anything.
+"""Explains why a chunk is in the index or not, from the records, the chunks and the engines. Nothing is changed.
 
-A chunk may be in several partitions; each place is judged by itself. What a sink should hold is projected again from
-the chunks file and compared with what its engine answers.
+A chunk may be in several partitions; each place is judged on its own. The document that a sink should have is projected
+again from the chunks and compared with the engine's copy.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ Copy = Literal["present", "absent", "different", "unknown"]
 
 
 class UnknownChunk(RebuildError):
-    """No chunk of this id was ever taken in."""
+    """No chunk and no source of this name is known."""
 
 
 class _ChunkRow(NamedTuple):
@@ -64,9 +64,9 @@ class Occurrence:
     partition_state: str
     offset: int
     line: int | None
-    """None where the file is not any more what was taken in."""
+    """None if the file has changed since it was read."""
     source: str | None
-    """What the chunk there calls it; None likewise."""
+    """Its name in the chunk there; None likewise."""
     document_id: str
     text_hash: str
     verdict: Verdict
@@ -75,7 +75,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class SinkCopy:
-    """What our records and an engine say of the chunk's document in one build."""
+    """The chunk's document in one build, by the records and by the engine."""
 
     build: str
     receipt: Literal["matches", "another version", "none"]
@@ -83,7 +83,7 @@ class SinkCopy:
     open_intent: bool
     refused: str | None
     copy: Copy
-    """`unknown` where the engine could not be asked, or where nothing is known to compare it with."""
+    """`unknown` if the engine could not be asked."""
     differs_in: tuple[str, ...]
     error: str | None
 
@@ -99,7 +99,7 @@ class Explanation:
     held: str | None
     generation: str
     model_fingerprint: str
-    """That of no model, where no sink of the live index holds vectors."""
+    """`NO_MODEL`'s if no sink of the live index has vectors."""
     sinks: dict[str, SinkCopy]
     other_chunks: tuple[str, ...] = ()
     """Where a source was named: its other chunks."""
@@ -194,7 +194,10 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if db.execute("select 1 from undecided where family = ?", [row.family]).fetchone():
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
     if db.execute("select 1 from held where family = ? and reason = 'family split'", [row.family]).fetchone():
-        return "undecided", "a version of its source stands in parts: until that is mended none counts"
+        return (
+            "undecided",
+            "a version of its source is split between partitions: until that is fixed, none counts",
+        )
     current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
     if current == (row.partition, row.source_checksum):
         return "current", "the newest version of its source"
@@ -214,7 +217,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
 
 
 def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[None, None]:
-    """The number of the chunk's line, as editors count, and of what source the chunk there is."""
+    """The line number of the chunk, counted from 1, and the name of its source."""
     try:
         with PartitionReader(root, row.partition) as reader:
             [document] = project_family([reader.record(Place(row.offset, row.length), row.text_hash)])

@@ -56,7 +56,7 @@ select family, partition, taken, source_checksum, first_offset, chunks, content 
 ) where place = 1
 """
 
-# What was projected stays known while the lines are the same, wherever they stand.
+# Projected hashes stay valid while the lines of a family are the same, even at other places.
 _KEEP_CURRENT = """
 insert into current (family, partition, taken, source_checksum, first_offset, chunks, content)
 select family, partition, taken, source_checksum, first_offset, chunks, content from decided where true
@@ -83,7 +83,7 @@ select family, 'duplicate id', min(detail) from (
     select mine.family as one, theirs.family as other,
         'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by ' || min({mine}, {theirs}) || ' and by '
         || max({mine}, {theirs}) || '; write one of them with ids of its own, or withdraw it; `chunksink why CHUNK_ID` '
-        || 'tells their sources and lines' as detail
+        || 'shows their sources and lines' as detail
     from (select distinct family from undecided) cross join current u using (family)
     cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
     cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
@@ -92,7 +92,7 @@ select family, 'duplicate id', min(detail) from (
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
 # Rows of one version in two partitions without a common id are parts of it; with one they are a copy. Nearly always an
-# id stands in all of them: only where none does, they are compared two by two.
+# id is in all of them: only where none is, they are compared two by two.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition

@@ -1,4 +1,4 @@
-"""The plan of the next sync, and what it will cost: vectors to compute, tokens, seconds, money."""
+"""The plan of the next sync, and its cost in vectors, tokens, seconds and money."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +27,17 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 _EXAMPLES = 20
 _PAGE = 1000
 _LEAST_DIGITS = 12
-"""Of a plan's hash, that name it."""
+"""Digits of its hash that name a plan."""
 
 SAMPLE = 300
-"""Texts that are read: so many tell the share of text in a line to some hundredths."""
+"""Texts in the sample, enough to estimate the share of text in a line to some hundredths."""
 
-# Near what WordPiece makes of English, of source code, and of scripts that write without spaces. For alphabets other
-# than Latin models differ by a factor of three, and this lies between them.
+# Close to WordPiece for English, source code, and scripts without spaces. For other alphabets than Latin models differ
+# by a factor of three; this is in between.
 _TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
 
 Known = Callable[[Sequence[str]], set[str]]
-"""Those of these text hashes whose vector is cached."""
+"""Which of these text hashes have a cached vector."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class SinkForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A plan in numbers. Seconds are None until a run has measured how fast this machine is."""
+    """A plan in numbers. Seconds are None until a run has measured this machine."""
 
     hash: str | None
-    """That of what a sync would write to the live builds; None where there are none yet."""
+    """Of the plan for the live builds; None if there are none yet."""
     families: FamilyCounts
     superseded: int
     held: int
@@ -124,7 +124,7 @@ class Forecast:
 
 
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
-    """What a sync would do and cost, the first one as well; nothing is written but our own records."""
+    """What a sync would do and cost, also the first one. Nothing is written except the records of this home."""
     with session.lock(WAIT_SECONDS):
         live = live_generation(session, adopt=adopt)
         if live is None:
@@ -139,7 +139,7 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
 def plan_sync(
     session: Session, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
 ) -> SyncPlan:
-    """Nothing is done but to look. What cannot be looked at holds nothing; an engine out of reach is an error."""
+    """Plan without writing. A build that cannot be read counts as empty; an unreachable engine is an error."""
     session.refresh()
     outcome = RunOutcome()
     if live is None:
@@ -184,17 +184,16 @@ def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan where it is not the one that is named. Before a build that is gone is made again: the plan says so."""
+    """OtherPlan if the plan is not the named one. Call it before missing builds are made again: that is in the plan."""
     if len(given) < _LEAST_DIGITS:
         raise UnknownPlan(
-            f"{given!r:.100} is too short for the hash of a plan: say {_LEAST_DIGITS} of its digits or more, as "
-            "`chunksink plan` prints it (before the first index there is none: `chunksink sync` makes it); nothing "
-            "was written"
+            f"{given!r:.100} is too short for the hash of a plan: give {_LEAST_DIGITS} or more of the digits that "
+            "`chunksink plan` prints (without an index there is no plan: run `chunksink sync`); nothing was written"
         )
     digest = plan_sync(session, live, embedder, adopt=adopt).hash or ""
     if not digest.startswith(given):
         raise OtherPlan(
-            f"a sync would now carry out the plan {digest:.12}, not {given:.12}; nothing was written. Look at "
+            f"a sync would now execute the plan {digest:.12}, not {given:.12}; nothing was written. Run "
             "`chunksink plan` again"
         )
 
@@ -242,16 +241,16 @@ def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecas
 
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
-    """None before the first index: only engines know what a home that lost its records has."""
+    """None before the first index: a home without records does not know what its engines have."""
     if live is None or not session.catalog.is_whole():
         return None
-    # What is new or gone is made first, and before that it is asked about all that is live.
+    # If a build must be made first, the brake checks all live builds before.
     asked = live.builds if planned.empty else planned.builds
     return large_removal(session.state.db, list(asked.values()))
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
-    """Those of the builds that are sent vectors: of a sink that wants them, but a live build without stays without."""
+    """The builds that get vectors: those of sinks that want them, except live builds without vectors."""
     without = live.builds if live is not None and not live.holds_vectors else {}
     return [build for name, build in builds.items() if session.sinks[name].wants_vectors and name not in without]
 
@@ -268,7 +267,7 @@ class _Texts:
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_texts: Known) -> _Texts:
-    """The texts that these builds are sent. A sample shows how much of a line is text."""
+    """The texts to write to these builds. A sample estimates how much of a line is text."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
     for page in plan.texts_to_write(_PAGE, builds):
@@ -278,7 +277,7 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_t
         repeated += sum(chunks - 1 for text, chunks in page if text[2] not in known)
         missing += len(unknown)
         size += sum(place.length for _, place, _ in unknown)
-        sample = sorted([*sample, *unknown], key=itemgetter(2))[:SAMPLE]  # by their hashes they are as good as drawn
+        sample = sorted([*sample, *unknown], key=itemgetter(2))[:SAMPLE]  # their hashes make it random
     texts = list(session.records.texts(sorted(sample, key=itemgetter(0))))
     share = size / max(1, sum(place.length for _, place, _ in sample))
     tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))

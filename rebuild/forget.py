@@ -1,6 +1,7 @@
-"""Forgetting a source: out of every build, of the cache, of dead letters and of the records of past runs.
+"""Erases a source from every build, the cache, dead letters and the records of past runs.
 
-The bus is not ours to change. While it holds the source, the next sync brings it back; so its partitions are named.
+The chunks themselves are not changed. While they contain the source, the next sync restores it; so the report names the
+partitions.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -31,7 +32,7 @@ _RECORDED = (
     "select family, parent_id from former_document where family = ?1 or parent_id = ?1 or document_id = ?1",
     "select family, null from receipt where family = ?1 or label = ?1",
     "select family, null from intent where family = ?1 union select family, null from dead_letter where family = ?1",
-    # Withdrawn and synced long ago, this is all that names it; freed pages may still hold its words.
+    # The only record of a source that was withdrawn and synced; freed pages may still have its words.
     "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?1",
 )
 _IDS = """
@@ -57,13 +58,13 @@ class NamedSource:
 
 @dataclass(frozen=True)
 class ForgetReport:
-    """What was erased, and where the source still stands."""
+    """What was erased, and where the source still is."""
 
     families: tuple[str, ...]
     documents: dict[str, int]
     """By build, of all generations."""
     texts: int
-    """Texts that records or builds still knew, also of former versions: only the vectors of these could be told."""
+    """Texts known to records or builds, also of former versions: only their vectors could be found."""
     vectors: int
     run_records: int
     """Lines that named it."""
@@ -74,10 +75,10 @@ class ForgetReport:
 
 
 def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
-    """`name` is the family's key, its parent_id, a document_id, or the source as its reader names it or a search shows
-    it; of `tenant`, or of whatever one. Where it names several sources, SeveralSources, unless `every` one is meant.
+    """`name` is a family key, parent_id or document_id, or the source as its reader or a search names it; of `tenant`,
+    or of any. SeveralSources if it names several, unless `every` is set.
 
-    The caller holds the writer's lock. Repeated after a kill it ends the same: what tells of the source goes last.
+    The caller holds the writer's lock. It can be repeated after a kill, since the records of the source go last.
     """
     with ExitStack() as stack:
         builds, not_asked = _open_builds(session, stack)
@@ -121,7 +122,7 @@ def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], 
                 try:
                     found[build_id] = stack.enter_context(closing(sink.open(build_id)))
                 except BuildMissing:
-                    sink.drop(build_id)  # what a kill may have left of it
+                    sink.drop(build_id)  # remains of a killed run
         except SinkError as error:
             if name in session.sinks:
                 raise
@@ -130,12 +131,12 @@ def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], 
 
 
 def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:
-    """What the catalog has of these families, in whatever version, also former ones."""
+    """What the catalog has of these families, in any version, also former ones."""
     return {value for family in families for (value,) in session.state.db.execute(select, [family])}
 
 
 def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
-    """Those of these texts that another source says as well: their vectors stay."""
+    """Which of these texts another source has, too: their vectors stay."""
     others: set[str] = set()
     wanted = list(texts)
     for start in range(0, len(wanted), _PAGE):
@@ -146,11 +147,11 @@ def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> s
 
 
 def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]:
-    """From `state.db`, all but what the bus says now; the partitions in which it still stands."""
+    """Erase all but current chunks from `state.db`; returns the partitions that still contain the families."""
     db = session.state.db
     partitions: set[str] = set()
     with write_transaction(db):
-        for table in ("compared", "moved"):  # or what is erased here would be noted as moved
+        for table in ("compared", "moved"):  # else triggers would note what is erased
             db.execute(f"delete from {table}")
         for family in families:
             for table in _ERASED:
@@ -160,7 +161,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
-        # One that is not valid now is read anew when it is: it still says what was erased here.
+        # An invalid partition still contains what was erased here, so it is read again once it is valid.
         findings = (
             "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
         )
@@ -168,16 +169,16 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])
     session.catalog.decide()
-    rewrite(db)  # or freed pages would still say it
+    rewrite(db)  # else freed pages would still have it
     return tuple(sorted(partitions.difference(session.catalog.missing_partitions())))
 
 
 def find_sources(
     session: Session, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The name that means something, and what. UnknownSource where nothing is known, SeveralSources where it means
-    several, unless `every` one is wanted."""
-    # No source has an empty name, or one with half a character in it.
+    """The form of the name that is known, and its sources. UnknownSource if there is none, SeveralSources if there are
+    several, unless `every` is set."""
+    # No source has an empty name or one with an unpaired surrogate.
     for name in names_of(given) if given and not HALF.search(given) else ():
         sources = sources_named(session.state.db, name, builds, tenant)
         if len(sources) > 1 and not every:
@@ -186,9 +187,9 @@ def find_sources(
             return name, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(
-        f"no source {given!r:.200}{of_tenant} is known here: name its family, parent_id, document_id, or its source as "
-        "`chunksink search` shows it. Of one that was withdrawn and synced before perhaps nothing tells any more: "
-        "`chunksink cache gc` drops its vectors, two times `chunksink rebuild` replaces builds that may hold its words "
+        f"no source {given!r:.200}{of_tenant} is known here: give its family, parent_id, document_id, or its name as "
+        "`chunksink search` shows it. If it was withdrawn and synced before, there may be no record of it any more: "
+        "`chunksink cache gc` drops its vectors, `chunksink rebuild` run twice replaces builds that may have its words "
         "in freed pages, and records of runs that name it can be deleted from the folder `runs` of the home"
     )
 
@@ -203,8 +204,7 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
 
 
 def names_of(given: str) -> list[str]:
-    """As it is; then, as in the address that a search shows, without the places in it that follow the `#`, and with
-    what is quoted there read."""
+    """The name as it is, then as the address that a search shows: without parts of its fragment, and unquoted."""
     address, _, place = given.partition("#")
     places = place.split("&")
     without = [f"{address}#{'&'.join(places[:left])}" for left in reversed(range(1, len(places)))] + [address]
@@ -212,8 +212,8 @@ def names_of(given: str) -> list[str]:
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """`name` is a family's key, its parent_id, a document_id, or the source as its reader names it. With `tenant` those
-    of that tenant alone."""
+    """`name` is a family key, parent_id or document_id, or the source as its reader names it. With `tenant` only those
+    of that tenant."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     found: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()

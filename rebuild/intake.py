@@ -1,6 +1,6 @@
 """From the bus into the catalog: partitions that are new or changed are validated and taken in, whole or not at all.
 
-A partition that is missing or invalid keeps what its last valid reading said: its families are held.
+A partition that is missing or invalid keeps the chunks of its last valid reading: its families are held.
 """
 
 from collections.abc import Callable

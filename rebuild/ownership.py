@@ -1,7 +1,7 @@
-"""Which builds are this home's: by their markers, by our records, and where both were lost, by what they hold.
+"""Which builds belong to this home: by their markers, by the records, or if both were lost, by their content.
 
-What a sink shows other programs is replaced only if it is ours or may be adopted. Builds of ours that no record names
-are asked what readers had, before anything takes their place.
+A sink's public name is changed only if it shows a build of this home or one that may be adopted. Builds of this home
+without a record are scanned before anything replaces them.
 """
 
 from collections.abc import Iterable
@@ -118,7 +118,7 @@ def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
     session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *beside]):
-        excused = BuildBroken if name in session.sinks else SinkError  # nobody can tell what readers had there
+        excused = BuildBroken if name in session.sinks else SinkError  # its builds remain unknown
         with suppress(excused):
             sink = session.sink(name)
             build_id = _most_likely(session, sink)

@@ -95,7 +95,8 @@ class Plan:
     def __init__(
         self, db: Database, builds: Sequence[str], *, removals: bool, empty: Collection[str] = frozenset()
     ) -> None:
-        """`removals` is False while the bus is not whole. `empty` builds hold nothing, whatever is recorded."""
+        """`removals` is False while partitions are missing or invalid. `empty` builds have no documents, even if there
+        are receipts."""
         self._db = db
         self._builds = list(builds)
         db.executescript(_TABLES)

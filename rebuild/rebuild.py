@@ -44,7 +44,7 @@ class RebuildOptions(RunOptions):
     keep: frozenset[str] = frozenset()
     """Share the live builds of these sinks, which this run does not write."""
     fresh_cache: bool = False
-    """Compute every vector anew."""
+    """Compute every vector again."""
     held_are_left_out: bool = False
     """Begin with what is valid, where there is no live index that could lose anything."""
 
@@ -195,8 +195,8 @@ class Rebuild:
                 if left:
                     verified = self._round(convergence, targets)
         raise NotVerified(
-            "the chunks were rewritten all the while, so that the new generation did not come to rest; the live one is "
-            "untouched. Run it again"
+            "the chunks kept changing during the rebuild, so it could not finish; the live generation is untouched. "
+            "Run it again"
         )
 
     def _compare_with_live(self, live: Generation, generation: Generation, targets: Sequence[Target]) -> None:
@@ -263,6 +263,6 @@ class Rebuild:
                 wrong = scan.examples()
                 scan.make_receipts(Receipts(state.db, target.build_id))
         raise NotVerified(
-            f"{target.sink} holds something else than it was sent: {wrong}; the live index is untouched. "
-            "Run it again: what is wrong will be written anew"
+            f"{target.sink} differs from what was written: {wrong}; the live index is untouched. "
+            "Run it again: what differs is then written again"
         )

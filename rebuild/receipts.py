@@ -1,6 +1,6 @@
 """What each build has confirmed (receipts), what may have been begun (intents), and what an engine refused.
 
-An open intent means that what the build holds of the family is unknown, whatever the receipt says. Only a receipt
+An open intent means that the build's state of the family is unknown, even if there is a receipt. Only a new receipt
 closes it. None of it is proof: a scan can make all of it again from what the engine shows.
 """
 

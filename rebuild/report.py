@@ -39,7 +39,7 @@ class SinkReport:
     refused: tuple[DeadLetter, ...] = ()
     """What its live build lacks after the run because the engine refused it."""
     scanned: bool = False
-    """Its receipts were made anew from what the engine shows."""
+    """Its receipts were made again by a scan of the engine."""
     drifted: bool = False
     """It was scanned because it did not hold what had been confirmed."""
     lost: int = 0

@@ -1,6 +1,6 @@
-"""Records of past runs: read back, one line about each or all of one, and what erases a source from them.
+"""Reads the records of past runs, and erases sources from them.
 
-A record without its last line is of a run that was killed, or that is still running: the file alone cannot tell.
+A record without its last line is of a run that was killed or is still running.
 """
 
 import re

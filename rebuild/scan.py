@@ -1,6 +1,6 @@
-"""What an engine really holds of one build, read through its own interface, and how that differs from the catalog.
+"""Reads a build through the engine's own interface and compares it with the catalog.
 
-Receipts are never proof. A scan shows which documents are missing, extra or changed, and can make the receipts anew.
+Receipts are never proof. A scan finds documents that are missing, extra or changed, and can make the receipts again.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _FORGET = (
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
-# What is not as any sink wrote it differs, whatever the catalog says of a held family later.
+# Documents that no sink wrote like this count as changed, even when their held family is released later.
 _NOTE_CHANGED = """
 insert or ignore into changed
 select :build, family, id from drift where kind = 'changed'

@@ -34,10 +34,9 @@ create table flipping (generation text primary key);
 create table pointer (live text, previous text);
 insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
--- What the files of a model come to, by what the file system says of them: reading them takes a moment.
 """
 _CATALOG = """
--- `taken` numbers each reading of a partition, never one number twice. A partition that is not valid now keeps the
+-- `taken` numbers each reading of a partition; numbers are never reused. A partition that is not valid now keeps the
 -- chunks of its last valid reading; where there was none, `checksum` is null.
 create table partition (
     taken integer primary key autoincrement, key text not null unique, signature text, state text not null,
@@ -57,7 +56,7 @@ create index chunk_family on chunk (family, partition);
 create index chunk_id on chunk (chunk_id);
 create index chunk_document on chunk (document_id);
 create index chunk_parent on chunk (parent_id);
--- What families were in former readings. A partition that is cut anew leaves many texts behind, so a row is small.
+-- Former texts of families. A partition that is chunked again leaves many texts behind, so a row is small.
 create table former_text (family text, text_hash text, primary key (family, text_hash)) without rowid;
 create table former_document (
     family text, document_id text, parent_id text, primary key (family, document_id)) without rowid;
@@ -69,7 +68,7 @@ _DECISIONS = """
 create table edition (family text, partition text, document_id text, source_checksum text, version text);
 create index edition_family on edition (family, partition);
 -- A family in one partition, in its last source_checksum there, with its rank. `content`: one hash for the lines of a
--- family; where it is the same, so is what is projected of them, whatever else its partition says now.
+-- family; while it is the same, so are the projected documents.
 create table standing (
     family text, partition text, taken integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
@@ -89,7 +88,7 @@ create view current_chunk as
     select c.*, u.first_offset, u.taken from current u
     join chunk c on c.family = u.family and +c.partition = u.partition
     where c.source_checksum is u.source_checksum;
--- The same for whoever comes from the family: former versions are not gone through.
+-- The same for queries by family, which then skip former versions.
 create view family_chunk as
     select c.*, u.first_offset, u.taken from current u
     cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
@@ -113,7 +112,7 @@ create table compared (build text primary key) without rowid;
 create table moved (build text, family text, primary key (build, family)) without rowid;
 """
 _CHECKS = """
--- Documents that a scan found changed. They are sent again, whatever the engine says that it holds.
+-- Documents that a scan found changed. They are sent again, even if the engine reports the expected hash.
 create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
 -- How far spot checks have come: the last family, when this round began, when the last whole round began, and how many
 -- rounds are due.

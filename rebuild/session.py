@@ -116,11 +116,11 @@ class Session:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)
 
     def rebuild_due(self, live: Generation) -> str | None:
-        """Why a rebuild would make another index than the live one, as far as settings and files tell."""
+        """Why a rebuild would make another index than the live one, judging by settings and files."""
         if live.holds_vectors:
             return rebuild_due(EncoderSettings.of(self.config), live, self.config.model_cache_path)
         wanting = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
-        return f"{' and '.join(wanting)} shall hold vectors, and the live index has none" if wanting else None
+        return f"{' and '.join(wanting)} should have vectors, and the live index has none" if wanting else None
 
 
 def rebuild_due(wanted: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:

@@ -67,7 +67,7 @@ class SpotCheck:
     def finds_drift(self, build: Build, scan: Scan) -> bool:
         """Compares the part whose turn it is. Where it differs, all of the build must be scanned.
 
-        A build of which we can tell that nobody has written to it since the last round is left alone.
+        A build that certainly nobody has written to since the last round is skipped.
         """
         at_rest = capability(build, SupportsUnchanged)
         if at_rest is not None:

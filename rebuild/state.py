@@ -31,7 +31,7 @@ NO_MODEL = ModelInfo(
 )
 """That of a generation whose builds hold no vectors."""
 _MUCH_LESS = 10
-"""A run of so many times less than the one before does not tell how long work takes."""
+"""A run this many times smaller than the previous one is ignored when speed is measured."""
 MODEL, EMBEDDED = "model", "embedded"
 """What takes its time besides the sinks: to load the model once, and to embed each byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"

@@ -1,6 +1,6 @@
-"""What a home says of itself: what readers see, what is held, due or under way. No engine is asked.
+"""The state of a home: what readers see, what is held, due or under way. No engine is asked.
 
-Everything here comes from `state.db`, the run records and the names and times of the bus's files.
+All of it comes from `state.db`, the run records, and the names and times of the files of the bus.
 """
 
 from collections.abc import Callable, Collection
@@ -36,7 +36,7 @@ _TO_REMOVE = f"select count(*) from receipt where build = :build and documents >
 
 @dataclass(frozen=True)
 class BuildStatus:
-    """One build of the live generation, as its receipts tell."""
+    """One build of the live generation, by its receipts."""
 
     build: str
     families: int
@@ -128,8 +128,7 @@ class HomeStatus:
 
     @property
     def is_current(self) -> bool | None:
-        """Whether a sync would find nothing to do, as far as it can be told without asking anybody; None where the
-        chunks are not to be seen."""
+        """Whether a sync would find nothing to do, judging by the records; None if the chunks are missing."""
         if not self.bus.found:
             return None
         behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())

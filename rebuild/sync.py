@@ -1,6 +1,6 @@
-"""Sync: bring the live builds to what the bus says now, with the fewest writes.
+"""Sync: update the live builds to match the chunks, with the fewest writes.
 
-A sink without a live build gets one by a rebuild of it alone; where nothing is live yet, everything is built.
+A sink without a live build gets one by a rebuild of that sink. If nothing is live yet, everything is built.
 """
 
 from collections.abc import Sequence
@@ -32,13 +32,13 @@ _ASKED_AGAIN = 100
 @dataclass(frozen=True)
 class SyncOptions(RunOptions):
     only_plan: str | None = None
-    """Carry out exactly the plan whose hash begins so, with 12 digits or more; or nothing."""
+    """Execute exactly the plan whose hash begins with these 12 or more digits, or nothing."""
     rebuild: bool = False
     """Rebuild everything if the configured model has changed."""
     scan: bool = False
-    """Ask the engines for everything that they hold, whatever the receipts say; make broken builds anew."""
+    """Scan the engines instead of trusting receipts, and recreate broken builds."""
     strict: bool = False
-    """Refuse the whole bus for one invalid partition."""
+    """Stop if any partition is invalid."""
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
@@ -128,7 +128,7 @@ def sync_live(
 
 
 def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
-    """Drops builds that turned out to be broken while they were read or written, so that they are made anew."""
+    """Drop builds that turned out to be broken while being read or written; they are then recreated."""
     broken = [name for name, error in outcome.failed.items() if isinstance(error, BuildBroken) and name in live.builds]
     for name in broken:
         session.sinks[name].drop(live.builds[name])

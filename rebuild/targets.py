@@ -33,7 +33,7 @@ class Opening:
     make: bool = True
     """A build that is gone is made again, empty, and so is one that broke while a run was writing to it."""
     heal: bool = False
-    """Whatever is broken is made again."""
+    """Broken builds are made again."""
     adopt: bool = False
     """Take over what another home has made."""
     before_making: Callable[[], None] = lambda: None

@@ -17,16 +17,16 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only those of this s
 
 @click.group(invoke_without_command=True)
 @_sink_option
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many of a sink.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most this many per sink.")
 @home_option
 @json_option
 @click.pass_context
 def command(context: click.Context, sink: str | None, limit: int, as_json: bool) -> int:
     """List the documents of the live index that an engine refused, each with its source and the reason.
 
-    A refused document blocks no other: it is left out of that one sink, and sent again when its source changes. What
-    an embedding endpoint refused is asked for again by every sync. After a change in the engine (a raised limit, an
-    upgrade), `dead-letters retry` has a document sent again as it is. Exits with 6 when there are any.
+    A refused document blocks no other: only that sink leaves it out, and it is sent again when its source changes.
+    Texts that an embedding endpoint refused are tried again by every sync. After a change in the engine, such as a
+    raised limit, use `dead-letters retry`. Exits with 6 when there are any.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
 def retry_command(context: click.Context, sink: str | None) -> None:
     """Mark refused documents, so that the next sync sends their sources again.
 
-    Remove the reason first; a document that is refused again is listed again.
+    Fix the reason first: a document that is refused again is listed again.
 
     \b
     Examples:

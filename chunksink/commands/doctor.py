@@ -1,4 +1,4 @@
-"""`chunksink doctor`: whether everything that a run needs is there."""
+"""`chunksink doctor`: checks everything that a run needs."""
 
 from dataclasses import asdict
 
@@ -17,11 +17,11 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @home_option
 @json_option
 def command(as_json: bool) -> int:
-    """Check this machine, the configuration, the chunks, our own files, every engine, the model and the cache.
+    """Check this machine, the configuration, the chunks, the home, every engine, the model and the cache.
 
-    One line each: ok, warn or fail, and below a problem its remedy. For an engine with vectors, 100 of its texts are
-    asked for and the answers compared with the exact ones, which takes a while for a large index. Nothing is changed,
-    no model is loaded and no key is shown. Exits with 5 when a check fails.
+    Prints one line for each check (ok, warn or fail), and remedies below problems. An engine with vectors is asked for
+    the neighbours of 100 texts, which are compared with the exact ones; this takes a while for a large index. Nothing
+    is changed, no model is loaded and no key is shown. Exits with 5 when a check fails.
 
     \b
     Examples:

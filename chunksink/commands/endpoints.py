@@ -1,4 +1,4 @@
-"""`chunksink endpoints`: where the live index is, for programs that ask the engines themselves."""
+"""`chunksink endpoints`: shows where the live index is, for programs that query the engines themselves."""
 
 from contextlib import ExitStack
 
@@ -18,8 +18,8 @@ from chunksink.sinks.contract import Sink
 def command(as_json: bool) -> None:
     """Name the live index, collection or file of each engine, and the model that its vectors are made with.
 
-    For programs that ask the engines themselves. A rebuild makes new builds: ask again after each, or use
-    Meilisearch's index, whose public name always has the live one. Queries to a vector store must be embedded by this
+    For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
+    Meilisearch's public index name, which always shows the live build. Embed queries to a vector store with this
     model. No engine is asked, and no key is shown.
 
     \b

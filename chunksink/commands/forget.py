@@ -17,34 +17,32 @@ if TYPE_CHECKING:
 
 
 _OUT_OF_REACH = (
-    "Out of reach are the bus itself, backups, copies of the cache, damaged caches that were set aside, servers and "
-    "folders where a sink was before the configuration named another place, what `chunksink ledger` lists, "
-    "names and checksums of files in `ingest.db` of the home, which may be deleted (the next ingest then reads all "
-    "files again), and vectors of former texts where the records of this home were lost since: `chunksink cache gc` "
-    "drops them. Engines keep "
-    "deleted rows: Chroma their text in its log and their vectors in its index, of which `chroma vacuum` takes a part "
-    "only; Meilisearch until it reuses the pages. Two times `chunksink rebuild` replaces all builds, and so removes "
-    "these too."
+    "Not erased: the chunks themselves, backups, copies of the cache, damaged caches that were set aside, builds on "
+    "servers or in folders that the configuration no longer names, and the ledger, names and checksums in `ingest.db` "
+    "(you may delete that file; the next ingest reads all files again). If the records of this home were lost, vectors "
+    "of former texts may remain; `chunksink cache gc` drops them. Engines keep deleted rows for a while: Chroma text "
+    "in its log and the vectors in its index (`chroma vacuum` removes a part), Meilisearch until it reuses the pages. "
+    "Running `chunksink rebuild` twice replaces all builds and removes these rows."
 )
 
 
 @click.command()
 @click.argument("source")
-@click.option("--tenant", help="The source of this tenant, where several have one of this name.")
-@click.option("--every", is_flag=True, help="All sources that SOURCE means, of every tenant.")
+@click.option("--tenant", help="Only the source of this tenant.")
+@click.option("--every", is_flag=True, help="Erase all sources that SOURCE names, of every tenant.")
 @chunks_option
 @home_option
 @json_option
 def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
-    SOURCE is its parent_id, family key, document_id, or the address that `chunksink search` shows. Where that means
-    several sources, such as the same file of two tenants, nothing is erased until --tenant, the family key or --every
-    chooses. While the bus holds it, the next sync brings it back: withdraw it there first, with a tombstone or by
-    rewriting its partition. A source that is gone already is still found by its records. Earlier versions go, too.
+    SOURCE is a parent_id, family key, document_id, or the address that `chunksink search` shows. If it names several
+    sources, such as the same file of two tenants, nothing is erased until --tenant, the family key or --every chooses.
+    While the chunks contain the source, the next sync restores it: withdraw it there first, with a tombstone or by
+    rewriting its partition. A source that is gone already is found by its records. Earlier versions are erased, too.
 
-    Keyword builds are rewritten, so that no page of theirs holds its words; that needs as much room again. Exits with 3
-    when the bus still holds it or is not there, with 5 when a sink that is not configured any more could not be asked.
+    Keyword builds are rewritten, so that no page keeps the words; this needs the same disk space again. Exits with 3 if
+    the chunks still contain the source or are missing, with 5 if a sink that is no longer configured cannot be asked.
 
     \b
     Example:
@@ -66,14 +64,14 @@ def _erased(found: "ForgetReport") -> Iterator[str]:
         yield f"{build}: {counted(documents, 'document')} erased"
     yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
     if not found.texts:
-        yield "No record and no build knew a text of it any more, so that none of its vectors could be found"
+        yield "no record and no build has a text of it, so its vectors could not be found"
     yield _OUT_OF_REACH
 
 
 def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
     for sink, reason in found.not_asked.items():
-        yield f"not erased from {sink}, which is not configured any more: {printable(reason)}"
+        yield f"not erased from {sink}, which is no longer configured: {printable(reason)}"
     if found.still_in:
-        yield f"the bus still holds it, in {', '.join(map(printable, found.still_in))}: the next sync brings it back"
+        yield f"the chunks still contain it, in {', '.join(map(printable, found.still_in))}: the next sync restores it"
     elif missing_bus is not None:
-        yield f"no chunks at {printable(str(missing_bus))}: a sync from where they are now may bring it back"
+        yield f"no chunks at {printable(str(missing_bus))}: a sync from their new place may restore it"

@@ -27,7 +27,7 @@ _SHOWN_NAMES = 3
 
 
 class _SourcePath(click.Path):
-    """Refuses an empty name, which is most often an unset variable of a script."""
+    """Refuses an empty name, usually an unset variable in a script."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -69,7 +69,7 @@ class _SourcePath(click.Path):
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Also read what matches, whatever its suffix, as text unless --as names a format; repeatable.",
+    help="Also read files that match, with any suffix, as text unless --as names a format; repeatable.",
 )
 @click.option(
     "--field",
@@ -84,10 +84,10 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let up to N sources lose most of their chunks, or go with --prune where their folder is empty or gone; "
-    "and --sync remove as many from the index.",
+    help="Allow up to N sources to lose most of their chunks, or to be pruned where their folder is empty or gone; "
+    "--sync may remove as many from the index.",
 )
-@click.option("--checksum", is_flag=True, help="Compare every file by checksum, whatever its size and times.")
+@click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")
 @click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")

@@ -1,4 +1,4 @@
-"""`chunksink init`: a configuration file in which everything that can be set is explained, and nothing is set."""
+"""`chunksink init`: writes a configuration file that explains every setting and sets none."""
 
 import json
 import textwrap
@@ -14,10 +14,10 @@ from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config
 _WIDTH = 100
 _HEAD = """\
 # Settings of chunksink. Every line is commented out and shows the default, or an example where there is none.
-# Remove the `#` of what you want to change. Environment variables and flags stand above this file;
-# relative folders and files are taken from the folder of this file.
+# Remove the `#` of what you want to change. Environment variables and flags override this file;
+# relative paths start at the folder of this file.
 """
-# For settings whose default is that nothing is said.
+# For settings without a default.
 _EXAMPLES: dict[str, Any] = {
     "model_cache": "~/.cache/chunksink/models",
     "max_length": 256,
@@ -31,12 +31,12 @@ _EXAMPLES: dict[str, Any] = {
 }
 _TABLES = """\
 # Who may ask `chunksink serve`: the sha256 of each token, and the tenant it speaks for; "*" is for all of them.
-# `printf %s "$TOKEN" | sha256sum` computes it. As soon as one stands here, nobody is answered without a token.
+# `printf %s "$TOKEN" | sha256sum` computes it. With any token here, every request needs one.
 
 # [tokens]
 # "SHA256-OF-A-TOKEN" = "acme"
 
-# Options of the sinks, each in its table. Keys never stand here: name the environment variable that holds one.
+# Options of the sinks, each in its table. Do not write keys here: name the environment variable that has the key.
 
 # [sink.fts]
 # folder = "/var/lib/chunksink/fts"          # of the index; otherwise `fts` in the home
@@ -65,8 +65,8 @@ _TABLES = """\
 # [sink.jsonl]
 # folder = "/var/lib/chunksink/jsonl"        # of the files; otherwise `jsonl` in the home
 
-# Several indexes in one file: a table each, with whatever differs from what stands above. `--index handbook`, or the
-# environment variable CHUNKSINK_INDEX, chooses one; its home is then `.chunksink/handbook`, unless it says otherwise.
+# Several indexes in one file: one table each, with the settings that differ from those above. `--index handbook` or the
+# environment variable CHUNKSINK_INDEX chooses one; its home is `.chunksink/handbook` unless the table sets `home`.
 
 # [index.handbook]
 # chunks = "handbook/chunks"
@@ -74,7 +74,7 @@ _TABLES = """\
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Write over the file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(force: bool) -> None:
     """Write chunksink.toml into the current folder: every setting with its meaning and default, all commented out.
 
@@ -90,9 +90,9 @@ def command(force: bool) -> None:
         with file.open("w" if force else "x", encoding="utf-8") as opened:
             opened.write(content())
     except FileExistsError as error:
-        raise Refusal(f"{file} is there already: edit it, or write over it with --force", Exit.USAGE) from error
+        raise Refusal(f"{file} exists: edit it, or replace it with --force", Exit.USAGE) from error
     load_config({}, environment={}, place=file)  # what we have written must load
-    click.echo(f"{file} is written; nothing in it is set yet")
+    click.echo(f"wrote {file}; nothing in it is set yet")
 
 
 def content() -> str:

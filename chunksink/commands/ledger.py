@@ -1,4 +1,4 @@
-"""`chunksink ledger`: what was read, by what, and how it ended."""
+"""`chunksink ledger`: lists which sources were read, by what, and with what result."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from chunksink.output import Note, printable, show
 @click.option("--run", "run_id", metavar="ID", help="Only attempts of this run.")
 @click.option("--partition", metavar="KEY", help="Only attempts that went to this partition.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first."
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most this many, newest first."
 )
 @home_option
 @json_option
@@ -27,7 +27,7 @@ def command(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Show which sources were read, by what, and how it ended, newest first.
+    """Show which sources were read, by what, and with what result, newest first.
 
     Attempts are never overwritten: a source that failed and then succeeded has two.
 

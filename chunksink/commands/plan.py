@@ -23,14 +23,13 @@ _SHOWN = 10
 @adopt_option
 @json_option
 def command(adopt: bool, as_json: bool) -> None:
-    """Show what a sync would do, and what it would cost. The engines are only looked at.
+    """Show what a sync would do and cost. Nothing is written to the engines.
 
-    `sync --plan HASH` then carries out exactly this plan in the live index, or refuses because the world has moved;
-    the first 12 digits are enough. Sinks without a build, and a first index, are made by a `sync` without --plan.
-    Where a sync would stop because a large share of the index goes, the flag that lets it go on is told. Not where the
-    home has no records of an index: the first sync asks the engines whether there is one, and may stop then.
-    Seconds are told once a run has measured this machine; a cost, where the setting token_price says what a million
-    tokens cost.
+    `sync --plan HASH` executes exactly this plan on the live index, or refuses if chunks or engines have changed. The
+    first 12 digits are enough. Only a `sync` without --plan makes a first index or fills a new sink.
+    If a sync would stop because it would remove a large share of the index, the plan names the flag that allows it.
+    Without records of an index in the home this is not known: the first sync asks the engines.
+    Seconds are shown after a run has measured this machine, a cost if the setting token_price is set.
 
     \b
     Examples:
@@ -48,7 +47,7 @@ def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
 
 
 def _money(cost: float) -> str:
-    """Cents; of less than one the first two digits."""
+    """With cents; below one cent with two significant digits."""
     digits = 2 if cost <= 0 else max(2, 1 - math.floor(math.log10(cost)))
     return f"{cost:,.{digits}f}"
 

@@ -23,10 +23,10 @@ from chunksink.summary import recall_lines
 def command(file: Path, check: bool, deep: bool) -> int:
     """Write to FILE what the index was made from and what the engines hold.
 
-    Checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a digest
-    of each sink, just read from the engine. Nothing in it depends on the machine, the home or the time: from the same
-    chunks comes the same file. An index that differs from the chunks is not proved. How many of the nearest documents
-    each search by vectors finds is printed, and not written: two builds of the same chunks may differ in it a little.
+    FILE has checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a
+    digest of each sink, read from the engine. Nothing in it depends on the machine, the home or the time: the same
+    chunks give the same file. An index that differs from the chunks is refused. The recall of each vector search is
+    printed but not written, since it may differ a little between builds of the same chunks.
 
     \b
     Examples:

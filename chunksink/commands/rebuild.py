@@ -13,7 +13,7 @@ from chunksink.summary import BUILT, exit_code, print_report
 @click.option(
     "--precision",
     type=click.Choice(["auto", "float32", "bfloat16"]),
-    help="What vectors are computed in; auto takes bfloat16 where the hardware has it.  [default: auto]",
+    help="Number format of the computation; auto uses bfloat16 where the hardware has it.  [default: auto]",
 )
 @click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
 @click.option(
@@ -23,7 +23,7 @@ from chunksink.summary import BUILT, exit_code, print_report
     metavar="SINK",
     help="Write to this sink only, and keep the live builds of the others; may be repeated.",
 )
-@click.option("--fresh-cache", is_flag=True, help="Compute every vector anew; those in the cache are dropped.")
+@click.option("--fresh-cache", is_flag=True, help="Compute every vector again; cached ones are dropped.")
 @allow_deletions_option
 @adopt_option
 @json_option
@@ -39,10 +39,10 @@ def command(
 ) -> int:
     """Build the index from nothing but the chunks.
 
-    Fills a new generation beside the live one, reads it back to verify it, then shows it to readers in one step.
-    Until then, and if anything fails, searches see the generation before; `chunksink rollback` brings that back.
-    A rebuild that was interrupted goes on where it stopped. Vectors that were computed once are taken from the cache
-    in HOME. Chunks that break the contract stop it before anything is written.
+    Fills a new generation beside the live one, reads it back to verify it, then switches readers over in one step.
+    Until then, and if anything fails, searches use the previous generation. `chunksink rollback` switches back to it.
+    An interrupted rebuild continues where it stopped. Vectors are taken from the cache in HOME where it has them.
+    Chunks that break the contract stop the rebuild before anything is written.
 
     \b
     Examples:

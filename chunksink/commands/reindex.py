@@ -1,4 +1,4 @@
-"""`chunksink reindex`: which IR records an older extractor has made, so that their sources can be extracted again."""
+"""`chunksink reindex`: lists IR records made by an older extractor, so that their sources can be extracted again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -45,11 +45,11 @@ def command(
     only_paths: bool,
     as_json: bool,
 ) -> int:
-    """List IR records that an older schema, extractor or model has made: PATH is a file of records, or a folder.
+    """List IR records made by an older schema, extractor or model. PATH is a file of records, or a folder.
 
-    Current is the newest version that these records know, or the one that an option names. Extract the sources again
-    with what made them, ingest the new records, and they replace the old chunks. Exits with 3 when something is not a
-    record; the others are still examined.
+    Current is the newest version among these records, or the one that an option names. Extract the listed sources
+    again and ingest the new records: they replace the old chunks. Exits with 3 if something is not a record; the
+    others are still examined.
 
     \b
     Examples:
@@ -72,17 +72,17 @@ def command(
     return Exit.INVALID_INPUT if failures else Exit.OK
 
 
-def _records(files: tuple[Path, ...], tell: Callable[[str], object]) -> Iterator[Record]:
+def _records(files: tuple[Path, ...], report: Callable[[str], object]) -> Iterator[Record]:
     for path in _files(files):
         try:
-            for read in read_records(path, lambda _: True):  # whatever its schema version
+            for read in read_records(path, lambda _: True):  # of any schema version
                 if isinstance(read, Notice):
                     line = "" if read.line is None else f", line {read.line}"
-                    tell(f"{printable(str(path))}{line}: {read.code}: {printable(read.reason)}")
-                elif isinstance(read.record.get("provenance"), dict):  # other records may lie beside them
+                    report(f"{printable(str(path))}{line}: {read.code}: {printable(read.reason)}")
+                elif isinstance(read.record.get("provenance"), dict):  # other records may be in the same file
                     yield read.record
         except SourceFailed as failed:
-            tell(f"{printable(str(path))}: {failed.code}: {printable(failed.reason)}")
+            report(f"{printable(str(path))}: {failed.code}: {printable(failed.reason)}")
 
 
 def _files(paths: tuple[Path, ...]) -> Iterator[Path]:

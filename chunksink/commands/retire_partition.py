@@ -13,9 +13,9 @@ from chunksink.output import counted
 def command(key: str) -> None:
     """Give up the partition KEY, whose chunks file and manifest are gone for good.
 
-    The sources of a missing partition stay in the index until it is given up here. The next sync (with --watch, the one
-    after the next commit) removes those that no other partition holds, and stops at the brake if they are many. Its
-    tombstones go too: sources that they withdrew come back if another partition still holds them.
+    The sources of a missing partition stay in the index until you give it up. The next sync (with --watch, the one
+    after the next commit) removes those that no other partition has; it stops at the brake if they are many. The
+    partition's tombstones go, too: sources that they withdrew return if another partition has them.
 
     \b
     Example:

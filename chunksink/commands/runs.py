@@ -1,4 +1,4 @@
-"""`chunksink runs`: what past runs did, from the records below HOME/runs."""
+"""`chunksink runs`: lists past runs from their records in HOME/runs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -17,15 +17,15 @@ _LENGTH = 300
 @click.command()
 @click.argument("run_id", metavar="[ID]", required=False)
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many, newest first."
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many, newest first."
 )
 @home_option
 @json_option
 def command(run_id: str | None, limit: int, as_json: bool) -> None:
-    """List past runs, newest first; with the ID of a run, or its beginning, show its whole record.
+    """List past runs, newest first. With the ID of a run, or the beginning of an ID, show its whole record.
 
-    A run writes its record as it goes. One without an end was killed or is still running (`chunksink status` says
-    whether one is writing). The records are JSON lines below HOME/runs and may be deleted at any time.
+    A run writes its record as it works. One without an end was killed or is still running; `chunksink status` shows
+    whether one is writing. The records are JSON lines in HOME/runs and may be deleted at any time.
 
     \b
     Examples:
@@ -56,7 +56,7 @@ def _line(run: RunRecord) -> str:
 
 
 def _changes(facts: Mapping[str, Any]) -> str:
-    """What a run changed, if it is one of those that count sources and chunks."""
+    """What a run changed, if its record counts sources and chunks."""
     families, chunks = _table(facts, "families"), _table(facts, "chunks")
     sources = counts({name: families.get(name, 0) for name in ("added", "changed", "removed")})
     written = counts({name: chunks.get(name, 0) for name in ("written", "deleted")}, "chunk")

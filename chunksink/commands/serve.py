@@ -32,10 +32,10 @@ from chunksink.settings.config import Config
 from chunksink.status_report import page_report
 
 _LOOK_SECONDS = 0.5
-"""What other processes write is looked for so often."""
+"""How often to check for changes by other processes."""
 _MOST_CONNECTIONS = 500
 _HEADER_SECONDS = 10.0
-"""In which a request has to arrive."""
+"""Time limit for the headers of a request."""
 _MOST_PER_ADDRESS = 250
 """Connections of one address; all clients behind a proxy share its address."""
 _REQUEST_LINE_BYTES = 256 * 1024
@@ -43,7 +43,7 @@ _REQUEST_LINE_BYTES = 256 * 1024
 _TOKEN_REMEDY = """\
 make a token and its hash:
   python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
-give the first to whoever may ask, and write the second into chunksink.toml, with a tenant or * for all:
+give the first to the client, and write the second into chunksink.toml, with a tenant or * for all:
   [tokens]
   "HASH" = "*\""""
 
@@ -58,9 +58,9 @@ give the first to whoever may ask, and write the second into chunksink.toml, wit
 def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
-    It follows what other processes sync, rebuild and roll back. On this machine alone it is open to whoever uses it;
-    where tokens are configured each request needs one, and to listen elsewhere they must be. A token stands for one
-    tenant or for all. /healthz tells whether searches are answered, /status what is in the index.
+    It follows what other processes sync, rebuild and roll back. On a loopback address anyone on this machine may ask,
+    unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for one
+    tenant or for all. /healthz reports whether searches are answered, /status what is in the index.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
 
 
 def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], says: str) -> None:
-    """Until the process is told to end, by the terminal or by whoever started it."""
+    """Serve until SIGINT or SIGTERM."""
     settings = uvicorn.Config(
         app,
         http=_LimitedProtocol,
@@ -127,7 +127,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], sa
     # The server has handlers of its own from its start to its end, and then sends itself the signal again.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # After our imports, for two threads that import one thing stumble; and when no signal breaks one off any more.
+        # Started after our imports, since two threads that import one module at once may fail, and after the handlers.
         Thread(target=warm, daemon=True).start()
         click.echo(says)
         server.run(sockets=[listener])
@@ -137,8 +137,8 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], sa
 
 
 def get_ready(warm: Callable[[], object]) -> None:
-    """Loads what the first question needs. What is there then stays: to look through it for garbage again and again,
-    half a million objects, would keep searches waiting for a third of a second each time."""
+    """Load what the first question needs, and exclude it from garbage collection: scanning half a million objects would
+    delay searches by a third of a second each time."""
     warm()
     gc.collect()
     gc.freeze()
@@ -150,7 +150,7 @@ def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:
     except OSError as error:
         raise Refusal(f"--host {host}: {error.strerror}; name an address of this machine", Exit.USAGE) from error
     if open_to_all and not ip_address(str(address[0])).is_loopback:
-        raise Refusal(f"--host {host} lets other machines ask, and nobody needs a token: {_TOKEN_REMEDY}", Exit.USAGE)
+        raise Refusal(f"--host {host} lets other machines ask, and no token is configured: {_TOKEN_REMEDY}", Exit.USAGE)
     try:
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
@@ -177,7 +177,7 @@ def _require_web(source_url: str | None) -> None:
 
 
 class _LimitedProtocol(H11Protocol):
-    """That of uvicorn, with limits for clients that connect and send nothing."""
+    """uvicorn's protocol with limits for clients that connect and send nothing."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -199,7 +199,7 @@ class _LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Also where the request had begun, as one whose body is malformed: its answer is dropped."""
+        """Also for a request that has begun, for example one with a malformed body: its answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -209,7 +209,7 @@ class _LimitedProtocol(H11Protocol):
             self.transport.close()
 
     def _wait_for_request(self) -> None:
-        """Until it has arrived; the time of one that comes in parts begins with its first."""
+        """Limit the time until the whole request has arrived, counted from its first part."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
         elif self._deadline is None:

@@ -18,8 +18,8 @@ from chunksink.status_report import SHOWN, status_lines
 def command(everything: bool, as_json: bool) -> None:
     """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
 
-    All of it comes from chunksink's own records; no engine is asked. `chunksink verify` asks them, `chunksink plan`
-    says what a sync would do, and `chunksink doctor` whether it could.
+    All of it comes from chunksink's records; no engine is asked. `chunksink verify` asks them, `chunksink plan` shows
+    what a sync would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
 
     \b
     Examples:

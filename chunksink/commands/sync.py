@@ -1,4 +1,4 @@
-"""`chunksink sync`: the engines are brought to what the chunks say now."""
+"""`chunksink sync`: updates the index to match the chunks."""
 
 from functools import partial
 from typing import Any
@@ -20,24 +20,24 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @click.command()
 @chunks_option
 @home_option
-@click.option("--watch", is_flag=True, help="Go on: sync again whenever a partition is committed, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Sync again whenever a partition is committed, until Ctrl-C.")
 @click.option(
     "--strict",
     is_flag=True,
-    help="One invalid or missing partition stops everything; a rebuild that is due has an exit code.",
+    help="Write nothing if any partition is invalid or missing; exit with 11 if a rebuild is due.",
 )
-@click.option("--rebuild", is_flag=True, help="Make the index anew where its model is not the configured one any more.")
+@click.option("--rebuild", is_flag=True, help="Rebuild if the configured model has changed.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done, as `chunksink plan` does.")
-@click.option("--plan", metavar="HASH", help="Carry out exactly the plan of `chunksink plan`, or nothing.")
+@click.option("--plan", metavar="HASH", help="Execute exactly the plan that `chunksink plan` showed, or nothing.")
 @allow_deletions_option
 @adopt_option
 @json_option
 def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
-    """Bring the engines to what the chunks say now, with the least that must be written.
+    """Update the index to match the chunks, with as few writes as possible.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
     removes those that are gone. Readers find every source at every moment. It can be killed anywhere: the next sync
-    goes on. Partitions that are missing or invalid keep what they held. The first sync builds the index.
+    continues. Sources of missing or invalid partitions stay as they are. The first sync builds the index.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
     """
 
     if options["plan"] is not None and (watch or options["rebuild"]):
-        raise click.UsageError("--plan carries out one plan of a sync: it goes neither with --watch nor with --rebuild")
+        raise click.UsageError("--plan executes one plan of a sync: leave out --watch and --rebuild")
     if dry_run and (watch or options["rebuild"] or options["plan"] is not None):
         raise click.UsageError("--dry-run shows the plan of one sync: leave out --watch, --rebuild and --plan")
     with open_index() as index:
@@ -62,7 +62,7 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
 
 
 def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
-    """Ends with Ctrl-C. What goes wrong in one sync is told; what may pass is tried again."""
+    """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
     root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
     click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
     watch = BusWatch(root, partial(click.echo, err=True))

@@ -1,4 +1,4 @@
-"""`chunksink verify`: what the engines really hold, compared with the chunks."""
+"""`chunksink verify`: compares the engines with the chunks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,18 +24,18 @@ _SHOWN = 5
 @click.option(
     "--deep", is_flag=True, help="Also compare every vector with the cached one of its text, and measure recall."
 )
-@click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, verify again.")
+@click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, then verify again.")
 @allow_deletions_option
 @adopt_option
 @json_option
 def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
-    """Compare what the engines hold with what the chunks say, document by document, and repair it.
+    """Compare every document in the engines with the chunks, and repair differences with --repair.
 
-    Every document is read through the engine's own interface; our records are not asked. Named are ids that are
-    missing, extra or changed. Documents that an engine refused are told apart. Sources that are held, since their
-    chunks are missing or invalid, are not compared. The digest depends on nothing but the content: two homes that
-    hold the same show the same one.
-    Exits with 4 when something is wrong, and was not repaired; else with 3 where sources are held.
+    Documents are read through the engine's own interface; chunksink's records are not used. Sources with missing,
+    extra or changed chunks are named, their ids are in --json. Refused documents are counted separately. Sources that
+    are held, because their chunks are missing or invalid, are not compared. The digest depends on the content alone:
+    the same sink of two homes with the same chunks has the same digest.
+    Exits with 4 if something differs and was not repaired, else with 3 if sources are held.
 
     \b
     Examples:

@@ -76,7 +76,7 @@ def _vector(found: "Explanation") -> str:
 
 
 def _place(standing: "Occurrence") -> str:
-    line = f"line {standing.line:,}" if standing.line else "a file that changed or is gone since it was taken in"
+    line = f"line {standing.line:,}" if standing.line else "a file that has changed or gone since it was read"
     state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
     source = f", source {printable(standing.source)}" if standing.source else ""
     return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"

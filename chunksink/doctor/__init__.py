@@ -1,7 +1,7 @@
-"""The checks of `chunksink doctor`: each examines one thing that a run needs, and names a remedy for a problem.
+"""The checks of `chunksink doctor`. Each examines one thing that a run needs and has remedies for its problems.
 
-A check is a function that returns what it found, or raises a `CheckProblem`. Nothing is changed, no model is loaded, an
-endpoint gets no request that costs, and no message shows a key.
+A check is a function that returns its finding or raises a `CheckProblem`. It changes nothing, loads no model, sends no
+request that costs money, and shows no key.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ Errors = type[Exception] | tuple[type[Exception], ...]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was examined."""
+    """The result of one check."""
 
     name: str
     verdict: Verdict
@@ -28,7 +28,7 @@ class Check:
 
 
 class CheckProblem(Exception):
-    """Something that a run would fail over, or with `warn` should be known, and what to do about it."""
+    """A problem with its remedy: a run would fail, or with `warn` only the user should know."""
 
     def __init__(self, found: str, remedy: str, verdict: Verdict = "fail") -> None:
         super().__init__(found)
@@ -45,7 +45,7 @@ def check(name: str, examine: Callable[[], str]) -> Check:
 
 @contextmanager
 def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
-    """Turns these errors into problems with their remedies; the first that fits counts."""
+    """Turn these errors into problems with their remedies; the first match counts."""
     try:
         yield
     except Exception as error:
@@ -56,9 +56,9 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
 
 
 def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[Check]:
-    """All checks, in the order in which a run needs what they examine; without a configuration only the first ones.
+    """All checks, in the order in which a run needs their subjects; only the first if the configuration is invalid.
 
-    `place` is where the configuration is, if one was named.
+    `place` is the configuration file or folder, if one was named.
     """
     from chunksink.doctor import engines, machine, records
     from chunksink.settings.config import ConfigError, config_file

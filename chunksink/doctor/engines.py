@@ -50,7 +50,7 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             if public.verdict != "ok":
                 yield public
                 return
-        from chunksink.sinks.meilisearch import MeilisearchSink  # only here is it known what a file of settings says
+        from chunksink.sinks.meilisearch import MeilisearchSink
 
         if isinstance(sink, MeilisearchSink):
             as_configured = check(f"settings of {name}", partial(_settings, config, name, sink))
@@ -77,7 +77,7 @@ def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) ->
 
 
 def unused_options(config: Config) -> Iterator[Check]:
-    """Options of sinks that are not in use now: their mistakes would otherwise only show once one is."""
+    """Mistakes in options of sinks that are not used now."""
     for name in config.sink:
         if name in config.sinks:
             continue
@@ -95,11 +95,11 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     build_id = live.builds[name]
     with remedies(
         (BuildBroken, "`chunksink verify --repair` writes it again from the chunks"),
-        (ConfigError, "correct what that names, and ask again"),  # the engine's library stumbled over it, not we
+        (ConfigError, "correct what that names, and ask again"),  # found by the engine's library
         (SinkError, _AGAIN),
     ):
         try:
-            # A reader, where there is one, changes nothing and waits for nobody.
+            # A reader, if there is one, changes nothing and takes no lock.
             readable = capability(sink, SupportsReader)
             with closing(readable.reader(build_id) if readable is not None else sink.open(build_id)) as build:
                 marker = build.marker()
@@ -108,13 +108,13 @@ def _live(name: str, sink: Sink, live: Live) -> str:
                 f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks"
             ) from error
     if marker is not None and marker.home_id != live.home_id:
-        remedy = "put that id back into home.id; or, if this home shall have the build, `chunksink sync --adopt`"
+        remedy = "restore that id in home.id; or take the build over with `chunksink sync --adopt`"
         raise CheckProblem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
     return f"build {build_id} is there; `chunksink verify` compares all of it"
 
 
 def _recall(config: Config, sink: Sink, build_id: str) -> str:
-    """How well its search by vectors finds; a low recall keeps no run from working."""
+    """The recall of its vector search. A low recall is only a warning."""
     from chunksink.rebuild.embedder import cached_vectors
     from chunksink.rebuild.recall import measure
     from chunksink.rebuild.state import State
@@ -134,11 +134,11 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
 
 
 def _public_name(config: Config, sink: SupportsPublicName) -> str:
-    """What other programs find there: something that no run of this home would replace is a problem."""
+    """Whether the public name is free or shows a build of this home."""
     with remedies((SinkError, _AGAIN)):
         marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
-        remedy = "give the index another name; or, if this home shall replace it, `chunksink sync --adopt`"
+        remedy = "give the index another name; or replace it with `chunksink sync --adopt`"
         raise CheckProblem(f"what it shows was made by another home, whose id is {marker.home_id}", remedy)
     return "free, or this home's"
 

@@ -23,7 +23,7 @@ from chunksink.settings.secret import key_in
 LEAST_FREE_BYTES = 10**9
 ENDPOINT_SECONDS = 5.0
 _GATEWAY_ERRORS = (502, 503, 504)
-"""A proxy answers them for a server that it cannot reach."""
+"""Answers of a proxy whose server it cannot reach."""
 
 
 def python() -> str:
@@ -43,11 +43,11 @@ def sqlite() -> str:
 
 
 def configuration(config: Config, file: Path) -> str:
-    """Where settings come from. Variables are shown by name only: a value may be a key."""
+    """Where settings come from. Variables are shown by name only, since a value may be a key."""
     variables = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
     source = f"{file} can be read" if file.exists() else f"no {file}"
     if unknown := unknown_variables():
-        remedy = "correct the name, or leave it if another program's settings begin like ours"
+        remedy = "correct the name; ignore this if the variable belongs to another program"
         raise CheckProblem(f"{source}; no setting is called {', '.join(unknown)}", remedy, "warn")
     if variables:
         why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
@@ -64,7 +64,7 @@ def home(home: Path) -> str:
     mode = home.stat().st_mode & 0o777
     if mode & 0o077:
         found = f"{home} can be written, and its mode {mode:o} lets other users of this machine read its texts"
-        raise CheckProblem(found, f"chmod 700 {home}, unless they are meant to", "warn")
+        raise CheckProblem(found, f"chmod 700 {home}, unless this is intended", "warn")
     return f"{home} can be written"
 
 
@@ -92,7 +92,7 @@ def locks(home: Path) -> str:
 
 
 def model(config: Config) -> str:
-    """Weights are looked for and not read: `chunksink search` would say whether they fit."""
+    """Whether the model's files are there. Weights are not read."""
     with remedies((ModelError, "correct the setting `model`, or get that model: the next rebuild needs it")):
         found = resolve_model(config.model, network=False)
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
@@ -101,7 +101,7 @@ def model(config: Config) -> str:
 
 
 def _runtime(config: Config, found: ResolvedModel) -> str:
-    """Which of the two computes it."""
+    """Which runtime computes it."""
     cache = config.model_cache_path or default_model_cache()
     if choose_device() != "cpu":
         return "sentence-transformers computes it, on the GPU"
@@ -122,7 +122,7 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
 
 
 def endpoint(config: Config, url: str) -> str:
-    """Whether it answers. No key and no text is sent: embedding one costs money."""
+    """Whether it answers. Neither key nor text is sent, since embedding costs money."""
     variable = config.endpoint_key_variable
     start = "start it, or correct its address"
     with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):

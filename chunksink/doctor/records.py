@@ -1,4 +1,4 @@
-"""Checks of files: the chunks at a quick look, and what the home keeps (`ingest.db`, `state.db`, the cache)."""
+"""Checks of files: the chunks, and the databases of the home (`ingest.db`, `state.db`, the cache)."""
 
 import os
 import re
@@ -26,8 +26,8 @@ _NO_INDEX = "none yet; `chunksink rebuild` makes it"
 _DISK = "make room where the disk is full, or make the folder and its files writable"
 _ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
 _MOVE_INGEST = (
-    "move it away: the next `chunksink ingest` makes another, and reads all files again; lost is what "
-    "`chunksink ledger` lists, and no chunk"
+    "move it away: the next `chunksink ingest` makes a new one and reads all files again; no chunk is lost, only what "
+    "`chunksink ledger` lists"
 )
 
 
@@ -41,13 +41,13 @@ def chunks(path: Path) -> str:
         raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
     flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     if flaws:
-        found = f"{found}, {len(flaws):,} of them not whole: {some(flaws, _SHOWN)}"
-        raise CheckProblem(found, f"write them again, or bring their files back; {_VALIDATE}")
-    return f"{found}, their files are there; that is a quick look, {_VALIDATE}"
+        found = f"{found}, {len(flaws):,} of them incomplete: {some(flaws, _SHOWN)}"
+        raise CheckProblem(found, f"write them again, or restore their files; {_VALIDATE}")
+    return f"{found}, with all their files (a quick check; {_VALIDATE})"
 
 
 def _flaw(root: BusRoot, key: str) -> str | None:
-    """What is wrong with a partition, as far as it shows without reading it."""
+    """What is wrong with a partition, without reading its chunks."""
     try:
         file, manifest = open_partition(root, key)
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def _flaw(root: BusRoot, key: str) -> str | None:
             return f"its manifest cannot be read: {error}"
         size = os.fstat(file.fileno()).st_size
         if (size > 0) != (emitted > 0):
-            return f"its manifest says {emitted:,} chunks, its chunks file has {size:,} bytes"
+            return f"its manifest counts {emitted:,} chunks, its chunks file has {size:,} bytes"
     return None
 
 
@@ -101,32 +101,32 @@ def ingest(home: Path) -> str:
 
 @dataclass(frozen=True)
 class Live:
-    """What readers see: the build in each sink that has one, and the home they should belong to."""
+    """The live builds by sink, and the id of this home."""
 
     builds: dict[str, str]
     home_id: str
 
 
 def index(home: Path) -> str:
-    """`state.db`, and the id by which builds know their home."""
+    """`state.db`, and the home's id, which its builds carry."""
     if not (home / "state.db").exists():
         return _NO_INDEX
     file = home / "home.id"
     if not file.exists():  # opening the records would make a new one
-        raise CheckProblem(f"{file} is gone, which builds are known by", f"put it back; or {_ADOPT}")
+        raise CheckProblem(f"{file} is gone, by which builds are recognised", f"put it back; or {_ADOPT}")
     move = "move state.db away and run `chunksink rebuild`: nothing is lost"
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
-        remedy = f"put back the id that its builds have, see below; or remove the file, {_ADOPT}"
-        raise CheckProblem(f"{file} holds no id", remedy)
+        remedy = f"restore the id that its builds have, see below; or remove the file, {_ADOPT}"
+        raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
-        raise CheckProblem("a rebuild was begun and never ended", "run `chunksink rebuild`, which continues it", "warn")
+        raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")
     return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}"
 
 
 def live_builds(home: Path) -> Live | None:
-    """None where nothing is known; then the check of the index says why."""
+    """None if nothing is known; the check of the index reports why."""
     if not (home / "state.db").exists() or not (home / "home.id").exists():
         return None
     try:

@@ -52,7 +52,7 @@ def rows(shell: Shell, *options: str) -> int:
 def test_without_a_cache_it_says_what_makes_one(arguments: list[str], shell: Shell) -> None:
     shell.commit("p1", source("docs/a.md", "a"))
     ended = shell("cache", *arguments)
-    assert (ended.code, "`chunksink rebuild` makes one" in ended.err) == (Exit.USAGE, True)
+    assert (ended.code, "there is no cache at" in ended.err) == (Exit.USAGE, True)
     assert not shell.home.exists()
 
 

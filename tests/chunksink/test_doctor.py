@@ -200,8 +200,8 @@ def test_partitions_that_are_not_whole(built: Shell) -> None:
     found = checks(built)
     assert problems(found) == {"chunks": "fail"}
     assert found["chunks"]["found"].endswith(
-        "partitions 5, 3 of them not whole: b (its chunks file is missing), c (its manifest is missing), "
-        "d (its manifest says 1 chunks, its chunks file has 0 bytes)"
+        "partitions 5, 3 of them incomplete: b (its chunks file is missing), c (its manifest is missing), "
+        "d (its manifest counts 1 chunks, its chunks file has 0 bytes)"
     )
 
 
@@ -233,7 +233,7 @@ def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
     file.unlink()
     assert problems(checks(built)) == {"index": "fail"}
     assert not file.exists()
-    assert built("status").code == Exit.OK  # which makes another id
+    assert built("status").code == Exit.OK  # which makes a new one id
     assert built("sync", "--adopt").code == Exit.OK
     assert is_sound(built)
 
@@ -248,7 +248,7 @@ def test_a_database_of_ingest_that_cannot_be_used(harm: Callable[[Path], None], 
     found = checks(quick_shell)
     assert problems(found) == {"ingest": "fail"}
     assert "ingest.db" in found["ingest"]["found"]
-    assert "move it away: the next `chunksink ingest` makes another" in found["ingest"]["remedy"]
+    assert "move it away: the next `chunksink ingest` makes a new one" in found["ingest"]["remedy"]
 
 
 # -- engines -----------------------------------------------------------------------------------------------------------

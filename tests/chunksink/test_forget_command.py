@@ -41,7 +41,7 @@ def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
     assert sum(ended.json["documents"].values()) == 4  # of the previous generation; the live one was synced
     assert ended.json["vectors"] == 1
     assert ended.json["texts"] == 2
-    assert "Two times `chunksink rebuild`" in ended.json["out_of_reach"]
+    assert "`chunksink rebuild` twice" in ended.json["out_of_reach"]
     for sink, build in builds(twice):
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
     ids = [document.id for document in project_family(SECRET)]
@@ -56,7 +56,7 @@ def test_the_bus_need_not_be_there(twice: Shell) -> None:
     shutil.rmtree(twice.root.path)
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
-    assert "no chunks at chunks: a sync from where they are now may bring" in ended.err
+    assert "no chunks at chunks: a sync from their new place may restore" in ended.err
     assert "nothing to hide" in twice.texts()
     assert not any("cheese" in text for sink, build in builds(twice) for text in twice.texts(sink, build))
     assert traces(twice, "cheese", "secret.md", parent_of("secret.md")) == set()
@@ -67,7 +67,7 @@ def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
     assert ended.out.count(": 2 documents erased\n") == 4
-    assert ended.err == "the bus still holds it, in p1: the next sync brings it back\n"
+    assert ended.err == "the chunks still contain it, in p1: the next sync restores it\n"
     assert twice("runs", "--json").json[0]["status"] == "ok"
     assert "1 source added" in twice("sync").out
     assert models.asked() == ["the moon is made of cheese"]
@@ -157,12 +157,12 @@ def test_one_that_only_a_tombstone_names(former: Shell) -> None:
     lose(former, "former_text", "former_document")
     ended = former("forget", "secret.md")
     assert (ended.code, ended.err) == (Exit.OK, "")
-    assert "none of its vectors could be found" in ended.out
+    assert "its vectors could not be found" in ended.out
     assert "`chunksink cache gc` drops them" in ended.out
     assert traces(former, "cheese", "cheddar") == set()
     unknown = former("forget", "nobody.md")
     assert unknown.code == Exit.USAGE
-    assert "two times `chunksink rebuild` replaces builds that may hold its words" in unknown.err
+    assert "`chunksink rebuild` run twice" in unknown.err
 
 
 def test_a_build_that_no_record_names(twice: Shell) -> None:
@@ -235,7 +235,7 @@ def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch:
     twice.commit("p1", tombstones=GONE)
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.ENGINE
-    assert "not erased from meilisearch, which is not configured any more" in ended.err
+    assert "not erased from meilisearch" in ended.err
     assert cached(twice, "the moon is made of cheese") == []
     assert "the moon is made of cheese" not in twice.texts()
 

@@ -32,7 +32,7 @@ def uncommented() -> str:
 
 def test_the_written_file_changes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["init"]) == Exit.OK
-    assert capsys.readouterr().out == "chunksink.toml is written; nothing in it is set yet\n"
+    assert "chunksink.toml" in capsys.readouterr().out
     assert load_config({}, {}) == Config()
     lines = (folder / CONFIG_FILE).read_text().splitlines()
     assert all(line == "" or line.startswith("#") for line in lines)

@@ -121,4 +121,4 @@ def test_a_required_tenant_must_be_named(quick_shell: Shell, monkeypatch: pytest
     monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
     ended = quick_shell("mcp")
     assert ended.code == Exit.USAGE
-    assert "say --tenant NAME" in ended.err
+    assert "--tenant NAME" in ended.err

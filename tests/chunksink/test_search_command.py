@@ -135,9 +135,8 @@ def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: py
     monkeypatch.setenv("CHUNKSINK_OF_ANOTHER_PROGRAM", "x")
     ended = built("search", "cat")
     assert ended.code == Exit.OK
-    assert ended.err.splitlines() == [
-        "warning: no setting is called CHUNKSINK_TENNANTS, and it is ignored; CHUNKSINK_TENANTS is one"
-    ]
+    [warning] = ended.err.splitlines()
+    assert "CHUNKSINK_TENNANTS" in warning and "CHUNKSINK_TENANTS" in warning
 
 
 def test_a_hit_says_whose_it_is_where_nobody_was_named(built: Shell) -> None:
@@ -152,7 +151,7 @@ def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> Non
     built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
     assert built("sync").code == Exit.OK
     monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
-    told = "this index serves each tenant its own documents: say --tenant NAME"
+    told = "this index requires a tenant: add --tenant NAME"
     nobody = built("search", "cat", "--json")
     assert (nobody.code, nobody.err) == (Exit.USAGE, f"Error: {told}\n")
     assert nobody.json == {"error": {"exit_code": Exit.USAGE, "message": told}}

@@ -95,7 +95,7 @@ def test_what_was_taken_in_but_not_written(home: Home, shell: Shell) -> None:
     assert (found["sinks"]["fts"]["to_write"], found["sinks"]["fts"]["to_remove"]) == (1, 1)
     out = shell("status").out
     assert "fts         3 sources, 4 chunks  (1 to write, 1 to remove)" in out
-    assert "not every engine has what the chunks say" in out
+    assert "not every engine matches the chunks" in out
 
 
 def test_a_missing_and_an_invalid_partition_and_the_sources_held_for_them(home: Home, shell: Shell) -> None:

@@ -50,7 +50,7 @@ def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
     for command in ("sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition p1"):
         ended = synced(*command.split())
         assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
-        assert "no chunks at chunks, where 2 partitions stood; the index stays as it is. Bring the folder" in ended.err
+        assert "no chunks at chunks, where 2 partitions were" in ended.err
         assert "`mkdir -p chunks/manifest`, and `chunksink retire-partition KEY` for each" in ended.err
     assert synced.files() == before
     synced.root.manifests.mkdir(parents=True)
@@ -70,7 +70,7 @@ def test_strict_writes_nothing(how: str, synced: Shell) -> None:
     before = synced.files()
     ended = synced("sync", "--strict")
     assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
-    assert "the chunks are not whole; the index is unchanged" in ended.err
+    assert "the index is unchanged" in ended.err
     assert "p2" in ended.err
     assert synced.files() == before
 

@@ -92,7 +92,7 @@ def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypa
     shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.commit("p1", A, B)
-    told = "chroma is not configured any more: the next rebuild leaves it out; until then it is not kept up to date"
+    told = "chroma is no longer configured: it is not kept up to date, and the next rebuild leaves it out"
     ended = shell("sync")
     assert (ended.out.startswith("synced fts"), ended.err.splitlines()) == (True, [told])
     assert shell("sync", "--json").json["unconfigured"] == ["chroma"]
@@ -154,7 +154,7 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     for _ in range(2):
         ended = shell("rebuild")
         assert ended.code == Exit.OK
-        assert ended.err.startswith(f"could not remove build {build} of meilisearch, which nobody needs: ")
+        assert ended.err.startswith(f"could not remove the unused build {build} of meilisearch: ")
         assert ended.err.endswith("; the next rebuild tries again\n")
     (left,) = shell("rebuild", "--json").json["not_removed"]
     assert (left["sink"], left["build"]) == ("meilisearch", build)
@@ -247,7 +247,7 @@ def test_a_new_sink_that_does_not_hold_what_it_was_sent_does_not_hinder_the_othe
         patched.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
         ended = added("sync", "--json")
     assert (ended.code, ended.json["status"], ended.json["families"]["added"]) == (Exit.ENGINE, "failed", 1)
-    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl holds something else than it was sent: missing ")
+    assert ended.json["sinks"]["jsonl"]["error"].startswith("jsonl differs from what was written: missing ")
     assert added.texts() == ALL
     assert added("sync").code == Exit.OK
 

@@ -38,8 +38,8 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
-        (["serach", "x"], "there is no command 'serach'; is search meant?"),
-        (["rebuild-idx"], "there is no command 'rebuild-idx'; is rebuild-index or rebuild meant?"),
+        (["serach", "x"], "there is no command 'serach'; did you mean search?"),
+        (["rebuild-idx"], "there is no command 'rebuild-idx'; did you mean rebuild-index or rebuild?"),
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )

@@ -78,7 +78,7 @@ def test_another_vector_is_named_and_the_live_index_stays(home: Home, change: Ca
     boat = projected(source("docs/b.md", "a boat"))[0]
     with pytest.raises(NotVerified) as found:
         home.rebuild(wrap=altering(change), deep=True)
-    assert all(part in str(found.value) for part in ("something else than it was sent", said(boat)))
+    assert all(part in str(found.value) for part in ("differs from what was written", said(boat)))
     assert all(said(other) not in str(found.value) for other in projected(source("docs/a.md", "a cat", "a mat")))
     assert home.live() == live
     home.rebuild(deep=True)

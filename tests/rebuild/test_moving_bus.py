@@ -86,7 +86,7 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
         bus.rewrite()
         return read(*arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(NotVerified, match="did not come to rest"):
+    with monkeypatch.context() as patch, pytest.raises(NotVerified, match="could not finish"):
         patch.setattr(FamilyReader, "families", rewriting)
         edited.rebuild()
     assert 5 < len(bus.versions) < 200
