@@ -28,7 +28,7 @@ _ROUNDS = 3
 
 @dataclass(eq=False)
 class Convergence:
-    """Brings some builds to what the catalog says."""
+    """Updates some builds to match the catalog."""
 
     session: Session
     targets: Sequence[Target]
@@ -40,9 +40,9 @@ class Convergence:
     """By sink, what the last scan found, in words."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
-        """Compares marker and count of each build with its records, and with `spot_check` some of its documents. Scans
-        a build where they differ, or any with `scan`; without `sign`, the marker of another home or run is left as it
-        is. Returns whether any build was scanned."""
+        """Compare marker and count of each build with its records, and with `spot_check` some documents. Builds that
+        differ are scanned, with `scan` all. Without `sign`, markers of other homes or runs are kept. Returns whether
+        any build was scanned."""
         scanned = False
         for target in self._answering():
             with self.outcome.noting_failure(target.sink):
@@ -50,7 +50,7 @@ class Convergence:
         return scanned
 
     def update_settings(self, generation: Generation) -> bool:
-        """Brings index settings to those configured. Call it before documents are written: they are indexed once then.
+        """Apply the configured index settings. Call it before documents are written, so that they are indexed once.
         Returns whether a build was scanned."""
         scanned = False
         for target in self._answering():
@@ -66,7 +66,7 @@ class Convergence:
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """What must be written and removed; also for the `empty` builds, which do not exist yet."""
+        """The plan for the builds, also for `empty` ones, which do not exist yet."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
             self.session.records.project(page)
@@ -74,7 +74,7 @@ class Convergence:
             return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Carries out the plan and checks the builds again. Only the first round is reported; later ones repair."""
+        """Execute the plan and check the builds again. Only the first round is reported; later ones repair."""
         for number in range(_ROUNDS):
             noted = {target.sink: target.build_id for target in self._answering()} if number == 0 else {}
             if plan.is_empty():
@@ -84,7 +84,7 @@ class Convergence:
             with self.session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
-                except PartitionChanged:  # what was done until then is done
+                except PartitionChanged:  # report what was done before
                     self.outcome.note(plan, noted)
                     raise
             # Not in a `finally`: an error from here would hide why the run failed.
@@ -92,13 +92,13 @@ class Convergence:
                 self.session.state.note_pace(executor.pace)
                 self.outcome.note(plan, noted)
             if not self.check():
-                for target in self._answering():  # the builds have grown or shrunk
+                for target in self._answering():  # their size has changed
                     with self.outcome.noting_failure(target.sink):
                         self._update_search_settings(target)
                 return
             plan = self.plan()
         raise NotVerified(
-            f"{'; '.join(self.drift.values())}. Still wrong after every repair: is another program writing there?"
+            f"{'; '.join(self.drift.values())}. Still wrong after repair. Is another program writing to it?"
         )
 
     def _answering(self) -> list[Target]:
@@ -130,7 +130,7 @@ class Convergence:
         report.drifted_sources = report.drifted_sources or tuple(names)
         renewed = receipts.has_intents() or not found.is_clean() if signed else sign
         with self.lock():
-            if renewed:  # an older copy may have the stamp; a run that is killed before the next one scans again
+            if renewed:  # an older copy may have this stamp; if the run is killed here, the next one scans again
                 receipts.expect_stamps(())
             found.make_receipts(receipts)
             if renewed:
@@ -139,7 +139,7 @@ class Convergence:
         return True
 
     def _update_search_settings(self, target: Target) -> list[str]:
-        """Fits the search to what the build holds. If that changed something, a new stamp has readers open it again."""
+        """Adapt search settings to the size of the build. After a change, a new stamp makes readers open it again."""
         settings = capability(target.build, SupportsSearchSettings)
         changed = [] if settings is None else settings.update_search_settings()
         if changed:
@@ -148,7 +148,7 @@ class Convergence:
         return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """By its count. With open intents the count proves nothing; the plan closes them, or else a scan."""
+        """Compares the count. With open intents it proves nothing; the plan or a scan closes them."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

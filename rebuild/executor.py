@@ -1,4 +1,4 @@
-"""Carrying out a plan: vectors first, committed to the cache; then batch by batch intents, writes, receipts.
+"""Executes a plan: vectors first, committed to the cache; then batch by batch intents, writes, receipts.
 
 Engines write in parallel while the next families are read and embedded. The writer's lock is held for one batch.
 """
@@ -26,7 +26,7 @@ from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
 EMBEDDED_AT_ONCE = 512
-"""Documents; a long text counts as several. A few seconds of work, so that progress can be shown."""
+"""Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
 """Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller. No
 batch has two parts of one family."""
@@ -48,21 +48,21 @@ class _Batch:
 
 @dataclass(eq=False)
 class Executor:
-    """Carries out plans on some targets."""
+    """Executes plans on some targets."""
 
     session: Session
     targets: Sequence[Target]
     embedder: DocumentEmbedder
     outcome: RunOutcome
     lock: Lock
-    """Taken for every batch: it may be held already, and then costs nothing."""
+    """Taken for every batch, or held by the caller already."""
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
     """By build and family: documents taken and refused of the confirmed parts of a family that is not done."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Amount and seconds of each kind of work: loading the `model`, bytes of text `embedded`, documents by sink."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
-        """Carries out the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
+        """Execute the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as ahead:
             under_way: Future[None] | None = None
             for batch in self._batches(plan, on_progress):
@@ -85,7 +85,7 @@ class Executor:
             yield _Batch(families, projected, [vectors for _, vectors in some], wanted, rewritten)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
-        """Families with their vectors; without, where no target that holds vectors is sent them."""
+        """Families with their vectors; without vectors if only sinks without vectors get them."""
         with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
         found = (each for page in plan.families_to_write() for each in self.session.records.families(page))
         for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
@@ -111,7 +111,7 @@ class Executor:
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
-        """In a thread of its own, with its own connection: hashes, intents, all engines at once, receipts."""
+        """Runs in a thread with its own connection: hashes, intents, all engines in parallel, receipts."""
         answering = self._answering()
         with self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
@@ -145,7 +145,7 @@ class Executor:
         return sent, refused
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
-        """Writes receipts. A large family gets its receipt with its last part."""
+        """Write receipts. A large family gets its receipt with its last part."""
         refused_of: dict[str, list[RefusedDocument]] = {}
         for one in refused:
             refused_of.setdefault(one.parent_id, []).append(one)

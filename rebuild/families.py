@@ -1,4 +1,4 @@
-"""Families read from their partitions, by the places that the catalog has, and projected into documents."""
+"""Reads families from their partitions, at the places in the catalog, and projects them into documents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,7 +30,7 @@ LONG_TEXT = 8192
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFamily:
-    """A family as every sink should hold it, or a part of a large one. Only the last part knows the hashes."""
+    """The documents of a family, or of a part of a large one. Only the last part has the hashes."""
 
     family: str
     taken: int
@@ -50,7 +50,7 @@ class ProjectedFamily:
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return label_of(self.documents[0])
 
     @cached_property
@@ -63,7 +63,7 @@ class ProjectedFamily:
 
 
 def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
-    """The chunk as it was taken in; PartitionChanged if its line differs."""
+    """The chunk; PartitionChanged if its line differs from the catalog."""
     line = reader.line(chunk.place)
     if hash_of_line(line) != chunk.line:
         raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk is there now")
@@ -111,7 +111,7 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
 
 
 class FamilyReader:
-    """Reads families of one bus root. Keeps the last ones: a family that is compared is soon written."""
+    """Reads families of one bus root. Caches recent ones, since a compared family is often written next."""
 
     def __init__(self, root: BusRoot, catalog: Catalog) -> None:
         self._root = root
@@ -128,8 +128,8 @@ class FamilyReader:
         self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
-        """The current ones of these families, or all; a large one in parts. PartitionChanged if other chunks are there
-        than were taken in."""
+        """The current versions of these families, or of all; large ones in parts. PartitionChanged if the chunks differ
+        from the catalog."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
             for family in self._catalog.families(keys):
@@ -162,7 +162,7 @@ class FamilyReader:
 
     @contextmanager
     def _taken_in(self, partition: str) -> Iterator[None]:
-        """The partition must be as the catalog knows it; else the next refresh reads it again."""
+        """If the partition differs from the catalog, the next refresh reads it again."""
         try:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
@@ -183,7 +183,7 @@ _TRIES = 5
 
 
 def again(look: Callable[[], T]) -> T:
-    """Calls `look` again while a partition is rewritten meanwhile; PartitionChanged after several tries."""
+    """Repeat `look` while partitions are rewritten meanwhile; PartitionChanged after several tries."""
     for _ in range(_TRIES - 1):
         with suppress(PartitionChanged):
             return look()

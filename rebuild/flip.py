@@ -1,6 +1,6 @@
-"""The flip: what readers see changes in one step. Rollback is the same code the other way round.
+"""The flip switches readers to another generation in one step. A rollback is a flip to the previous one.
 
-A run that finds a flip begun ends it: forwards if all of it is there, else backwards.
+A run that finds an unfinished flip completes it if all builds are there, else undoes it.
 """
 
 from contextlib import closing, suppress
@@ -16,8 +16,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 
 def flip(session: Session, generation: Generation, *, adopt: bool = False) -> None:
-    """All sinks, then the pointer. Repeating it after a kill in between ends it. Where a sink refuses, and so would
-    again, it was none: all show what they showed before."""
+    """Switch all sinks, then the pointer. It can be repeated after a kill. If a sink refuses, all are switched back."""
     public = session.state.public_builds()
     changing = {name: build for name, build in generation.builds.items() if public.get(name) != build}
     require_ours(session, changing, adopt=adopt)
@@ -34,13 +33,13 @@ def flip(session: Session, generation: Generation, *, adopt: bool = False) -> No
 def _go_back(session: Session, begun: Generation) -> None:
     live = session.state.live_or_none()
     for name, build_id in (live.builds if live is not None else {}).items():
-        with suppress(Refused):  # what is gone, or cannot be read, is for the sync that comes
+        with suppress(Refused):  # the next sync handles missing and broken builds
             session.sink(name).flip(begun.builds.get(name), build_id)
     session.state.give_up_flip()
 
 
 def roll_back(session: Session) -> Generation:
-    """Readers see the previous generation again. A rollback that was cut off is ended, not taken back."""
+    """Switch back to the previous generation. An unfinished rollback is completed, not undone."""
     begun = session.state.begun_flip()
     cut_off = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)
@@ -53,8 +52,8 @@ def roll_back(session: Session) -> Generation:
             build = session.sink(name).open(build_id)
         except (BuildMissing, BuildBroken) as error:
             raise type(error)(
-                f"the build before in {name} is gone or cannot be read: there is no way back to it, and nothing was "
-                "changed. `chunksink rebuild` makes a new generation"
+                f"the previous build in {name} is gone or cannot be read; nothing was changed. `chunksink rebuild` "
+                "makes a new generation"
             ) from error
         with closing(build):
             _require_whole(Receipts(session.state.db, build_id), name, build)
@@ -63,23 +62,23 @@ def roll_back(session: Session) -> Generation:
 
 
 def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
-    """By its count; what a run has left open is for the sync that follows."""
+    """BuildBroken if its count differs. Open intents are left to the next sync."""
     held, confirmed = build.count(), receipts.documents()
     if held != confirmed and not receipts.has_intents():
         raise BuildBroken(
-            f"the build before in {name} holds {held:,} documents, and {confirmed:,} were confirmed: it is not shown, "
-            "and nothing was changed. `chunksink rebuild` makes a new generation"
+            f"the previous build in {name} has {held:,} documents instead of {confirmed:,}; nothing was changed. "
+            "`chunksink rebuild` makes a new generation"
         )
 
 
 def live_generation(session: Session, *, adopt: bool = False) -> Generation | None:
-    """What readers see, after a flip that was cut off has been ended. The caller holds the writer's lock."""
+    """The live generation, after an unfinished flip was completed. The caller holds the writer's lock."""
     end_begun_flip(session, adopt=adopt)
     return session.state.live_or_none()
 
 
 def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
-    """Ends a flip that was cut off; if a part of what it shows is gone since, it is taken back."""
+    """Complete an unfinished flip, or undo it if one of its builds is gone."""
     generation = session.state.begun_flip()
     if generation is not None:
         with suppress(BuildMissing, BuildBroken):
@@ -87,7 +86,7 @@ def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
 
 
 def drop(session: Session, generation: Generation) -> list[NotRemoved]:
-    """Removes its builds, unless somebody reads them. An engine out of reach stops no run: what is left is returned."""
+    """Remove its builds unless they are being read. Returns those that an engine did not remove."""
     left: list[NotRemoved] = []
     with removing(session.state, generation) as alone:
         if not alone:
@@ -104,11 +103,11 @@ def drop(session: Session, generation: Generation) -> list[NotRemoved]:
 
 
 def drop_orphans(session: Session) -> list[NotRemoved]:
-    """Nor is this anything to stop for: the flip has been made."""
+    """Remove unrecorded builds of this home. Returns those that an engine did not remove."""
     left: list[NotRemoved] = []
     for sink in session.sinks.values():
         found: dict[str, int] = {}
-        with suppress(SinkError):  # a later rebuild looks again
+        with suppress(SinkError):  # a later rebuild tries again
             found = orphans(session, sink)
         for build_id in found:
             try:
@@ -121,6 +120,6 @@ def drop_orphans(session: Session) -> list[NotRemoved]:
 
 
 def show(session: Session, name: str, build_id: str, *, adopt: bool = False) -> None:
-    """The sink shows this build under its public name; where it does already, nothing happens."""
+    """Show this build under the sink's public name, if it does not yet."""
     sink = session.sink(name)
     sink.flip(shown_build(session, sink, adopt=adopt, sign=True), build_id)

@@ -1,6 +1,6 @@
-"""The locks of a home: one run at a time writes, and no build is removed while somebody reads it.
+"""The locks of a home: one run writes at a time, and no build is removed while it is read.
 
-The system frees a lock when its holder ends. A holder that is only stopped keeps its lock, so nobody writes meanwhile.
+The system frees a lock when its holder ends. A suspended holder keeps its lock.
 """
 
 import fcntl
@@ -16,25 +16,25 @@ from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.state import Generation, State
 
 WAIT_SECONDS = 10.0
-"""For another run to end, before anything is begun."""
+"""Wait for another run at the start."""
 WAIT_BETWEEN_SECONDS = 6 * 3600.0
-"""For a sync to end, in the middle of a rebuild."""
+"""Wait for a sync in the middle of a rebuild."""
 LEASES = "leases"
 
 
 class _HomeLock:
-    """A lock of one run. The threads of the run share it, and may take it again while they hold it."""
+    """A lock of one run, shared by its threads and reentrant."""
 
     def __init__(self, home: Path, name: str, wait_seconds: float, busy: str) -> None:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._wait_seconds = wait_seconds
         self._busy = busy
         self._lock = filelock.FileLock(str(_lock_file(home, name)), thread_local=False)
-        self._one_at_a_time = threading.Lock()  # a thread that gives it back must not take it from one that just came
+        self._one_at_a_time = threading.Lock()  # a release must not undo another thread's acquire
 
     @contextmanager
     def __call__(self, wait_seconds: float | None = None) -> Iterator[None]:
-        """Waits for another holder, then refuses."""
+        """Wait for another holder; HomeLocked after `wait_seconds`."""
         with self._one_at_a_time:
             try:
                 self._lock.acquire(timeout=self._wait_seconds if wait_seconds is None else wait_seconds)
@@ -48,14 +48,14 @@ class _HomeLock:
 
 
 class WriterLock(_HomeLock):
-    """For who writes, one at a time."""
+    """Held by the one run that writes."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "writer", WAIT_BETWEEN_SECONDS, f"another run is writing to {home}")
 
 
 class RebuildLock(_HomeLock):
-    """For a run that makes new builds, or that must keep others from making them. Syncs do not need it."""
+    """Held by a run that makes new builds or keeps others from making them. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")
@@ -66,7 +66,7 @@ def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextMa
 
 
 def held_locks(home: Path) -> tuple[str, ...]:
-    """The locks that somebody holds now: asked with a shared lock, which is given back at once and hinders nobody."""
+    """The locks that are held now. The check takes a shared lock for a moment, which blocks nobody."""
     return tuple(name for name in ("writer", "rebuild") if _is_held(_lock_file(home, name)))
 
 
@@ -84,7 +84,7 @@ def reading_live(state: State) -> Iterator[Generation]:
 
 @contextmanager
 def removing(state: State, generation: Generation) -> Iterator[bool]:
-    """Whether nobody reads it; until the block ends nobody begins to."""
+    """Yields whether nobody reads it. Until the block ends, nobody can start to."""
     with _leased(state.home, generation, fcntl.LOCK_EX) as alone:
         yield alone
         if alone:

@@ -1,4 +1,4 @@
-"""How much answers change with the model: cached vectors of the same chunks are asked in the old and new build."""
+"""Measures how much answers change with the model, with cached vectors of the same chunks in the old and new build."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -20,17 +20,17 @@ _SAMPLE = 100
 
 @dataclass(frozen=True)
 class ModelChange:
-    """`overlap` is the mean share of the ten nearest chunks that both models name, on a sample of the chunks."""
+    """`overlap` is the mean share of the ten nearest chunks on which both models agree, over a sample of chunks."""
 
     before: str
     after: str
     sample: int
     overlap: float | None
-    """None where the live build or its vectors cannot be asked any more."""
+    """None if the live build or its vectors are no longer available."""
 
 
 def model_change(session: Session, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
-    """None where both generations have the same model, or one of them has none."""
+    """None if both generations have the same model, or one has no vectors."""
     if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
     names = _names(live.model, new.model)
@@ -45,7 +45,7 @@ def model_change(session: Session, live: Generation, new: Generation, embedder: 
 
 
 def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
-    """Where they share one, with the fingerprints."""
+    """With fingerprints if the names are the same."""
     if one.name != other.name:
         return one.name, other.name
     return f"{one.name} ({one.fingerprint:.12})", f"{other.name} ({other.fingerprint:.12})"
@@ -54,7 +54,7 @@ def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
 def _shares(
     session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float]:
-    """For each chunk of the sample; none where this sink cannot be asked."""
+    """One for each chunk of the sample; none if this sink cannot be asked."""
     texts = session.catalog.some_texts(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:
@@ -72,7 +72,7 @@ def _shares(
 
 
 def _share(old: Callable[..., Any], new: Callable[..., Any], before: Vectors, after: Vectors) -> float:
-    # The chunk itself is the nearest to itself under any model, and says nothing.
+    # The first hit is the chunk itself under any model.
     ours = {hit.id for hit in old(before, NEIGHBOURS + 1)[1:]}
     theirs = {hit.id for hit in new(after, NEIGHBOURS + 1)[1:]}
     return len(ours & theirs) / max(1, len(ours))

@@ -18,29 +18,28 @@ from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 _SAMPLE = 1000
-"""Documents, by which a build without its marker is known."""
+"""Documents by which a build without its marker is recognised."""
 
 
 def require_ours(session: Session, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
-    """What these sinks show may be replaced by this home; OtherHome where it may not. With `sign` what has lost its
-    marker has it again afterwards."""
+    """OtherHome if this home may not replace what these sinks show. With `sign`, a lost marker is written again."""
     for name in sinks:
         shown_build(session, session.sink(name), adopt=adopt, sign=sign)
 
 
 def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
-    """Of a live build, and of what the sink shows other programs; OtherHome where it is not."""
+    """OtherHome if the live build, or what the sink shows other programs, belongs to another home."""
     marker = build.marker()
     if marker is not None and not session.owns(marker) and not adopt:
         raise OtherHome(
             f"the live build in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
-            f"{session.state.home}; nothing was written. If this home shall have it from now on, say --adopt"
+            f"{session.state.home}; nothing was written. To take it over, use --adopt"
         )
     require_ours(session, [sink.name], adopt=adopt)
 
 
 def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """False where it is nothing, another build of ours, or nobody's; another home's is an error of its own."""
+    """False if the public name shows nothing, another build of this home, or one without a marker."""
     public = capability(sink, SupportsPublicName)
     if public is None:
         return True
@@ -52,8 +51,8 @@ def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
 
 
 def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False) -> str | None:
-    """The build under the sink's public name, if it may be replaced: by our records, or by its own marker; where it has
-    lost that, by what it holds."""
+    """The build under the sink's public name, if it may be replaced: by the records, by its marker, or by its content
+    if it has lost that."""
     recorded = session.state.public_builds().get(sink.name)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None
@@ -66,14 +65,14 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
     if not session.owns(marker) and not adopt:
         raise OtherHome(
             f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {session.state.home}; "
-            "it is left alone. If this home shall replace it, say --adopt; else give the index another name"
+            "it is left alone. To replace it, use --adopt; else give the index another name"
         )
     return marker.build_id
 
 
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
-    """What is shown bears no marker, or there is nothing. A sink that knows its builds by their markers alone may take
-    it for the one that we showed; so do we where most documents are of sources that this one has confirmed."""
+    """The public name shows a build without a marker, or nothing. It counts as the recorded build if most of its
+    documents are of sources that the records confirm."""
     db = session.state.db
     if recorded in sink.builds():
         return
@@ -83,13 +82,13 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         return
     with closing(build):
         sample = list(islice(build.scan(), _SAMPLE))
-        if not sample:  # its making was broken off
+        if not sample:  # left by a killed run
             return
         ours = "receipt where build = ? and family = ?"
         confirmed = sum(exists(db, ours, [recorded, found.parent_id]) for found in sample)
         if not adopt and 2 * confirmed <= len(sample):
             raise OtherHome(
-                f"what {sink.name} shows has lost its marker, and most of what it holds is unknown to "
+                f"what {sink.name} shows has lost its marker, and most of its content is unknown to "
                 f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
                 "index another name"
             )
@@ -98,8 +97,8 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
 
 
 def orphans(session: Session, sink: Sink) -> dict[str, int]:
-    """Builds that are ours and that no record names any more, since the records were lost, and how many documents each
-    has; -1 where that cannot be read."""
+    """Builds of this home without a record, after the records were lost, with their numbers of documents; -1 if that
+    cannot be read."""
     known = {build for generation in session.state.generations() for build in generation.builds.values()}
     found: dict[str, int] = {}
     for build_id in sink.builds():
@@ -113,8 +112,8 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
 
 
 def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
-    """Where the records are lost: receipts of the builds that readers may have had, one of each sink, and their ids.
-    Also of sinks `beside`, as far as they answer. If a sink shows none, its fullest build counts."""
+    """After the records were lost: make receipts of the build that each sink shows, or of its largest one, and return
+    the ids. Sinks `beside` are included if they answer."""
     session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *beside]):

@@ -1,7 +1,7 @@
-"""The diff: what must be written to and removed from each build so that it holds what the catalog says.
+"""The diff: what must be written to and removed from each build so that it matches the catalog.
 
-The catalog is compared with receipts: none yet in a rebuild, just made by a scan in a repair. A build is compared as a
-whole once; afterwards only families that differed or moved, which triggers of the database note (`moved`).
+The catalog is compared with receipts: none yet in a rebuild, made by a scan in a repair. A build is compared as a whole
+once, afterwards only its families that differed or changed, which database triggers record in `moved`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 50
-"""Families to write: few, so that the first ones are soon written."""
+"""Families to write: few, so that writing starts soon."""
 _UNHASHED = 100
-"""Families that are read together: memory holds their texts."""
+"""Families that are read together, with their texts in memory."""
 
 _TABLES = """
 create temp table if not exists planned (
@@ -34,8 +34,8 @@ create temp table if not exists to_write (place integer primary key, family text
 """
 
 DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
-"""Of a family of `current` c with its receipt r: the build has not confirmed what the catalog says."""
-# An open intent says that the receipt proves nothing. Held families are in neither.
+"""Of a family of `current` c with its receipt r: the build has not confirmed this version."""
+# With an open intent the receipt proves nothing. Held families are in neither plan.
 _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null, max(0, coalesce(r.documents, 0) - c.chunks)
@@ -52,7 +52,7 @@ select family, :build, 'remove', 1, coalesce(documents, 0) from (
 left join (select family, documents from receipt where build = :records) using (family)
 where {GONE}
 """
-# What the engines have confirmed of a plan since it was made: an intent that stays open says that nobody knows.
+# What the engines have confirmed of a plan since it was made. With an open intent the state is unknown.
 _CONFIRMED = """
 select p.* from planned p
 left join current c on c.family = p.family
@@ -80,7 +80,7 @@ class FamilyCounts:
     unchanged: int = 0
 
     def then(self, later: FamilyCounts) -> FamilyCounts:
-        """Of two plans one after the other: what the first one has written is unchanged for the second."""
+        """Counts of two consecutive plans: what the first has written is unchanged for the second."""
         return FamilyCounts(
             self.added + later.added,
             self.changed + later.changed,
@@ -106,7 +106,7 @@ class Plan:
         return not exists(self._db, "planned")
 
     def families_to_write(self) -> Iterator[list[str]]:
-        """In pages, in the order in which they lie on disk."""
+        """In pages, in their order on disk."""
         last = 0
         select = f"select place, family from to_write where place > ? order by place limit {_PAGE}"
         while rows := self._db.execute(select, [last]).fetchall():
@@ -114,7 +114,7 @@ class Plan:
             last = rows[-1][0]
 
     def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
-        """For each build those of these families that it must be sent."""
+        """For each build, the families among these that must be written to it."""
         wanted: dict[str, set[str]] = {build: set() for build in self._builds}
         select = f"select build, family from planned where action = 'write' and family in ({marks(families)})"
         for build, family in self._db.execute(select, list(families)):
@@ -122,7 +122,7 @@ class Plan:
         return wanted
 
     def to_rewrite(self, build: str, families: Sequence[str]) -> dict[str, set[str]]:
-        """Of these families the documents that a scan found changed."""
+        """The documents of these families that a scan found changed."""
         found: dict[str, set[str]] = {}
         select = f"select family, id from changed where build = ? and family in ({marks(families)})"
         for family, id in self._db.execute(select, [build, *families]):
@@ -134,11 +134,11 @@ class Plan:
         return [family for (family,) in self._db.execute(select, [build])]
 
     def removed(self) -> int:
-        """How many families at least one build loses."""
+        """How many families are removed from at least one build."""
         return number(self._db, "select count(distinct family) from planned where action = 'remove'")
 
     def chunks_to_write(self, build: str | None = None) -> int:
-        """For one build, or for all together: a chunk that several need counts once."""
+        """For one build, or for all together; a chunk that several need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
         if build is None:
             return number(self._db, total)
@@ -155,13 +155,13 @@ class Plan:
             yield [((partition, Place(*place), text), chunks) for partition, *place, text, chunks in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Of one build; of all together, a family is added where no build had it that it is written to."""
+        """Counts for one build, or for all: then a family counts as added if none of its builds had it."""
         found = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(found, unchanged=total - found.added - found.changed)
 
     def confirmed(self, build: str | None = None) -> FamilyCounts:
-        """The same of what was carried out: what failed is neither changed nor unchanged."""
+        """The same for what was executed; what failed is not counted."""
         return replace(self._count(f"({_CONFIRMED})", build), unchanged=self.counts(build).unchanged)
 
     def _count(self, planned: str, build: str | None) -> FamilyCounts:
@@ -175,7 +175,7 @@ class Plan:
         return FamilyCounts(*(number or 0 for number in row))
 
     def examples(self, action: str, recorded: bool, limit: int) -> list[str]:
-        """Some families that are written or removed, by name where it is known."""
+        """Some families that are written or removed, by name if it is known."""
         rows = self._db.execute(
             "select family, max(coalesce(iif(recorded, nullif(label, ''), null), family)) from planned "
             "left join receipt using (build, family) where action = ? group by family "
@@ -185,17 +185,16 @@ class Plan:
         return [name for _, name in rows]
 
     def leaving(self, build: str, *, confirmed: bool = False) -> int:
-        """By how many chunks its sources get shorter when this plan is done, or got shorter."""
+        """By how many chunks the sources of this build shrink with this plan, or have shrunk."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
-        """Whether so much goes that the brake has to look at it."""
+        """Whether the brake must check this plan."""
         return self.removed() >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
-        """Names exactly this plan for these builds: the same families in the same versions, those that are held, and
-        index settings."""
+        """The hash of this plan for these builds: families with their versions, held families, and index settings."""
         wanted = sorted(builds)
         digest = sha256(repr((wanted, sorted((sink, *names) for sink, names in settings.items()))).encode())
         for held in self._db.execute("select family, reason from held order by family"):
@@ -228,7 +227,7 @@ class Plan:
         moved = _AND_MOVED if compared and not is_empty else ""
         named = {"build": build, "records": None if is_empty else build}
         self._db.execute(_PLAN_WRITES.format(and_moved=moved.format("c.family")), named)
-        if not removals:  # what is gone is not compared
+        if not removals:
             return
         self._db.execute(_PLAN_REMOVALS.format(and_moved=moved.format("family")), named)
         if not is_empty:
@@ -237,8 +236,8 @@ class Plan:
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """Families to project before they can be compared, in pages: those that the builds have confirmed, else all."""
-    # A lookup for each of the few that are unhashed, not a list of all that is confirmed.
+    """Families without a hash, in pages: those that the builds have confirmed, or all."""
+    # One lookup for each of the few without a hash is faster than a list of all receipts.
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     known = "" if builds is None else f"and exists ({receipt})"
     select = (
@@ -249,6 +248,6 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
     last = ("", -1)
     while rows := db.execute(select, [*last, *(builds or ())]).fetchall():
         yield [family for _, _, family in rows]
-        if len(rows) < _UNHASHED:  # to ask once more is to look at every family once more
+        if len(rows) < _UNHASHED:  # another query would scan every family again
             return
         last = rows[-1][:2]

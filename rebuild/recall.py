@@ -1,7 +1,7 @@
-"""Recall: how many of the nearest documents an engine's search by vectors finds.
+"""Recall: how many of the nearest documents an engine's vector search finds.
 
-Such a search follows a graph of neighbours and may miss some. The questions are vectors of texts of the index, the same
-ones as long as it has the same texts. The exact answers come from the cache.
+Such a search follows a graph of neighbours and may miss some. Questions are vectors of texts of the index, always the
+same for the same texts. The exact answers are computed from the cache.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ from chunksink.sinks.payload import unit
 GOAL = 0.995
 NEAREST = 100
 WORN = 0.75
-"""From this share of deleted vectors on, a search takes twice as long as in a new graph, or longer."""
+"""From this share of deleted vectors on, a search takes at least twice as long as in a new graph."""
 _QUESTIONS = 100
 _PAGE = 2000
 _TIE = 1e-5
-"""Engines round: what is so much further away counts as equally near."""
-# Families that the build has confirmed whole, and that the catalog has in the same version; in pages.
+"""Engines round: differences in similarity up to this count as equal."""
+# Families of which the build has confirmed every document in the current version; in pages.
 _FAMILIES = """
 select r.family from receipt r join current u on u.family = r.family and u.family_hash is r.family_hash
 where r.build = :build and r.family > :after and r.family not in (select family from dead_letter where build = :build)
@@ -37,7 +37,7 @@ order by r.family limit 500
 """
 
 Cached = Callable[[Sequence[str]], Mapping[str, Vectors]]
-"""From text hashes to their vectors, as far as they are cached."""
+"""From text hashes to their cached vectors."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Recall:
 
     mean: float
     worst: float
-    """Of the question with the worst answer."""
+    """Of the worst answer."""
     questions: int
     documents: int
-    """Among which they were searched."""
+    """How many documents were searched."""
     deleted: float
-    """The share of deleted vectors that each search still goes through; 0 where that is not known."""
+    """The share of deleted vectors that each search still visits; 0 if unknown."""
 
     @property
     def is_low(self) -> bool:
@@ -63,7 +63,7 @@ class Recall:
 
 
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
-    """None where the engine has no such search, or the cache knows nothing to measure it by."""
+    """None if the engine has no such search, or the cache has no vectors to measure it with."""
     readable = capability(sink, SupportsReader)
     known = cached(Catalog(state).some_texts(_QUESTIONS)) if readable is not None else {}
     if readable is None or not known:
@@ -88,7 +88,7 @@ def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall |
     shares = []
     for number, answer in enumerate(answers):
         found = [near[id][number] for id in answer if id in near]
-        # What an engine names and the catalog does not know takes the place of another one, so that is not missed.
+        # Documents that are not in the catalog take places of others, which then do not count as missed.
         wanted = min(documents, NEAREST - (len(answer) - len(found)))
         if wanted > 0:
             shares.append(min(1.0, float(np.sum(np.array(found) >= best[wanted - 1, number] - _TIE)) / wanted))

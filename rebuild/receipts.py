@@ -1,4 +1,4 @@
-"""What each build has confirmed (receipts), what may have been begun (intents), and what an engine refused.
+"""What each build has confirmed (receipts), which writes were started (intents), and what an engine refused.
 
 An open intent means that the build's state of the family is unknown, even if there is a receipt. Only a new receipt
 closes it. None of it is proof: a scan can make all of it again from what the engine shows.
@@ -26,7 +26,7 @@ WITHOUT_VECTOR = "its text has no vector: "
 
 @dataclass(frozen=True)
 class Receipt:
-    """A family as a build has confirmed it; `documents` without those that were refused. The label is for people."""
+    """A family as a build has confirmed it, without refused documents. The label is its name for people."""
 
     family: str
     family_hash: str
@@ -41,7 +41,7 @@ class DeadLetter:
     id: str
     family: str
     source: str
-    """What people call its family; empty where that is not known."""
+    """The name of its source; empty if unknown."""
     reason: str
     at: str
 
@@ -54,14 +54,14 @@ class Receipts:
     build_id: str
 
     def intend(self, families: Iterable[str]) -> None:
-        """Committed when this returns: from here on nothing is known of these families."""
+        """Record that these families are about to be written. Committed when this returns."""
         with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert or ignore into intent values (?, ?)", [(self.build_id, family) for family in families]
             )
 
     def confirm(self, receipts: Sequence[Receipt], refused: Sequence[RefusedDocument]) -> None:
-        """The engine has confirmed these families, all but the documents that it refused."""
+        """The engine has confirmed these families, except for the refused documents."""
         build, at = self.build_id, utc_now()
         with write_transaction(self.db):
             self.db.conn.executemany(
@@ -75,19 +75,19 @@ class Receipts:
             )
 
     def confirm_gone(self, families: Sequence[str]) -> None:
-        """The engine has confirmed that it holds nothing of these families."""
+        """The engine has confirmed that these families are removed."""
         with write_transaction(self.db):
             self._drop("receipt", families)
             self._close(families)
 
     def forget_all(self) -> None:
-        """Nothing is known of the build any more."""
+        """Delete all records of the build."""
         with write_transaction(self.db):
             for table in RECORDS_OF_BUILD:
                 self.db.execute(f"delete from {table} where build = ?", [self.build_id])
 
     def held_and_missing(self) -> int:
-        """Current sources that the build does not have, and that no run writes since they are held."""
+        """Current sources that the build lacks and that are held, so that no run writes them."""
         return number(
             self.db,
             "select count(*) from held join current using (family) "
@@ -100,14 +100,14 @@ class Receipts:
         return not exists(self.db, "receipt where build = ? and documents > 0", [self.build_id])
 
     def documents(self) -> int:
-        """How many documents the build confirmed to hold."""
+        """How many documents the build has confirmed."""
         return number(self.db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
 
     def has_intents(self) -> bool:
         return exists(self.db, "intent where build = ?", [self.build_id])
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
-        """Whether one is open that no plan closes now: of a family that is held, or that may not be removed yet."""
+        """Whether an intent is open that no plan closes now: its family is held, or may not be removed yet."""
         gone = "" if removals else "or family not in (select family from current)"
         return exists(
             self.db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
@@ -126,8 +126,7 @@ class Receipts:
         return [DeadLetter(*row) for row in rows]
 
     def next_without_vector(self, limit: int) -> dict[str, set[str]]:
-        """Refused documents whose text has no vector, by family. Each call returns those that were returned longest
-        ago."""
+        """Refused documents whose text has no vector, by family; those first that were not returned for longest."""
         chosen = (
             "select id from dead_letter where build = :build and substr(reason, 1, length(:reason)) = :reason "
             "and family in (select family from current) and family not in (select family from held) "
@@ -142,19 +141,19 @@ class Receipts:
         return found
 
     def retry_dead_letters(self) -> int:
-        """The next sync sends their families again; how many documents wait for it."""
+        """Let the next sync send their families again; returns the number of documents."""
         with write_transaction(self.db):
             letters = "select build, family from dead_letter where build = ?"
             self.db.execute(f"insert or ignore into intent {letters}", [self.build_id])
             return self.refused()
 
     def stamps(self) -> set[str]:
-        """Stamps that the marker may have; "" while none is recorded. An older copy of the build has another one."""
+        """Stamps that the marker may have, or "" if none is recorded. Older copies of the build have other stamps."""
         rows = self.db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
         return {stamp for (stamp,) in rows} or {""}
 
     def expect_stamps(self, stamps: Collection[str]) -> None:
-        """From now on the marker may have one of these."""
+        """Replace the stamps that the marker may have."""
         with write_transaction(self.db):
             self.db.execute("delete from stamp where build = ?", [self.build_id])
             self.db.conn.executemany("insert into stamp values (?, ?)", [(self.build_id, stamp) for stamp in stamps])
@@ -170,7 +169,7 @@ class Receipts:
 
 
 def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:
-    """By sink, the records of the live builds: of one sink or of all."""
+    """The records of the live builds by sink: of one sink or of all."""
     builds = state.live().builds
     if sink is not None and sink not in builds:
         raise UnknownSink(f"the live index is in {', '.join(builds)}; there is no sink {sink!r:.100} in it")

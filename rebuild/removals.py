@@ -1,4 +1,4 @@
-"""What would leave an index, and what is held back: the brake, and families that are left as they are."""
+"""The brake, which stops large removals, and the families that are held."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 GONE = "family not in (select family from current) and family not in (select family from held)"
-"""Of families in the index: those that the bus does not say any more."""
+"""Condition for families in the index that the chunks no longer have."""
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _CONFIRMED = "family_hash <> ''"
-"""Receipts of our own documents. A scan also makes receipts of documents that another program added; no flag is needed
-to remove those."""
+"""Receipts of our own documents. A scan also makes receipts for documents of other programs, which may be removed
+without a flag."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
-# What was withdrawn before its partition was lost is in no index, and nothing of it would come.
+# Families that were withdrawn before their partition was lost are in no index, so they are not held.
 _HELD = f"""
 select family, reason, detail from held
 where family in (select family from current) or family in (select family from {_RECORDED})
@@ -34,7 +34,7 @@ and exists (select 1 from partition where state <> 'valid') and {GONE}
 
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
-    """What the brake would stop, of the families that these live builds hold."""
+    """The removal from these live builds that the brake would stop."""
     recorded = (
         f"select family, coalesce(max(documents) filter (where {_CONFIRMED}), 0) as had "
         f"from {_of(_RECORDED, builds)} group by family"
@@ -57,7 +57,7 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
-    """Stops a run that would remove a large share of the live index, unless `allowed` covers it."""
+    """Stop a run that would remove a large share of the live index, unless `allowed` covers it."""
     found = large_removal(db, live_builds, allowed)
     if found is None:
         return
@@ -75,8 +75,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Stops a flip to a build whose engine refused a large share of the documents, unless the live build lacks as many
-    or that many are `allowed`."""
+    """Stop a flip to a build whose engine refused a large share of the documents, unless the live build lacks as many
+    or `allowed` covers them."""
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()
@@ -88,13 +88,13 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     raise Brake(
         found,
         f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, of "
-        f"which it refused {before:,}, is untouched. If they are meant to be missing, say so with {found.flag}; "
-        "else look at the engine and run the rebuild again, which sends them again",
+        f"which it refused {before:,}, is untouched. To leave them out, pass {found.flag}; else check the engine and "
+        "run the rebuild again, which sends them again",
     )
 
 
 def held_families(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that are left in these builds as they are, and why."""
+    """Families that stay in these builds unchanged, and why."""
     label = _of("select max(label) from receipt r where r.build in ({builds}) and r.family = h.family", builds)
     rows = db.execute(
         f"select h.*, coalesce(({label}), '') from ({_of(_HELD, builds)}) h order by family limit ?",
@@ -104,7 +104,7 @@ def held_families(db: Database, builds: Sequence[str], limit: int = -1) -> list[
 
 
 def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
-    """How many for each reason; the most first."""
+    """How many families are held for each reason, the most frequent first."""
     rows = db.execute(
         f"select detail, count(*) from ({_of(_HELD, builds)}) group by detail order by 2 desc, 1", [*builds, *builds]
     )

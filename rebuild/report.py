@@ -1,4 +1,4 @@
-"""What a run has done so far, and its report in the end: the same for a sync, a repair and a rebuild."""
+"""The outcome of a run while it works, and its final report; the same for syncs, repairs and rebuilds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,29 +31,29 @@ class SinkReport:
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
-    """Documents that it was sent: what it holds already is not sent again."""
+    """Documents that it was sent. Those that it has already are not sent again."""
     deleted: int = 0
-    """By how many documents its sources got shorter."""
+    """By how many documents its sources have shrunk."""
     chunks: int = 0
-    """What its live build holds after the run, as it has confirmed."""
+    """Confirmed documents of its live build after the run."""
     refused: tuple[DeadLetter, ...] = ()
-    """What its live build lacks after the run because the engine refused it."""
+    """Documents that its live build lacks because the engine refused them."""
     scanned: bool = False
     """Its receipts were made again by a scan of the engine."""
     drifted: bool = False
-    """It was scanned because it did not hold what had been confirmed."""
+    """It was scanned because it differed from its records."""
     lost: int = 0
-    """Sources of which a scan did not find all documents that had been confirmed."""
+    """Sources with confirmed documents that a scan did not find."""
     altered: int = 0
-    """Other sources that a scan did not find as they had been confirmed."""
+    """Other sources that a scan found changed since they were confirmed."""
     drifted_sources: tuple[str, ...] = ()
     """Names of some of these."""
     made_again: bool = False
-    """Its live build was gone or broken, so that all of it was written."""
+    """Its live build was missing or broken and was written again."""
     built: bool = False
-    """It had no live build before, so that all of it was written."""
+    """It had no live build before."""
     held_and_missing: int = 0
-    """Sources that it does not have, and that were not written since they are held."""
+    """Sources that it lacks and that were not written because they are held."""
     settings: tuple[str, ...] = ()
     """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
@@ -62,7 +62,7 @@ class SinkReport:
 
 @dataclass(frozen=True)
 class NotRemoved:
-    """A build that nobody needs and that its engine would not remove; a later run tries again."""
+    """An unused build that its engine did not remove; a later run tries again."""
 
     sink: str
     build: str
@@ -71,7 +71,7 @@ class NotRemoved:
 
 @dataclass
 class RunOutcome:
-    """What a run did; totals count a family once, however many sinks it was written to."""
+    """What a run did. Totals count a family once, not once per sink."""
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
     chunks_deleted: int = 0
@@ -85,7 +85,7 @@ class RunOutcome:
 
     @contextmanager
     def noting_failure(self, name: str) -> Iterator[None]:
-        """If the engine fails in the block, notes the error. The run continues without this sink."""
+        """Record an engine error in the block. The run continues without this sink."""
         try:
             yield
         except SinkError as error:
@@ -93,7 +93,7 @@ class RunOutcome:
 
     @property
     def chunks_written(self) -> int:
-        """By the sink that was sent most."""
+        """The number of the sink that was sent the most."""
         return max((sink.written for sink in self.sinks.values()), default=0)
 
     @property
@@ -101,7 +101,7 @@ class RunOutcome:
         return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
 
     def note(self, plan: Plan, builds: Mapping[str, str]) -> None:
-        """Adds what these builds, by sink, have confirmed of a plan."""
+        """Add what these builds, by sink, have confirmed of a plan."""
         if not builds:
             return
         self.families = self.families.then(plan.confirmed())
@@ -115,14 +115,14 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class RunReport:
-    """`status` is the first of these that is true of the index now: a sink could not be written, families are held
-    because chunks are missing or invalid, documents are refused."""
+    """`status` is the first of these that applies now: `failed` (a sink could not be written), `held` (chunks are
+    missing or invalid), `refused` (an engine refused documents), `ok`."""
 
     run_id: str
     generation: str
     families: FamilyCounts
     total: CatalogCounts
-    """What the chunks say, with what is held."""
+    """All current families and chunks, with held ones."""
     held: dict[str, int]
     """Why families are left as they are, and how many for each reason."""
     held_sources: dict[str, tuple[str, ...]]
@@ -138,13 +138,13 @@ class RunReport:
     repeated: RepeatedTexts | None
     sinks: dict[str, SinkReport]
     model_change: ModelChange | None
-    """By a rebuild, and how much the answers change with it."""
+    """In a rebuild: how much the answers change with a new model."""
     rebuild_due: str | None
-    """Why a rebuild would make another index than the live one, if it would."""
+    """Why a rebuild would make another index than the live one."""
     unconfigured: tuple[str, ...]
-    """Sinks of the live index that are not configured any more: they stay as they are."""
+    """Sinks of the live index that are no longer configured: they are not updated."""
     not_removed: tuple[NotRemoved, ...]
-    """Builds that nobody needs any more, of engines that would not remove them."""
+    """Unused builds that engines did not remove."""
     seconds: float
 
     def __repr__(self) -> str:
@@ -192,10 +192,10 @@ def conclude(
     rebuild_due: str | None = None,
     repeated: bool = False,
 ) -> RunReport:
-    """The report of a run, which also ends its record. `repeated` counts texts that sources share; it takes time."""
+    """Make the report of a run and finish its record. `repeated` counts texts that sources share, which takes time."""
     catalog = session.catalog
     builds = generation.builds
-    # Only what this run writes: of others it knows nothing.
+    # Only the sinks that this run writes.
     sinks = {
         name: _with_records(session, build, outcome.sink(name))
         for name, build in builds.items()

@@ -45,7 +45,7 @@ create temp table found_family (family text primary key, hash text, documents in
 create temp table drift (kind text, id text, family text, label text);
 create index temp.drift_id on drift (id);
 """
-# A family with refused documents is looked at document by document.
+# A family with refused documents is compared document by document.
 _SUSPECTS = """
 select family from current left join found_family f using (family)
 where family not in (select family from held) {among}
@@ -58,8 +58,8 @@ select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f
 from receipt r left join found_family f using (family) left join current c using (family)
 where r.build = :build and (lost or altered)
 """
-# A document that was refused is no missing one, as long as its family is the one that was sent; also while it waits to
-# be sent again.
+# Refused documents do not count as missing while their family is the version that was sent, also while they wait to be
+# sent again.
 _EXCUSED = """
 select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
 where d.build = ? and r.family_hash is c.family_hash
@@ -72,10 +72,10 @@ _FORGET = (
     "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
-    # Families of which nothing was taken: a scan cannot find them.
+    # Families of which every document was refused: a scan cannot find them.
     f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
     "and family not in (select family from found_family) and family not in (select family from drift))",
-    # Refused documents that wait to be sent again keep their intent, but not in held families: no run would close it.
+    # Refused documents that wait to be sent again keep their intent, except in held families, where it would stay open.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
@@ -91,7 +91,7 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
 from drift d group by family order by name, family
 """
-# Held families were not compared: they are known only where they are exactly what counts.
+# Held families were not compared: their receipt is valid only if the hash is that of the current version.
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
@@ -116,22 +116,22 @@ class DriftedSource:
 
 @dataclass(eq=False)
 class Scan:
-    """One reading of one build; in the connection's temporary tables until the next one."""
+    """One scan of one build, in temporary tables of the connection until the next scan."""
 
     db: Database
     build: Build | None
-    """None if it is gone: then it holds nothing."""
+    """None if it is gone and so has no documents."""
     build_id: str
     records: FamilyReader
     damage: str = ""
-    """Why the engine does not find what it holds, in words; "" where it does."""
+    """Why searches of the engine do not find its documents; "" if they do."""
     unjudged: int = 0
-    """Vectors that could not be compared, since the cache has none of their texts."""
+    """Vectors that could not be compared, because their texts are not cached."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Reads all of it; with `cached` every vector is compared as well. Held families are not compared: no chunks
-        say what they should be. `removals` is False while the bus is not whole: then what nobody claims is not known
-        to be surplus."""
+        """Scan the whole build; with `cached` compare every vector, too. Held families are not compared, since they
+        have no valid chunks. `removals` is False while partitions are missing or invalid: then unclaimed
+        documents do not count as extra."""
         for page in unhashed(self.db):
             self.records.project(page)
         self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
@@ -147,7 +147,7 @@ class Scan:
             )
 
     def finds_drift_in(self, families: Sequence[str]) -> bool:
-        """Whether documents of these families differ from the catalog. Reads nothing else of the build."""
+        """Whether documents of these families differ from the catalog. Reads only these families."""
         if self.build is not None:
             self._read(self.build.held(families, content=True))
         among = f"and family in ({marks(families)})"
@@ -155,8 +155,7 @@ class Scan:
         return not self.is_clean()
 
     def losses(self) -> tuple[int, int, list[str]]:
-        """How many sources have lost confirmed documents, how many others differ from what was confirmed, and the names
-        of some of them."""
+        """How many sources have lost confirmed documents, how many others have changed, and some names."""
         of_build = {"build": self.build_id}
         count = f"select coalesce(sum(lost), 0), coalesce(sum(not lost), 0) from ({_LOSSES})"
         lost, altered = self.db.execute(count, of_build).fetchone()
@@ -164,7 +163,7 @@ class Scan:
         return lost, altered, [name for name, *_ in names]
 
     def totals(self, model_fingerprint: str | None) -> tuple[int, int, str]:
-        """Families, documents, and a digest of the content, which names the model only where vectors are stored."""
+        """Families, documents, and a digest of the content, with the model if vectors are stored."""
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
         for family, found, documents in self.db.execute(
@@ -175,7 +174,7 @@ class Scan:
         return families, chunks, digest.hexdigest()
 
     def drift(self, kind: str, limit: int = -1) -> list[str]:
-        """Ids of documents that are wrong in this way."""
+        """Ids of documents with this kind of drift."""
         select = "select id from drift where kind = ? order by family, id limit ?"
         return [id for (id,) in self.db.execute(select, [kind, limit])]
 
@@ -184,7 +183,7 @@ class Scan:
         return [DriftedSource(*row) for row in rows]
 
     def examples(self, limit: int = 3) -> str:
-        """Some of what is wrong, in words."""
+        """Some of the drift, in words."""
         rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
         named = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
         return f"{named} ({self.damage})" if self.damage else named
@@ -193,8 +192,8 @@ class Scan:
         return not (self.damage or exists(self.db, "drift"))
 
     def make_receipts(self, receipts: Receipts) -> None:
-        """Replaces the receipts by what was found. A family with drift gets one that fits no version: the next plan
-        writes it."""
+        """Replace the receipts by the result. A family with drift gets one without a hash, so that the next plan writes
+        it."""
         build = receipts.build_id
         with write_transaction(self.db):
             for statement in _FORGET:
@@ -208,7 +207,7 @@ class Scan:
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
 
     def _compare(self, rows: Iterable[tuple[str]]) -> None:
-        """Notes the drift of these suspects."""
+        """Record the drift of these suspects."""
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
@@ -220,7 +219,7 @@ class Scan:
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
     ) -> None:
-        """In pages. What reads the catalog is not within a transaction, for others may write to it meanwhile."""
+        """Insert in pages. The rows are read outside of transactions, since others may write to the catalog."""
         while some := list(islice(rows, _PAGE)):
             with self.db.atomic():
                 self.db.conn.executemany(statement, some)
@@ -239,7 +238,7 @@ class Scan:
         rows = self.db.execute(f"select family, id, hash from found where {these}", list(families))
         for family, id, hash in rows:
             if id in found[family]:
-                yield EXTRA, id, family, ""  # read twice: an engine that shows it twice, or loses its place
+                yield EXTRA, id, family, ""  # the engine returned it twice
             found[family][id] = hash
         rows = self.db.execute(f"{_EXCUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
@@ -247,7 +246,7 @@ class Scan:
             yield from _drift(wanted, found[wanted.family], refused)
 
     def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:
-        """Ids of documents whose vector is missing, or is not the cached one."""
+        """Ids of documents whose vector is missing or differs from the cached one."""
         stored = build.scan(vectors=True)
         while page := list(islice(stored, _VECTORS)):
             known = cached([found.text_hash for found in page if found.text_hash])
@@ -261,7 +260,7 @@ class Scan:
 
 
 def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Removes what it compares from `held`. What is left there after the last part of a family is extra."""
+    """Remove compared documents from `held`. After the last part of a family, the rest there is extra."""
     family, name = wanted.family, wanted.label
     for document in wanted.documents:
         hash = held.pop(document.id, None)
@@ -275,7 +274,7 @@ def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> 
 
 
 def _hash(found: Stored) -> str:
-    """ "" for what no sink has written, for what says another hash than it has, and for what is not found."""
+    """The document hash; "" if no sink wrote the document, its hash is wrong, or searches do not find it."""
     document = found.document
     if document is None or found.damage:
         return ""

@@ -1,4 +1,4 @@
-"""A session: everything that one run works with, opened once and closed once."""
+"""A session has everything that one run works with."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -27,15 +27,15 @@ from chunksink.sinks.projection import PROJECTION_VERSION
 
 class Advance(Protocol):
     def advance(self, amount: int) -> object:
-        """So much more is done."""
+        """This much more is done."""
 
 
 Stage = Callable[[str, int | None, str], AbstractContextManager[Advance]]
-"""Opens a stage of the work: its name, how much there is of it if that is known, and the unit."""
+"""Opens a stage of the work: name, total amount if known, unit."""
 
 
 class Silent:
-    """A stage that nobody follows."""
+    """A stage without a display."""
 
     def advance(self, amount: int) -> object:
         return None
@@ -47,14 +47,14 @@ def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run may do that it would not do by itself."""
+    """What a run may do only on request."""
 
     adopt: bool = False
-    """Take over what another home has made."""
+    """Take over builds of another home."""
     allow_deletions: int = 0
-    """So many sources may go, even if they are a large share."""
+    """Allow up to this many deletions beyond the safety limit."""
     deep: bool = False
-    """Where engines are read whole, compare every vector with the computed one, too."""
+    """In scans, compare every vector with the computed one, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +98,15 @@ class Session:
     def stamp(self, build: Build, receipts: Receipts) -> None:
         """Give the build a new stamp. Call it when the engine has confirmed a batch, before its receipts are written.
 
-        A copy that bears a known stamp then differs from its receipts only in families with open intents. A run that is
-        killed between the steps leaves both stamps valid."""
+        A copy with a known stamp then differs from its receipts only in families with open intents. A run that is
+        killed in between leaves both stamps valid."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))
         receipts.expect_stamps({new})
 
     def owns(self, marker: Marker | None) -> bool:
-        """Whether a build with this marker was made by this home; what has none is nobody's."""
+        """Whether a build with this marker was made by this home. A build without a marker belongs to nobody."""
         return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
@@ -124,13 +124,13 @@ class Session:
 
 
 def rebuild_due(wanted: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
-    """Why a rebuild would use another model than the live index has; None where that holds no vectors."""
+    """Why a rebuild would use another model than the live index; None if that has no vectors."""
     if not live.holds_vectors:
         return None
     if same_encoder(wanted, live.encoder):
         return _files_changed(live, model_cache or default_model_cache())
     if wanted.model != live.encoder.model:
-        return f"the live index was made with {live.encoder.model}, configured is {wanted.model}"
+        return f"the live index was made with {live.encoder.model}, {wanted.model} is configured"
     return f"the live index was made with other settings of {wanted.model} than are configured"
 
 
@@ -141,4 +141,4 @@ def _files_changed(live: Generation, model_cache: Path) -> str | None:
         return None
     if digest_of_files(file_digests(folder, model_cache)) == live.model.files:
         return None
-    return f"files of the model {live.model.name} in {folder} are others than those that made the live index"
+    return f"files of the model {live.model.name} in {folder} have changed since the live index was made"

@@ -1,6 +1,6 @@
-"""Spot checks: every sync compares a part of each live build with the chunks, another part each time.
+"""Spot checks: every sync compares the next part of each live build with the chunks.
 
-Marker and count do not show that another program has overwritten documents. A part is a hundredth of the build, at most
+Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, at most
 `MOST_DOCUMENTS`, so a known number of syncs, a round, compares every source.
 """
 
@@ -24,13 +24,13 @@ SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """In one part, unless a single source has more."""
 LARGEST = 2000
-"""Documents of a source. A larger one is left to `verify`: reading it takes longer than a sync with nothing to do."""
+"""Documents of a source. Larger ones are left to `verify`: reading them takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""A build that is opened for its part alone compares ten times as much: to open it takes as long as that."""
+"""A build that is opened only for the check compares ten times as much, which takes as long as opening it."""
 _ROUNDS_AFTER_A_WRITE = 2
-"""By somebody else: the round that has begun may have passed what was written."""
+"""After another program's write: the current round may have passed those documents already."""
 
-# Families whose chunks differ from what was confirmed are left out: a sync writes them anyway, or they are held.
+# Families that differ from their receipts are left out: a sync writes them anyway, or they are held.
 _COMPARABLE = """
 select r.family, r.documents, r.family_hash is c.family_hash and c.family_hash is not null
     and r.family not in (select family from held)
@@ -42,16 +42,16 @@ where r.build = ? and r.family > ? order by r.family limit ?
 
 @dataclass(frozen=True)
 class Coverage:
-    """How far the rounds over one build have come."""
+    """The progress of the rounds over one build."""
 
     compared_since: str | None
-    """Every source was compared with what the engine holds at this time or later; None before the first round ends."""
+    """Every source was compared with the engine at this time or later; None before the first round ends."""
     syncs_a_round: int
     """At most."""
 
 
 class SpotCheck:
-    """The part of one build whose turn it is."""
+    """The next part of one build."""
 
     def __init__(self, db: Database, build_id: str) -> None:
         self._db = db
@@ -65,7 +65,7 @@ class SpotCheck:
         return Coverage(self._since, -(-documents // _size(documents)))
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
-        """Compares the part whose turn it is. Where it differs, all of the build must be scanned.
+        """Compare the next part. If it differs, the whole build must be scanned.
 
         A build that certainly nobody has written to since the last round is skipped.
         """
@@ -83,12 +83,12 @@ class SpotCheck:
         return False
 
     def note_scan(self, began: str) -> None:
-        """All of it was compared by a scan."""
+        """Record that a scan has compared the whole build."""
         self._position, self._began, self._since, self._due = "", utc_now(), began, 0
         self._save()
 
     def _next_families(self, wanted: int) -> list[str]:
-        """Families of so many documents, to compare now. Advances the position, and with the last one the round."""
+        """Families with this many documents to compare now. Advances the position, and at the end the round."""
         families, documents = list[str](), 0
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted + 1]).fetchall()
         for family, size, is_comparable in rows:

@@ -1,6 +1,6 @@
-"""`state.db`: which generations this home has built, and which one readers see.
+"""`state.db`: the generations of this home, and which one is live.
 
-The pointer's transaction is the commit of a flip. All of it can be lost: a rebuild makes it again from the chunks.
+The transaction that moves the pointer commits a flip. The file can be lost: a rebuild makes it again from the chunks.
 """
 
 import errno
@@ -29,17 +29,17 @@ NO_MODEL = ModelInfo(
     requested="auto",
     long_texts="windows",
 )
-"""That of a generation whose builds hold no vectors."""
+"""The model of a generation without vectors."""
 _MUCH_LESS = 10
 """A run this many times smaller than the previous one is ignored when speed is measured."""
 MODEL, EMBEDDED = "model", "embedded"
-"""What takes its time besides the sinks: to load the model once, and to embed each byte of text."""
+"""Keys of measured times besides the sinks: loading the model, and embedding a byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"
 
 
 @dataclass(frozen=True)
 class Generation:
-    """The builds that readers see together, by sink. `encoder` makes the encoder of its vectors again."""
+    """The builds that readers see together, by sink. `encoder` recreates the encoder of its vectors."""
 
     id: str
     created_at: str
@@ -53,7 +53,7 @@ class Generation:
 
     @property
     def holds_vectors(self) -> bool:
-        """Whether any of its sinks wanted them; else it has no model."""
+        """Whether any of its sinks has vectors."""
         return self.model_fingerprint != NO_MODEL.fingerprint
 
 
@@ -78,7 +78,7 @@ class State(Store):
 
     @classmethod
     def existing(cls, home: Path) -> "State":
-        """For readers, who make nothing."""
+        """Open the state of an existing home."""
         if not (home / "state.db").exists():
             raise NothingBuilt(home)
         if not can_write(home):
@@ -91,7 +91,7 @@ class State(Store):
         return self.path.parent
 
     def version(self) -> int:
-        """Another one as soon as anybody else has written here."""
+        """Changes whenever another connection has written."""
         (version,) = self.db.execute("pragma data_version").fetchone()
         return int(version)
 
@@ -129,20 +129,20 @@ class State(Store):
         return exists(self.db, "generation where id = ?", [generation_id])
 
     def public_builds(self) -> dict[str, str]:
-        """What each sink shows under its public name, as far as it was ever flipped."""
+        """The build that each sink shows under its public name, if it was ever flipped."""
         return dict(self.db.execute("select sink, build from public").fetchall())
 
     def begin_flip(self, generation: Generation) -> None:
-        """From here on sinks may show this generation; a run that finds a begun flip completes it."""
+        """Record that sinks may show this generation from now on; the next run completes an unfinished flip."""
         with write_transaction(self.db):
             self.db.execute("insert or replace into flipping values (?)", [generation.id])
 
     def begun_flip(self) -> Generation | None:
-        """The generation whose flip was not ended."""
+        """The generation whose flip is unfinished."""
         return self._one(f"{_GENERATION} join flipping on id = generation")
 
     def flip(self, generation: Generation) -> None:
-        """Readers see `generation` from now on; what they saw before becomes the previous one."""
+        """Make `generation` live; the live one becomes the previous one."""
         with write_transaction(self.db):
             self.db.execute("update pointer set previous = live, live = ? where live is not ?", [generation.id] * 2)
             self.db.execute("update generation set shown = 1 where id = ?", [generation.id])
@@ -154,11 +154,11 @@ class State(Store):
             self.db.execute("delete from flipping")
 
     def unfinished(self) -> Generation | None:
-        """The newest generation that was begun and never shown."""
+        """The newest generation that was never shown."""
         return self._one(f"{_GENERATION} where not shown order by id desc limit 1")
 
     def surplus_generations(self, keep: str | None = None) -> list[Generation]:
-        """Neither live nor previous, nor the one to keep: older ones, and remains of runs that died."""
+        """Generations that are neither live nor previous nor `keep`: older ones, and remains of killed runs."""
         rows = self.db.execute(
             f"{_GENERATION}, pointer where id is not live and id is not previous and id is not ?", [keep]
         ).fetchall()
@@ -168,11 +168,11 @@ class State(Store):
         return [self._generation(row) for row in self.db.execute(f"{_GENERATION} order by id").fetchall()]
 
     def is_shared(self, build_id: str, generation: Generation) -> bool:
-        """Whether another generation has this build too."""
+        """Whether another generation has this build, too."""
         return exists(self.db, "build where id = ? and generation <> ?", [build_id, generation.id])
 
     def forget_build(self, generation: Generation, sink: str) -> None:
-        """The generation has no build in this sink any more; with its last build it is gone itself."""
+        """Delete the generation's build in this sink, and the generation with its last build."""
         with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
             for table in RECORDS_OF_BUILD:
@@ -183,12 +183,12 @@ class State(Store):
             )
 
     def model_fingerprints(self) -> set[str]:
-        """The models of all builds that are there: live, previous and unfinished."""
+        """The models of all builds: live, previous and unfinished."""
         found = {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
         return found - {NO_MODEL.fingerprint}
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
-        """How long work took the last time, for forecasts. A much smaller amount is ignored: it starts slowly."""
+        """Record how long work took, for forecasts. Much smaller amounts are ignored, since work starts slowly."""
         with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert into pace values (?, ?, ?) on conflict (what) do update set amount = excluded.amount, "

@@ -1,4 +1,4 @@
-"""Opening the builds of a generation to write to them: gone ones are made again, others' are left alone."""
+"""Opens the builds of a generation for writing. Missing ones are made again, those of other homes refused."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,35 +16,35 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 @dataclass(frozen=True)
 class Target:
-    """One build that is being written, and what it is called in reports."""
+    """One build that is being written."""
 
     sink: str
     build_id: str
     build: Build
     holds_vectors: bool
     made: bool = False
-    """It was not there, or broken, and is empty now."""
+    """It was missing or broken and is empty now."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """What is done where builds cannot be opened."""
+    """What to do with builds that cannot be opened."""
 
     make: bool = True
-    """A build that is gone is made again, empty, and so is one that broke while a run was writing to it."""
+    """Make missing builds again, empty, and those that broke while a run was writing."""
     heal: bool = False
     """Broken builds are made again."""
     adopt: bool = False
-    """Take over what another home has made."""
+    """Take over builds of another home."""
     before_making: Callable[[], None] = lambda: None
-    """Raises where that may not be, while it is still known what was there."""
+    """Called before a build is made, while its records still exist; raises to stop that."""
 
 
 @contextmanager
 def open_targets(
     session: Session, generation: Generation, outcome: RunOutcome, how: Opening = Opening()
 ) -> Iterator[list[Target]]:
-    """The builds of a generation, of the sinks that this run writes. Those that cannot be opened failed."""
+    """The builds of a generation in the sinks that this run writes. Errors of opening are in `outcome`."""
     with ExitStack() as stack:
         targets = []
         for name, sink in session.sinks.items():
@@ -61,13 +61,13 @@ def open_targets(
 
 
 def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | None:
-    """None where it must be made."""
+    """None if it must be made."""
     try:
         build = sink.open(build_id)
     except BuildMissing:
         if how.make:
             return None
-        require_ours(session, [sink.name], adopt=how.adopt)  # why it could not be made again comes first
+        require_ours(session, [sink.name], adopt=how.adopt)  # its error comes first
         raise
     except BuildBroken:
         if not (how.heal or (how.make and was_left_unfinished(session, build_id))):
@@ -80,12 +80,12 @@ def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | 
         if not how.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
             stack.pop_all()
             return build
-    return None  # a run ended while it made the build: it is made now
+    return None  # left half made by a killed run
 
 
 def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *, with_vectors: bool) -> Build:
     build_id = generation.builds[sink.name]
-    # Else another one would be left, and the records of this one lost.
+    # Before anything is made or forgotten.
     require_ours(session, [sink.name], adopt=how.adopt)
     how.before_making()
     Receipts(session.state.db, build_id).forget_all()
@@ -93,12 +93,12 @@ def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *,
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:
-    """Whether a run ended while writing: an engine that saves in place may have been broken by that alone."""
+    """Whether a run was killed while writing, which can break an engine that saves in place."""
     return Receipts(session.state.db, build_id).has_intents()
 
 
 def settings_due(session: Session, live: Generation, target: Target) -> list[str]:
-    """Settings of the index that are not as configured, or do not fit what it holds: a sync would set them."""
+    """Index settings that a sync would change: they differ from the configuration or do not fit the content."""
     settings = capability(session.sinks[target.sink], SupportsSettings)
     of_search = capability(target.build, SupportsSearchSettings)
     due = [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
@@ -106,5 +106,5 @@ def settings_due(session: Session, live: Generation, target: Target) -> list[str
 
 
 def dimensions(generation: Generation, target: Target) -> dict[str, int]:
-    """Of the vectors, for index settings; empty where the build holds none."""
+    """Arguments for index settings: the dimensions of the vectors, if there are any."""
     return {"dimensions": generation.model.dimension} if target.holds_vectors else {}

@@ -1,6 +1,6 @@
-"""Verify: every live build is read through its own interface and compared with what the bus says now.
+"""Verify: every live build is read through its engine's interface and compared with the chunks.
 
-Syncs can run while it reads. A repair is a sync whose receipts a scan has just made.
+Syncs can run meanwhile. A repair is a sync whose receipts were just made by a scan.
 """
 
 from contextlib import ExitStack, suppress
@@ -28,7 +28,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 @dataclass(frozen=True)
 class SinkCheck:
-    """What one sink holds, and the ids of documents that are not as they should be."""
+    """The result for one sink, with the ids of missing, extra, changed and refused documents."""
 
     families: int
     chunks: int
@@ -40,17 +40,17 @@ class SinkCheck:
     refused: tuple[str, ...]
     digest: str
     shown: bool
-    """Whether other programs find it under the sink's public name, where that has one."""
+    """Whether other programs find it under the sink's public name, if the sink has one."""
     settings: tuple[str, ...]
-    """Settings of the index that are not as configured: what it holds is not found as it should be."""
+    """Index settings that differ from the configuration."""
     unjudged: int
-    """Vectors that were to be compared, and could not be: the cache has none of their texts."""
+    """Vectors that could not be compared, because their texts are not cached."""
     recall: Recall | None = None
-    """Of its search by vectors, where that was measured."""
+    """Of its vector search, if it was measured."""
 
     @property
     def holds_all(self) -> bool:
-        """Whether it holds what it should and nothing else."""
+        """Whether its documents match the chunks."""
         return not (self.missing or self.extra or self.changed)
 
     @property
@@ -60,11 +60,11 @@ class SinkCheck:
 
 @dataclass(frozen=True)
 class InputPartition:
-    """A partition as it was taken in."""
+    """A partition as it was last read."""
 
     partition: str
     taken: int
-    """The number of that reading, which no other one has."""
+    """The unique number of that reading."""
     state: str
     checksum: str
     chunks: int
@@ -72,23 +72,23 @@ class InputPartition:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The live builds of the configured sinks."""
+    """The result for the live builds of the configured sinks."""
 
     live: Generation
     inputs: tuple[InputPartition, ...]
-    """What they were compared with, from the first to the last document."""
+    """The partitions that they were compared with."""
     sinks: dict[str, SinkCheck]
-    """Of those that could be asked: one that is gone or broken holds nothing."""
+    """Results of sinks that could be asked; a missing or broken build has no documents."""
     failed: dict[str, SinkError | OtherHome]
-    """Why some could not be read, or do not find what they hold, or what they show is another home's."""
+    """Sinks that could not be read, whose searches do not find their documents, or that show another home's build."""
     unconfigured: tuple[str, ...]
-    """Sinks of the live index that are not configured any more; they were not asked."""
+    """Sinks of the live index that are no longer configured; they were not asked."""
     unbuilt: tuple[str, ...]
     """Sinks that are configured and have no build yet."""
     held: int
-    """Sources that were not compared, since their chunks are missing, invalid or contradict each other."""
+    """Sources that were not compared, because their chunks are missing, invalid or contradictory."""
     unread: tuple[str, ...]
-    """Partitions that are missing or invalid: while there are any, nothing is known to be surplus."""
+    """Partitions that are missing or invalid. While there are any, no document counts as extra."""
 
     def __repr__(self) -> str:
         drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)
@@ -96,7 +96,7 @@ class VerifyReport:
 
     @property
     def unknown(self) -> dict[str, SinkError]:
-        """Those of which nothing is known: what is gone or broken was compared with what should be there."""
+        """Sinks without a result."""
         failed = self.failed.items()
         return {name: error for name, error in failed if isinstance(error, SinkError) and name not in self.sinks}
 
@@ -105,14 +105,14 @@ class VerifyReport:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
     def as_json(self) -> dict[str, Any]:
-        """The same names for each sink. Of one that could not be asked nothing is known."""
+        """The same fields for each sink; null or empty for one that could not be asked."""
         names = [*self.sinks, *(name for name in self.failed if name not in self.sinks)]
         sinks = {name: _as_json(self.sinks.get(name), self.failed.get(name)) for name in names}
         lists = {"unconfigured": self.unconfigured, "unbuilt": self.unbuilt, "unread": self.unread}
         return {"ok": self.ok, "sinks": sinks, "held": self.held} | {name: list(of) for name, of in lists.items()}
 
     def numbers(self) -> dict[str, dict[str, Any]]:
-        """For the record of the run: how much was wrong, not what."""
+        """For the record of the run: numbers instead of lists."""
         counted = ("missing", "extra", "changed", "refused", "drifted_sources")
         return {
             name: {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
@@ -135,7 +135,7 @@ def verify(session: Session, *, deep: bool = False, recall: bool = False) -> Ver
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one. With `recall`,
     measure how many of the nearest documents its search by vectors finds.
 
-    Other runs may write while it reads. So if something seems wrong, it reads again with the writer's lock held.
+    Other runs may write meanwhile. So if there are differences, it reads again with the writer's lock held.
     """
     found: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
@@ -159,12 +159,12 @@ def _verified_now(session: Session, deep: bool, recall: bool) -> VerifyReport:
 
 def _refresh(session: Session) -> None:
     end_begun_flip(session)
-    session.state.live()  # where nothing was built yet, the chunks are not read
+    session.state.live()  # an error if nothing was built yet, before the chunks are read
     session.refresh()
 
 
 def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> VerifyReport:
-    """PartitionChanged where another run has taken in chunks meanwhile."""
+    """PartitionChanged if another run has read chunks meanwhile."""
     inputs = _inputs(session)
     moved = PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
     if session.catalog.is_undecided():
@@ -213,7 +213,7 @@ def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> V
 
 
 def _inputs(session: Session) -> tuple[InputPartition, ...]:
-    """The partitions that the catalog goes by, as it knows them."""
+    """The partitions of the catalog."""
     rows = session.state.db.execute(
         "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"
@@ -224,7 +224,7 @@ def _inputs(session: Session) -> tuple[InputPartition, ...]:
 def _compared(
     session: Session, live: Generation, name: str, target: Target | None, cached: Lookup | None
 ) -> tuple[SinkCheck, str]:
-    """And why the engine does not find what it holds, where that is so. Without a target the build holds nothing."""
+    """The result, and why the engine's searches do not find its documents, if so. Without a target it has none."""
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors

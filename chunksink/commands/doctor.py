@@ -34,7 +34,7 @@ def command(as_json: bool) -> int:
         if as_json:
             continue
         remedy = f"\n{'':<31}{printable(each.remedy)}" if each.remedy and each.verdict != "ok" else ""
-        lines = wrapped(f"{each.verdict:<5} {each.name:<24}  {printable(each.found)}{remedy}", columns())
+        lines = wrapped(f"{each.verdict:<5} {each.name:<23}  {printable(each.found)}{remedy}", columns())
         click.echo(click.style(lines[:5], fg=_COLOURS[each.verdict]) + lines[5:])
     if as_json:
         print_json([asdict(each) for each in checks])
