@@ -151,7 +151,6 @@ class LiveSearch:
             self._watch.forget()
 
     def _open(self) -> None:
-        """Called by one thread at a time."""
         if self._closed:
             raise _closed()
         self._watch.has_moved()  # later changes are seen by the next check

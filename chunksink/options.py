@@ -91,7 +91,6 @@ def config_from(**flags: Any) -> Config:
 
 
 def named_file() -> str | None:
-    """The file that --config names."""
     return _value("config")
 
 

@@ -61,7 +61,6 @@ def print_json(document: Any) -> None:
 
 
 def labelled(label: str, value: str) -> str:
-    """One line of a two-column list."""
     return f"{label:<{_LABEL_WIDTH}} {value}"
 
 

@@ -26,7 +26,6 @@ class ProgressLines:
         self._last = monotonic()
 
     def advance(self, amount: int) -> object:
-        """This much more is done."""
         self._done += amount
         now = monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:

@@ -45,9 +45,9 @@ class RetireReport:
     """The families that a partition was given up with."""
 
     removed: int
-    """Only it held them, and an index has them."""
+    """Families that only this partition had and that an index has."""
     returning: int
-    """Its tombstones withdrew them; what other partitions say of them counts again."""
+    """Families that its tombstones withdrew and other partitions have."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,6 @@ class RepeatedTexts:
     examples: tuple[tuple[str, str], ...]
     """Pairs of chunk ids of two sources that share a text; the most frequent texts."""
     sources: tuple[tuple[str, str], ...] = ()
-    """The names of these sources."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class HeldFamily:
     reason: str
     detail: str
     source: str = ""
-    """Its name; empty where the index never held it."""
+    """Its name; empty if it was never indexed."""
 
 
 class Catalog:
@@ -106,7 +105,7 @@ class Catalog:
         self._db = state.db
 
     def refresh(self, intake: Intake, on_bytes: OnBytes = lambda _bytes: None, *, reread: bool = False) -> None:
-        """Takes in what is new or changed, then decides what counts."""
+        """Read new and changed partitions, then decide which versions count."""
         self._forget_other_projection()
         intake.run(on_bytes, reread=reread)
         self.decide()
@@ -144,7 +143,7 @@ class Catalog:
         return exists(self._db, "undecided")
 
     def known_partitions(self) -> list[str]:
-        """Those that were ever taken in, and not retired since."""
+        """Partitions that were read once and not retired since."""
         return _keys(self._db, "checksum is not null")
 
     def missing_partitions(self) -> list[str]:
@@ -255,7 +254,7 @@ class Catalog:
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
     def _forget_other_projection(self) -> None:
-        """Hashes of another projection say nothing about this one."""
+        """Forget hashes of another projection version."""
         if self._db.execute("select version from projection").fetchone() == (PROJECTION_VERSION,):
             return
         with write_transaction(self._db):

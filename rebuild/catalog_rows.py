@@ -33,10 +33,10 @@ COLUMNS = (
     "created_at, line"
 )
 _BYTES = 16
-"""Of the hash of a line."""
+"""Length of the hash of a line."""
 
 _WAITING = 200_000
-"""Lines that may wait in memory for their like."""
+"""Unmatched lines that are kept in memory."""
 
 _TABLES = (
     "create temp table if not exists lost (id integer primary key)",
@@ -92,14 +92,14 @@ order by offset
 
 
 class _OwnerFields(msgspec.Struct, gc=False):
-    """Of a chunk or of its metadata: whose it is."""
+    """The tenant of a chunk or of its metadata."""
 
     parent_id: str | None = None
     tenant_id: str | None = None
 
 
 class _ChunkFields(_OwnerFields, gc=False, kw_only=True):
-    """Of a chunk that much is read, since millions are."""
+    """The part of a chunk that is decoded; more would be slow for millions."""
 
     chunk_id: str
     document_id: str
@@ -113,7 +113,7 @@ _NO_OWNER = _OwnerFields()
 
 
 def rows_of(key: str, lines: Iterable[Line]) -> Iterator[Row]:
-    """Of each of these lines of a partition the values of `COLUMNS`."""
+    """The values of `COLUMNS` for these lines of a partition."""
     decode = msgspec.json.Decoder(_ChunkFields).decode
     for place, line in lines:
         yield _row(key, place, line, decode(line))
@@ -282,5 +282,5 @@ def _move(db: Database, key: str, last: int) -> None:
 
 
 def drop_former_texts(db: Database) -> None:
-    """Of all families: the cache has none of their vectors any more."""
+    """Drop the former texts of all families, after their vectors were dropped from the cache."""
     db.execute("delete from former_text")

@@ -38,7 +38,6 @@ Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 def cached_vectors(
     cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest | None = None
 ) -> dict[str, Vectors]:
-    """The cached vectors of these texts by a model."""
     asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
     hashes = list(asked)
     found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
@@ -82,7 +81,6 @@ class DocumentEmbedder:
         return found
 
     def problem_of(self, text_hash: str) -> str | None:
-        """Why a text got no vector in this run."""
         return self.report.problems.get(raw_hash(text_hash))
 
     def compute_anew(self) -> None:

@@ -50,13 +50,13 @@ class Removal:
     total: int
     """Of the sources in the index, or of the documents where an engine refused them."""
     flag: str
-    """What allows it."""
+    """The flag that allows it."""
     chunks: int = 0
-    """That go with them."""
+    """Chunks that are removed with the sources."""
 
     @property
     def sources(self) -> str:
-        """In words, where it counts sources."""
+        """The numbers of sources and chunks in words."""
         return f"{self.removed:,} of the {self.total:,} sources in the index, with {self.chunks:,} chunks,"
 
 

@@ -48,8 +48,6 @@ class _Batch:
 
 @dataclass(eq=False)
 class Executor:
-    """Executes plans on some targets."""
-
     session: Session
     targets: Sequence[Target]
     embedder: DocumentEmbedder

@@ -15,7 +15,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import RebuildError
-from chunksink.rebuild.families import FamilyReader, label_of
+from chunksink.rebuild.families import FamilyReader, label_of, source_names
 from chunksink.rebuild.forget import names_of
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
@@ -37,8 +37,6 @@ class UnknownChunk(RebuildError):
 
 
 class _ChunkRow(NamedTuple):
-    """A chunk in the catalog, and the state of its partition."""
-
     partition: str
     partition_state: str
     offset: int
@@ -117,22 +115,19 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     chunk_id, *others = _chunk_ids(state.db, name)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
-    pairs = list(zip(rows, standings, strict=True))
-    current = next((row for row, standing in pairs if standing.verdict == "current"), None)
+    current = next((row for row, one in zip(rows, standings, strict=True) if one.verdict == "current"), None)
     family = (current or rows[-1]).family
-    named = [standing.source for row, standing in pairs if row.family == family and standing.source]
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     expected: Document | None = None
     with suppress(PartitionChanged):
         parts = FamilyReader(root, Catalog(state)).families([family] if current is not None else [])
         expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
     document = sink_id(chunk_id)
-    label = state.db.execute("select max(label) from receipt where family = ?", [family]).fetchone()[0]
     return Explanation(
         chunk_id=chunk_id,
         document=document,
         family=family,
-        source=named[0] if named else label or "",
+        source=source_names(state.db, root, [family])[family],
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,

@@ -38,7 +38,7 @@ class ProjectedFamily:
     first: bool = True
     last: bool = True
     earlier: Sequence[str] = ()
-    """Document hashes of the parts before."""
+    """Document hashes of the earlier parts."""
 
     @cached_property
     def family_hash(self) -> str:
@@ -50,12 +50,11 @@ class ProjectedFamily:
 
     @property
     def label(self) -> str:
-        """Its name for people."""
         return label_of(self.documents[0])
 
     @cached_property
     def size(self) -> int:
-        """In documents."""
+        """Number of documents, where long texts count as several."""
         return sum(1 + len(document.text) // LONG_TEXT for document in self.documents)
 
     def document_hashes(self) -> list[str]:

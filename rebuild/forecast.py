@@ -42,8 +42,6 @@ Known = Callable[[Sequence[str]], set[str]]
 
 @dataclass(frozen=True)
 class SyncPlan:
-    """What a sync would do."""
-
     plan: Plan
     builds: dict[str, str]
     """Of each configured sink; the name of the sink where it has no build yet."""
@@ -57,12 +55,10 @@ class SyncPlan:
 
 @dataclass(frozen=True)
 class SinkForecast:
-    """A plan in numbers, for one sink."""
-
     families: FamilyCounts
     seconds: float | None
     filled: str | None
-    """Why all of it must be written, where that is so."""
+    """Why the whole build must be written; None if it need not be."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ class Forecast:
     repeated: int
     """Further chunks with one of these texts."""
     tokens: int
-    """Of the texts that must be embedded, about."""
+    """About how many the texts to embed have."""
     seconds: float | None
     cost: float | None
     """In the currency of the configured price; None where none is configured."""
@@ -93,9 +89,8 @@ class Forecast:
     removed: tuple[str, ...]
     rebuild_due: str | None
     settings: dict[str, list[str]]
-    """Index settings that a sync would change, by sink."""
     brake: Removal | None
-    """What a sync would stop at, unless a flag allows it."""
+    """The removal that would stop a sync without a flag."""
 
     def __repr__(self) -> str:
         changes = f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed"

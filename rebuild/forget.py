@@ -62,14 +62,14 @@ class ForgetReport:
 
     families: tuple[str, ...]
     documents: dict[str, int]
-    """By build, of all generations."""
+    """Erased documents by build, of all generations."""
     texts: int
     """Texts known to records or builds, also of former versions: only their vectors could be found."""
     vectors: int
     run_records: int
-    """Lines that named it."""
+    """Lines of run records that named the source."""
     still_in: tuple[str, ...]
-    """Partitions of the bus."""
+    """Partitions that still contain the source."""
     not_asked: dict[str, str]
     """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
 

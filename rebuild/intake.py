@@ -39,7 +39,7 @@ def _ignore(_anything: object) -> None:
 
 @dataclass(eq=False)
 class Intake:
-    """Brings the catalog of one home up to date with one bus root."""
+    """Updates the catalog of one home from one bus root."""
 
     root: BusRoot
     state: State
@@ -216,7 +216,7 @@ class Intake:
                 self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
 
     def _set_state(self, key: str, state: str, signature: str | None) -> None:
-        """Where that is news, what counts must be decided again."""
+        """After a change, the partition's families must be decided again."""
         was = self.state.db.execute("select state from partition where key = ?", [key]).fetchone()
         self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
         if was not in (None, (state,)):

@@ -134,7 +134,6 @@ class Plan:
         return [family for (family,) in self._db.execute(select, [build])]
 
     def removed(self) -> int:
-        """How many families are removed from at least one build."""
         return number(self._db, "select count(distinct family) from planned where action = 'remove'")
 
     def chunks_to_write(self, build: str | None = None) -> int:

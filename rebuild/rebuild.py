@@ -73,8 +73,6 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
 
 @dataclass(eq=False)
 class Rebuild:
-    """One rebuild of some sinks of a home."""
-
     session: Session
     embedder: DocumentEmbedder
     options: RebuildOptions = RebuildOptions()

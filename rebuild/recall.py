@@ -49,7 +49,6 @@ class Recall:
     """Of the worst answer."""
     questions: int
     documents: int
-    """How many documents were searched."""
     deleted: float
     """The share of deleted vectors that each search still visits; 0 if unknown."""
 
@@ -100,7 +99,6 @@ def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall |
 
 
 def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[list[str], Vectors]]:
-    """Ids of documents and their vectors, in pages."""
     families = [""]
     while rows := state.db.execute(_FAMILIES, {"build": build_id, "after": families[-1]}).fetchall():
         families = [family for (family,) in rows]

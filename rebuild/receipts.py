@@ -36,8 +36,6 @@ class Receipt:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A document that an engine refused, and why."""
-
     id: str
     family: str
     source: str
@@ -48,8 +46,6 @@ class DeadLetter:
 
 @dataclass(frozen=True, eq=False)
 class Receipts:
-    """The records of one build."""
-
     db: Database
     build_id: str
 
@@ -81,7 +77,6 @@ class Receipts:
             self._close(families)
 
     def forget_all(self) -> None:
-        """Delete all records of the build."""
         with write_transaction(self.db):
             for table in RECORDS_OF_BUILD:
                 self.db.execute(f"delete from {table} where build = ?", [self.build_id])
@@ -96,11 +91,9 @@ class Receipts:
         )
 
     def is_empty(self) -> bool:
-        """Whether the build has confirmed no document."""
         return not exists(self.db, "receipt where build = ? and documents > 0", [self.build_id])
 
     def documents(self) -> int:
-        """How many documents the build has confirmed."""
         return number(self.db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
 
     def has_intents(self) -> bool:
@@ -114,7 +107,6 @@ class Receipts:
         )
 
     def refused(self) -> int:
-        """How many documents the engine refused."""
         return number(self.db, "select count(*) from dead_letter where build = ?", [self.build_id])
 
     def dead_letters(self, limit: int = -1) -> list[DeadLetter]:

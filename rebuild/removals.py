@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_much
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
+from chunksink.rebuild.families import source_names
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.schema import marks
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from chunksink.chunkbus.layout import BusRoot
+
 GONE = "family not in (select family from current) and family not in (select family from held)"
 """Condition for families in the index that the chunks no longer have."""
+_NAMED = 100
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _CONFIRMED = "family_hash <> ''"
@@ -93,14 +98,17 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     )
 
 
-def held_families(db: Database, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that stay in these builds unchanged, and why."""
+def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
+    """Families that stay in these builds unchanged, and why. Those that were never indexed get their names from their
+    chunks, up to a limit."""
     label = _of("select max(label) from receipt r where r.build in ({builds}) and r.family = h.family", builds)
     rows = db.execute(
         f"select h.*, coalesce(({label}), '') from ({_of(_HELD, builds)}) h order by family limit ?",
         [*builds, *builds, *builds, limit],
     )
-    return [HeldFamily(*row) for row in rows]
+    held = [HeldFamily(*row) for row in rows]
+    names = source_names(db, root, [each.family for each in held if not each.source][:_NAMED])
+    return [replace(each, source=each.source or names.get(each.family, "")) for each in held]
 
 
 def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:

@@ -27,8 +27,6 @@ RunStatus = Literal["ok", "refused", "held", "failed"]
 
 @dataclass
 class SinkReport:
-    """What a run did in one sink."""
-
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
     """Documents that it was sent. Those that it has already are not sent again."""
@@ -47,7 +45,6 @@ class SinkReport:
     altered: int = 0
     """Other sources that a scan found changed since they were confirmed."""
     drifted_sources: tuple[str, ...] = ()
-    """Names of some of these."""
     made_again: bool = False
     """Its live build was missing or broken and was written again."""
     built: bool = False
@@ -55,7 +52,6 @@ class SinkReport:
     held_and_missing: int = 0
     """Sources that it lacks and that were not written because they are held."""
     settings: tuple[str, ...] = ()
-    """Index settings that were changed."""
     error: SinkError | RebuildError | None = None
     """Why it could not be written or built; the state of its last batch is unknown."""
 
@@ -130,7 +126,6 @@ class RunReport:
     findings: tuple[Finding, ...]
     """The first errors in partitions, which are left out until they are valid."""
     errors: int
-    """How many errors there are."""
     missing_partitions: tuple[str, ...]
     written: int
     deleted: int
@@ -144,7 +139,6 @@ class RunReport:
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are no longer configured: they are not updated."""
     not_removed: tuple[NotRemoved, ...]
-    """Unused builds that engines did not remove."""
     seconds: float
 
     def __repr__(self) -> str:
@@ -238,11 +232,9 @@ def conclude(
 
 
 def _held_sources(session: Session, builds: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    held = held_families(session.state.db, builds, _EXAMPLES)
-    names = source_names(session.state.db, session.intake.root, [each.family for each in held])
     found: dict[str, tuple[str, ...]] = {}
-    for each in held:
-        found[each.detail] = (*found.get(each.detail, ()), names[each.family])
+    for held in held_families(session.state.db, session.intake.root, builds, _EXAMPLES):
+        found[held.detail] = (*found.get(held.detail, ()), held.source or held.family)
     return found
 
 

@@ -22,7 +22,7 @@ _WITHOUT_RESULT = ("failed", "interrupted")
 _SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
-"""What a blanked line still says: none of it is the name of a source."""
+"""Fields that a blanked line keeps: none has the name of a source."""
 _NO_NAMES = {*_KEPT, "sink", "generation", "code", "severity"}
 
 
@@ -38,11 +38,11 @@ class RunRecord:
     command: str
     started_at: str
     status: str
-    """How it ended; `UNFINISHED` where it did not."""
+    """How it ended, or `UNFINISHED`."""
     seconds: float | None
     error: str | None
     facts: dict[str, Any]
-    """What its last line says besides."""
+    """Further fields of its last line."""
 
     @property
     def finished(self) -> bool:
@@ -172,7 +172,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _blanked(line: bytes) -> bytes:
-    """As long as it was."""
+    """A line of the same length without names."""
     end = b"\n" if line.endswith(b"\n") else b""
     try:
         facts = orjson.loads(line)

@@ -33,7 +33,6 @@ _PAGE = 5000
 _FAMILIES = 50
 """Read together: memory holds their texts."""
 _VECTORS = 1000
-"""Likewise."""
 
 _TABLES = """
 drop table if exists temp.found;
@@ -174,7 +173,6 @@ class Scan:
         return families, chunks, digest.hexdigest()
 
     def drift(self, kind: str, limit: int = -1) -> list[str]:
-        """Ids of documents with this kind of drift."""
         select = "select id from drift where kind = ? order by family, id limit ?"
         return [id for (id,) in self.db.execute(select, [kind, limit])]
 
@@ -207,7 +205,6 @@ class Scan:
         self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
 
     def _compare(self, rows: Iterable[tuple[str]]) -> None:
-        """Record the drift of these suspects."""
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))

@@ -59,8 +59,6 @@ class RunOptions:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """One home and its bus root, open for one run."""
-
     config: Config
     state: State
     catalog: Catalog
@@ -74,7 +72,6 @@ class Session:
     lock: WriterLock
     rebuild_lock: RebuildLock
     log: RunLog
-    """The record of this run."""
     unreachable: Mapping[str, SinkError] = field(default_factory=dict)
     """Configured sinks that did not answer."""
     stage: Stage = silent
@@ -85,7 +82,6 @@ class Session:
 
     @property
     def wants_vectors(self) -> bool:
-        """Whether any sink that this run writes does."""
         return any(sink.wants_vectors for sink in self.sinks.values())
 
     def require_all_reachable(self) -> None:

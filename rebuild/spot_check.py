@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
-"""In one part, unless a single source has more."""
+"""Documents of one part, unless a single source has more."""
 LARGEST = 2000
 """Documents of a source. Larger ones are left to `verify`: reading them takes longer than an idle sync."""
 AT_REST_FACTOR = 10
@@ -47,7 +47,7 @@ class Coverage:
     compared_since: str | None
     """Every source was compared with the engine at this time or later; None before the first round ends."""
     syncs_a_round: int
-    """At most."""
+    """The most syncs that a round takes."""
 
 
 class SpotCheck:

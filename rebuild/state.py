@@ -53,7 +53,6 @@ class Generation:
 
     @property
     def holds_vectors(self) -> bool:
-        """Whether any of its sinks has vectors."""
         return self.model_fingerprint != NO_MODEL.fingerprint
 
 
@@ -63,7 +62,6 @@ def can_write(folder: Path) -> bool:
 
 
 def cache_file(home: Path) -> Path:
-    """The embedding cache of a home."""
     return home / "vectors.db"
 
 
@@ -106,7 +104,6 @@ class State(Store):
             )
 
     def live(self) -> Generation:
-        """The generation that readers see."""
         found = self.live_or_none()
         if found is None:
             raise NothingBuilt(self.home)
@@ -116,7 +113,6 @@ class State(Store):
         return self._one(f"{_GENERATION} join pointer on id = live")
 
     def previous(self) -> Generation:
-        """The generation that readers saw before."""
         found = self.previous_or_none()
         if found is None:
             raise NoGeneration(f"no generation before the live one is kept in {self.home}")
@@ -138,7 +134,6 @@ class State(Store):
             self.db.execute("insert or replace into flipping values (?)", [generation.id])
 
     def begun_flip(self) -> Generation | None:
-        """The generation whose flip is unfinished."""
         return self._one(f"{_GENERATION} join flipping on id = generation")
 
     def flip(self, generation: Generation) -> None:
@@ -168,7 +163,6 @@ class State(Store):
         return [self._generation(row) for row in self.db.execute(f"{_GENERATION} order by id").fetchall()]
 
     def is_shared(self, build_id: str, generation: Generation) -> bool:
-        """Whether another generation has this build, too."""
         return exists(self.db, "build where id = ? and generation <> ?", [build_id, generation.id])
 
     def forget_build(self, generation: Generation, sink: str) -> None:

@@ -4,13 +4,12 @@ All of it comes from `state.db`, the run records, and the names and times of the
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
-from chunksink.rebuild.families import source_names
 from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.plan import DIFFERS
@@ -22,8 +21,6 @@ from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
-_NAMED = 100
-"""Held sources whose names are looked up in their chunks."""
 # What a plan would write to and remove from one build, counted.
 _TO_WRITE = f"""
 select count(*) from current c
@@ -43,11 +40,11 @@ class BuildStatus:
     chunks: int
     refused: int
     open_intents: int
-    """Families of which nothing is known for sure: a run was stopped while it wrote them, or they are to go again."""
+    """Families in an unknown state: a run was stopped while it wrote them, or they must be sent again."""
     to_write: int
-    """Families that the build has not confirmed as the catalog has them; the next sync compares or writes them."""
+    """Families that the build has not confirmed in the current version; the next sync compares or writes them."""
     to_remove: int
-    """0 while the bus is not whole: then nothing is known to be gone."""
+    """0 while partitions are missing or invalid, since nothing is removed then."""
     coverage: Coverage
 
 
@@ -62,29 +59,28 @@ class GenerationStatus:
 
 @dataclass(frozen=True)
 class UnfinishedStatus:
-    """A rebuild that was begun and never shown: under way, or stopped."""
+    """A rebuild that is under way or was stopped."""
 
     generation: GenerationStatus
     chunks: dict[str, int]
-    """What each sink has confirmed so far."""
     under_way: bool
 
 
 @dataclass(frozen=True)
 class BrokenPartition:
-    """A partition that is missing or invalid: what it held stays in the index."""
+    """A partition that is missing or invalid: its families stay in the index."""
 
     key: str
     state: str
     finding: str
-    """The first error; empty where it is missing."""
+    """The first error; empty if the partition is missing."""
     families: int
-    """That are held for it."""
+    """How many families are held because of it."""
 
 
 @dataclass(frozen=True)
 class BusStatus:
-    """The bus as far as it was taken in."""
+    """The bus as it was last read."""
 
     path: str
     found: bool
@@ -92,7 +88,7 @@ class BusStatus:
     chunks: int
     superseded: int
     pending: tuple[str, ...]
-    """Partitions that are new, changed or gone since they were taken in."""
+    """Partitions that are new, changed or gone since they were last read."""
     broken: tuple[BrokenPartition, ...]
 
 
@@ -101,19 +97,19 @@ class HomeStatus:
     live: GenerationStatus
     sinks: dict[str, BuildStatus]
     unconfigured: tuple[str, ...]
-    """Sinks of the live index that are not configured any more, so that nobody searches or writes them."""
+    """Sinks of the live index that are no longer configured: they are neither searched nor written."""
     unbuilt: tuple[str, ...]
     """Sinks that are configured and have no build yet; the next sync makes it."""
     previous: GenerationStatus | None
     unfinished: UnfinishedStatus | None
     begun_flip: bool
-    """A run died while readers were given another generation; the next one ends it."""
+    """A run was killed during a flip; the next run completes it."""
     bus: BusStatus
     held: int
     held_families: tuple[HeldFamily, ...]
     rebuild_due: str | None
     brake: Removal | None
-    """What a sync would stop at by the chunks that were taken in, unless a flag allows it."""
+    """The removal, judged by the chunks last read, that would stop a sync without a flag."""
     locks: tuple[str, ...]
     last_run: RunRecord | None
     ingested_at: str | None
@@ -161,7 +157,7 @@ def status(
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
         held=sum(held_by_reason(state.db, ids).values()),
-        held_families=_held(state.db, root, ids, named),
+        held_families=tuple(held_families(state.db, root, ids, named)),
         rebuild_due=due(live),
         brake=large_removal(state.db, ids) if is_whole else None,
         locks=locks,
@@ -170,13 +166,6 @@ def status(
         updated_at=None if updated is None else updated.started_at,
         last_verify=newest_run(state.home, "verify"),
     )
-
-
-def _held(db: Any, root: BusRoot, builds: list[str], limit: int) -> tuple[HeldFamily, ...]:
-    held = held_families(db, builds, limit)
-    unnamed = [each.family for each in held if not each.source][:_NAMED]
-    names = source_names(db, root, unnamed)
-    return tuple(replace(each, source=each.source or names.get(each.family, "")) for each in held)
 
 
 def _generation(generation: Generation) -> GenerationStatus:

@@ -26,7 +26,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
 _ASKED_AGAIN = 100
-"""Refused texts, by one run."""
+"""Refused texts that one run tries again."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SyncOptions(RunOptions):
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
-    """Sync the live builds. Builds what has no build yet, unless a plan is named: that is a plan for live builds."""
+    """Sync the live builds, and build missing ones unless a plan is named, since plans are for live builds."""
     outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):
@@ -67,7 +67,7 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
 
 
 def _sync_and_report(session: Session, live: Generation, options: SyncOptions, outcome: RunOutcome) -> RunReport:
-    """The caller has held the writer's lock since it asked for the live generation."""
+    """The caller has held the writer's lock since it read the live generation."""
     embedder = session.embedders.of_live(live)
     sync_live(session, live, embedder, options, outcome)
     for name, error in session.unreachable.items():
@@ -105,7 +105,7 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
 
 
 def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOptions:
-    """A home that lost its records has builds, and with them something to lose: then everything must be valid."""
+    """Without records, a home may have builds that could lose documents: then everything must be valid."""
     begins = not any(sink.builds() for sink in session.sinks.values())
     return RebuildOptions(
         adopt=options.adopt,
@@ -117,7 +117,7 @@ def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOp
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Brings the live builds up to date. The caller has held the writer's lock since it asked for them."""
+    """Update the live builds. The caller has held the writer's lock since it read which they are."""
     once = partial(_sync, session, live, embedder, options, outcome)
     if options.only_plan is not None:  # another try would not carry out the plan that was named
         once()

@@ -16,8 +16,6 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 @dataclass(frozen=True)
 class Target:
-    """One build that is being written."""
-
     sink: str
     build_id: str
     build: Build

@@ -36,21 +36,18 @@ class SinkCheck:
     extra: tuple[str, ...]
     changed: tuple[str, ...]
     drifted_sources: tuple[DriftedSource, ...]
-    """The sources of these documents."""
     refused: tuple[str, ...]
     digest: str
     shown: bool
     """Whether other programs find it under the sink's public name, if the sink has one."""
     settings: tuple[str, ...]
-    """Index settings that differ from the configuration."""
     unjudged: int
     """Vectors that could not be compared, because their texts are not cached."""
     recall: Recall | None = None
-    """Of its vector search, if it was measured."""
+    """The recall of its vector search, if it was measured."""
 
     @property
     def holds_all(self) -> bool:
-        """Whether its documents match the chunks."""
         return not (self.missing or self.extra or self.changed)
 
     @property
@@ -60,8 +57,6 @@ class SinkCheck:
 
 @dataclass(frozen=True)
 class InputPartition:
-    """A partition as it was last read."""
-
     partition: str
     taken: int
     """The unique number of that reading."""
@@ -72,8 +67,6 @@ class InputPartition:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The result for the live builds of the configured sinks."""
-
     live: Generation
     inputs: tuple[InputPartition, ...]
     """The partitions that they were compared with."""
@@ -213,7 +206,6 @@ def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> V
 
 
 def _inputs(session: Session) -> tuple[InputPartition, ...]:
-    """The partitions of the catalog."""
     rows = session.state.db.execute(
         "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"

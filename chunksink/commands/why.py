@@ -47,7 +47,7 @@ def _lines(found: "Explanation") -> Iterator[str]:
     yield labelled("chunk", printable(found.chunk_id))
     if found.document != found.chunk_id:
         yield labelled("document", found.document)
-    yield labelled("source", f"{printable(found.source or '(not known)')}, family {found.family}")
+    yield labelled("source", f"{printable(found.source)}, family {found.family}")
     for each in found.standings:
         yield labelled("in", _place(each))
         yield labelled("", f"{each.verdict}: {printable(each.reason)}")

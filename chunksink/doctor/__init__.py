@@ -19,8 +19,6 @@ Errors = type[Exception] | tuple[type[Exception], ...]
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check."""
-
     name: str
     verdict: Verdict
     found: str

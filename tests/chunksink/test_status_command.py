@@ -214,6 +214,18 @@ def test_the_last_reading_of_sources_is_shown(shell: Shell) -> None:
     assert "`chunksink ingest` reads them again" in shell("status").out
 
 
+def test_a_split_source_that_was_never_indexed_has_its_name(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("b.md", "a boat")])
+    for key, text in (("p2", "one part"), ("p3", "another part")):
+        [part] = source("a.md", text, ids=text)
+        del part["chunk_count"]
+        quick_shell.commit(key, [part])
+    ended = quick_shell("sync", "--json")
+    assert (ended.code, list(ended.json["held_sources"].values())) == (Exit.INVALID_INPUT, [["a.md"]])
+    [held] = quick_shell("status", "--json").json["held_families"]
+    assert (held["reason"], held["source"]) == ("family split", "a.md")
+
+
 def test_a_home_that_cannot_be_written_is_a_usage_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[source("a.md", "a cat")])
     monkeypatch.setattr(state_module, "can_write", lambda folder: folder != Path(".chunksink"))
