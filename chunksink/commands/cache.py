@@ -37,10 +37,10 @@ _SHOWN = 3
 
 @click.group()
 def command() -> None:
-    """Look after the cache of vectors: every text that was embedded once, by text hash and model.
+    """Show, check and shrink the cache of vectors, which is in HOME/vectors.db.
 
-    It is HOME/vectors.db. A vector is served only after its checksum matched. The cache may be deleted at any time;
-    then every vector is computed again.
+    It has a vector for every text that was embedded, by text hash and model. A vector is used only if its checksum
+    matches. The cache may be deleted at any time; then every vector is computed again.
     """
 
 
@@ -48,7 +48,7 @@ def command() -> None:
 @home_option
 @json_option
 def stats_command(as_json: bool) -> None:
-    """Count what the cache holds, by model.
+    """Count the cached vectors by model.
 
     \b
     Examples:
@@ -84,8 +84,8 @@ def _stats_lines(found: CacheStats) -> Iterator[str]:
 def long_texts_command(as_json: bool) -> None:
     """List the chunks of the live index that are longer than its model takes at once.
 
-    Nothing is cut silently: by default such a text is embedded in windows over all of it, and the mean of them is its
-    vector (setting long_texts). Shorter chunks are usually found better.
+    By default such a text is embedded in windows, and the mean of these is its vector (setting long_texts). Shorter
+    chunks are usually found better.
 
     \b
     Examples:
@@ -122,10 +122,10 @@ def _long_chunks(catalog: Catalog, cache: VectorCache, fingerprint: str, most: i
 @home_option
 @json_option
 def show_command(ref: str, as_json: bool) -> None:
-    """Show the vector that REF points to: the form of `embedding_ref` in a chunk.
+    """Show the vector of REF, which has the form of `embedding_ref` in a chunk.
 
-    REF is cache:FINGERPRINT/TEXT_HASH, both of 64 hex digits: the model's fingerprint as `chunksink cache stats` shows
-    it, and the chunk's hashes.text_hash without "sha256:". With --json all numbers of the vector are printed.
+    REF is cache:FINGERPRINT/TEXT_HASH, both of 64 hex digits: the model's fingerprint from `chunksink cache stats`, and
+    the chunk's hashes.text_hash without "sha256:". --json prints all numbers of the vector.
 
     \b
     Examples:
@@ -153,11 +153,11 @@ def _vector_lines(found: CachedVector) -> Iterator[str]:
 @home_option
 @json_option
 def verify_command(repair: bool, as_json: bool) -> int:
-    """Check every vector in the cache against its checksum, and the file itself.
+    """Check the cache file, and every vector against its checksum.
 
-    A bad row does no harm: it is never served, and computed again when its text is needed. Exits with 4 when
-    something is wrong and was not repaired. With --repair a damaged file is kept under another name, and all its
-    vectors are computed again when they are needed.
+    A bad row does no harm: it is never used, and computed again when its text is needed. Exits with 4 if something is
+    wrong and was not repaired. With --repair a damaged file is kept under another name, and its vectors are computed
+    again when they are needed.
 
     \b
     Examples:
@@ -199,10 +199,10 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
 @click.option("--dry-run", is_flag=True, help="Only report how much would be dropped.")
 @json_option
 def gc_command(dry_run: bool, as_json: bool) -> None:
-    """Drop the vectors that no current chunk refers to, after reporting how many there are.
+    """Drop the vectors that no current chunk needs, after reporting their number.
 
-    Kept are the texts of all current chunks, under the models of the live, the previous and any unfinished build.
-    While a partition that the index was made from is missing or breaks the contract, nothing is dropped.
+    Vectors of current chunks are kept for the models of the live, previous and unfinished builds. Nothing is dropped
+    while a partition of the index is missing or invalid.
 
     \b
     Examples:
@@ -217,13 +217,13 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         stack.enter_context(writing(config.home_path))
         state = stack.enter_context(State(config.home_path))
         _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
-        # In a scratch home: read from a wrong folder, the catalog of this home would become that of other chunks.
+        # In a scratch home, since chunks of a wrong folder must not replace this home's catalog.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
         current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
         surplus = find_surplus(
             cache,
             text_hashes=(chunk.text_hash for chunk in current.chunks()),
-            fingerprints=state.model_fingerprints() or None,  # nothing is known of models: texts alone decide
+            fingerprints=state.model_fingerprints() or None,  # without models texts alone decide
         )
         if surplus.rows and not surplus.kept_rows:
             raise Refusal(

@@ -1,4 +1,4 @@
-"""`chunksink eval`: how well the live index finds what was judged relevant."""
+"""`chunksink eval`: measures searches of the live index against relevance judgements."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -41,7 +41,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="What the judgements call a document by; a file name counts without its extension, of a row it is its id.",
+    help="The field by which judgements name documents; filenames without extension, rows by their id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -59,10 +59,10 @@ def command(
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
-    Each figure has the interval of 95 % of resamples of the queries. Judgements name documents by one of their fields:
-    with `--id auto` the one under which most of the names are found, of equal ones the first of document_id, chunk_id,
-    parent_id, source_uri, filename. Unless it is chunk_id, each source answers once. Exits with 5 when an engine or the
-    model could not be asked. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
+    Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields. `--id
+    auto` takes the field with the most matches, of equal ones the first of document_id, chunk_id, parent_id,
+    source_uri, filename. Unless it is chunk_id, each source answers once. Exits with 5 if an engine or the model could
+    not be asked. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     \b
     Examples:

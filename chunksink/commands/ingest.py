@@ -1,4 +1,4 @@
-"""`chunksink ingest`: documents become canonical chunks."""
+"""`chunksink ingest`: makes canonical chunks from documents."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,19 +100,19 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Make canonical chunks from documents. SOURCE is a folder, with all that can be read below it, or a file.
+    """Make canonical chunks from documents. SOURCE is a file, or a folder with its subfolders.
 
     Formats: Markdown, text, HTML, PPTX and EPUB; PDF, DOCX and XLSX with extras (pip install
-    'chunksink[pdf,docx,office]'); and files of JSON records, recognised by their content: parsed documents, extractor
-    records, terminal recordings, chunks of other programs, and rows with a text beside an id, a title or an address.
-    A CSV file that is named is read as rows.
+    'chunksink[pdf,docx,office]'); and JSON records, recognised by their content: parsed documents, extractor records,
+    terminal recordings, chunks of other programs, and rows that have a text and an id, a title or an address. A CSV
+    file is read as rows if it is named.
 
-    A second run reads only what changed. A source that fails keeps its last good chunks; the others are ingested, and
-    the exit code is 3. Sources that vanished, and records that vanished from a file, keep their chunks until --prune.
+    A second run reads only what has changed. A source that fails keeps its last good chunks; the others are ingested,
+    and the exit code is 3. Sources and records that are gone keep their chunks until --prune.
 
-    The first ingest of a folder registers it: its files are named by the folder's name and the path below it, whether
-    the folder, one of its files, a subfolder, or a folder around it is ingested later. Skipped are hidden files, buses
-    of chunks, installed packages (node_modules, Python environments) and caches (CACHEDIR.TAG).
+    The first ingest of a folder registers it: from then on its files are named by the folder's name and the path below
+    it, also if a single file, a subfolder or a parent folder is ingested. Hidden files, chunk folders, installed
+    packages (node_modules, Python environments) and caches (CACHEDIR.TAG) are skipped.
 
     \b
     Examples:
@@ -154,7 +154,7 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Mistakes in the command itself are usage errors."""
+    """Raise usage errors for mistakes in the command line."""
     try:
         Options(**options).check(all_formats())
     except IngestRefused as refused:
@@ -205,7 +205,7 @@ def _headline(report: IngestReport, root: Path) -> str:
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
-    """Codes that are not printed as failures one by one."""
+    """Codes that are counted instead of printed as single failures."""
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number > printed[code]:

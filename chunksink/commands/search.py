@@ -1,4 +1,4 @@
-"""`chunksink search`: one answer from both indexes."""
+"""`chunksink search`: searches the live index."""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _SPACE = re.compile(r"\s+")
     type=click.Choice(MODES),
     help="Which indexes to ask. [default: hybrid; keyword where no sink is to hold vectors]",
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most so many sources.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most this many sources.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
 @click.option(
     "--filter",
@@ -55,10 +55,10 @@ _SPACE = re.compile(r"\s+")
     "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among the answers."
 )
 @click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
-@click.option("--all-chunks", is_flag=True, help="Every chunk that answers, not each source once.")
+@click.option("--all-chunks", is_flag=True, help="Show every matching chunk, not each source once.")
 @click.option("--context", type=click.IntRange(0, 20), default=0, metavar="N", help="With N chunks before and after.")
 @click.option("--fusion", type=click.Choice(FUSIONS), default="scores", show_default=True, help="How to fuse both.")
-@click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score comes about.")
+@click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score is computed.")
 @chunks_option
 @home_option
 @json_option
@@ -76,14 +76,14 @@ def command(
     explain: bool,
     as_json: bool,
 ) -> int:
-    """Search the live index, as `chunksink sync` or `chunksink rebuild` left it, best sources first.
+    """Search the live index, best sources first.
 
-    Several words are one query. Quotes within it are for phrases: '"left the harbour" boat' finds what has these words
-    side by side.
+    Several words are one query. Quotes within it mark phrases: '"left the harbour" boat' finds these words side by
+    side.
 
-    Keyword search finds the words, semantic search finds what means the same, hybrid (the default) fuses both; engine
-    is Meilisearch's own hybrid search. Each source is shown once, by its best chunk. Exits with 5 when one of the
-    two could not be asked; the hits are then those of the other.
+    Keyword search finds words, semantic search finds similar meanings, hybrid (the default) fuses both; engine is
+    Meilisearch's own hybrid search. Each source is shown once, by its best chunk. Exits with 5 if one of the two could
+    not be asked; the hits are then those of the other.
 
     \b
     Examples:
@@ -160,8 +160,8 @@ def _elsewhere(documents: Sequence[Document]) -> str:
 
 
 def _address(hit: SearchHit) -> str:
-    """Where it leads; a file as it is called, so that it can be opened from here. A fragment that is too long to be
-    read is left out: the rest still opens the source."""
+    """The link of a hit; files by their plain name, so that they can be opened. Long fragments are cut: the rest still
+    opens the source."""
     if hit.link is None:
         return printable(hit.source_uri or "")
     source, mark, fragment = hit.link.partition("#")
@@ -184,7 +184,7 @@ def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
 
 
 def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:
-    """The arithmetic of the score, then what is known of the chunk: one fact a line."""
+    """The arithmetic of the score, then facts about the chunk, one per line."""
     fused = is_fused(answer)
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
     return [

@@ -1,4 +1,4 @@
-"""`chunksink settings`: the index settings of Meilisearch, as the file has them and as the live index has them."""
+"""`chunksink settings`: compares the index settings of Meilisearch in the file and in the live index."""
 
 import json
 from collections.abc import Iterator
@@ -26,11 +26,11 @@ _SINK = "meilisearch"
 
 @click.group()
 def command() -> None:
-    """Compare the index settings of Meilisearch with their file, and apply it.
+    """Compare the index settings of Meilisearch with the settings file, and apply the file.
 
-    The file is meilisearch-settings.json in this folder, else the one that came with chunksink; the option
-    settings_file of the sink names another. A rebuild gives every new index these settings. What chunksink itself
-    needs is always in force: the fields that can be filtered, and one hit for a source.
+    The file is meilisearch-settings.json in this folder, else the one shipped with chunksink; the sink option
+    settings_file names another. A rebuild gives every new index these settings. Settings that chunksink needs are
+    always applied: filterable fields, and one hit for each source.
     """
 
 
@@ -46,8 +46,7 @@ def command() -> None:
 def show_command(output: Path | None, force: bool) -> None:
     """Print the settings of the live index, in the form of the file.
 
-    Write a file with --output, not with `>`: a shell empties that file first, and it stays empty if the server does
-    not answer.
+    Use --output instead of `>`, with which the shell leaves an empty file if the server does not answer.
 
     \b
     Examples:
@@ -85,9 +84,9 @@ def diff_command(as_json: bool) -> int:
 @home_option
 @json_option
 def apply_command(as_json: bool) -> None:
-    """Change the live index to the settings of the file; only what differs is sent.
+    """Apply the settings of the file to the live index; only differences are sent.
 
-    Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is left alone.
+    Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is not changed.
 
     \b
     Example:
@@ -120,7 +119,7 @@ def _live() -> Iterator[tuple[MeilisearchSink, dict[str, Any]]]:
 
 @contextmanager
 def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
-    """The sink as it is configured, with some options `instead` of the configured ones."""
+    """The configured sink, with `instead` replacing some of its options."""
     config = config_from()
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
         yield config, sink

@@ -4,7 +4,7 @@ with chunksink.open() as index:
     retriever = ChunksinkRetriever(index=index, k=5)
     documents = retriever.invoke("how do I return a borrowed tool")
 
-A misspelt argument is refused, here and in a call: a tenant that is dropped unseen would serve everybody's documents.
+Misspelt arguments are refused, here and in calls: a tenant that is ignored would show everyone's documents.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,8 @@ class ChunksinkRetriever(BaseRetriever):
         return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **given)
 
     def _tenant(self, given: Mapping[str, Any]) -> str | None:
-        """A call may narrow to a tenant, never widen: who builds the chain decides whose documents it sees."""
+        """A call may name a tenant only if the retriever has none: the builder of the chain decides whose documents it
+        sees."""
         if "tenant" not in given:
             return self.tenant
         tenant: str | None = given["tenant"]

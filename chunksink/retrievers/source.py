@@ -1,4 +1,4 @@
-"""What frameworks get of an answer: hits, their texts and their metadata."""
+"""Converts answers for frameworks: hits, their texts and their metadata."""
 
 import logging
 from typing import Any
@@ -25,7 +25,7 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
-    """All that is known of a hit but its text, flat, as frameworks want it."""
+    """The fields of a hit without its text, flat, as frameworks expect them."""
     fields = hit.document.fields()
     del fields["text"]
     same_text = [reference(document) for document in hit.same_text]
