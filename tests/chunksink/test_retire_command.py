@@ -19,7 +19,7 @@ def synced(quick_shell: Shell) -> Shell:
 def test_one_that_is_there_is_refused(synced: Shell) -> None:
     ended = synced("retire-partition", "p1")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "partition p1 is still in chunks: to empty it, write it anew without chunks" in ended.err
+    assert "partition p1 is still in chunks: to empty it, write it again without chunks" in ended.err
 
 
 def test_what_it_withdrew_comes_back_and_that_is_said(synced: Shell) -> None:

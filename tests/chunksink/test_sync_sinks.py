@@ -207,7 +207,7 @@ def test_a_new_sink_is_built_with_the_live_model(shell: Shell, models: Models, m
     models.loaded.clear()
     report = shell("sync", "--json").json
     assert (models.asked(), len(models.loaded), report["embeddings"]["computed"]) == (["a ship"], 1, 1)
-    assert "configured is other" in report["rebuild_due"]
+    assert "other is configured" in report["rebuild_due"]
     assert (report["chunks"]["written"], report["families"]["added"], report["families"]["unchanged"]) == (4, 1, 2)
     took = {
         name: (sink["built"], sink["written"], sink["families"]["added"], sink["families"]["unchanged"])
