@@ -1,1 +1,4 @@
-"""settings: what a user may choose, read once, passed on as values."""
+"""settings: the configuration from file, environment and flags, and the index settings of Meilisearch.
+
+Everything is read once and passed on as frozen values. Read `config` first.
+"""

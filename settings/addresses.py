@@ -1,19 +1,21 @@
-"""Addresses of servers that people set."""
+"""Checks the server addresses in a configuration."""
 
 from urllib.parse import SplitResult, urlsplit
 
 
 def server_address(url: str) -> SplitResult | None:
-    """The parts of `http://HOST:PORT/PATH`, or https. None for everything else, also for an address with a user, a
-    password, parameters or a fragment: these may be secrets, and addresses are printed. The caller must not repeat a
-    refused address."""
-    import httpx  # takes a moment, and few commands need it
+    """The parts of an http or https URL; None for anything else.
+
+    URLs with a user, a password, parameters or a fragment are refused too: these may be secrets, and addresses are
+    printed. For the same reason the caller must not print a refused address.
+    """
+    import httpx  # slow to import, and few commands need it
 
     try:
         httpx.URL(url)
         parts = urlsplit(url)
-        port = parts.port  # raises where it is none
-        (parts.hostname or "").encode("idna")  # as it is looked up
+        port = parts.port  # raises if it is not a port number
+        (parts.hostname or "").encode("idna")  # the form in which it is resolved
     except (ValueError, httpx.InvalidURL):
         return None
     is_plain = url.split() == [url] and not any(sign in url for sign in "@?#")

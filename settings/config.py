@@ -1,7 +1,7 @@
 """The configuration: `chunksink.toml`, then the environment, then flags; the later one wins.
 
-Unknown names in the file are refused, since a misspelt setting that is silently ignored is worse than none; in the
-environment other programs may share the prefix.
+Unknown names in the file are refused, because a misspelt setting must not be ignored silently. Unknown environment
+variables are allowed: other programs may use the same prefix.
 """
 
 import os
@@ -18,26 +18,25 @@ from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
-from chunksink.settings.sink_tables import tables_of, unknown_sink, with_environment
+from chunksink.settings.sink_tables import nearest, suggestion, unknown_sink, unused_tables, with_environment
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
 MEILI_URL = "MEILI_URL"
-"""Where it is set, Meilisearch is the keyword sink by default."""
-_OF_SINKS = f"{PREFIX}SINK_"
-_LIKELY = 0.85
+"""If it is set, Meilisearch is the default keyword sink."""
+_SINK_PREFIX = f"{PREFIX}SINK_"
 _WITH_MEILI = ("meilisearch", "chroma")
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 _SHA256 = re.compile("[0-9a-f]{64}")
 _WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
-_OF_NOTHING = sha256(b"").hexdigest()
+_EMPTY_SHA256 = sha256(b"").hexdigest()
 _NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "chunksink"}
-"""Options that name what several homes on one server must not share, and their defaults."""
+"""Options that must differ between homes on one server, and their defaults."""
 
 
 class ConfigError(ChunksinkError):
-    """The configuration cannot be used; the message names the place and what is allowed there."""
+    """The configuration cannot be used; the message names the wrong setting, its source and the allowed values."""
 
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
@@ -46,7 +45,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that can be set. Relative folders are taken from where the command runs, or the file lies."""
+    """All settings. Relative folders start at the configuration file's folder, else at the current one."""
 
     chunks: FolderName = _FOLDERS["chunks"]
     home: FolderName = _FOLDERS["home"]
@@ -79,7 +78,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def model_cache_path(self) -> Path | None:
-        """None for the user's own folder."""
+        """None for the user's cache folder."""
         return Path(self.model_cache) if self.model_cache else None
 
     @property
@@ -103,82 +102,91 @@ class _OfMeiliUrl(Config, frozen=True, forbid_unknown_fields=True):
         )
 
 
-# What each setting means, for the documentation; a test sees to it that none is missing.
+# What each setting means, for the documentation.
 MEANINGS = {
     "chunks": "the bus root: a folder with `canonical/` and `manifest/`",
-    "home": "where chunksink keeps its own records, the cache of vectors and the embedded index",
+    "home": "folder for chunksink's own records, the cache of vectors and the embedded index",
     "require_source_checksum": "refuse chunks whose provenance has no `source_checksum`",
-    "model": "a folder, a name on the hub (`owner/name` or `owner/name@revision`), or what the endpoint calls it",
-    "model_cache": "where models are kept that were prepared for this machine; by default in the user's cache folder",
-    "precision": "`auto` computes in bfloat16 where the hardware does; `float32`; `bfloat16`; "
+    "model": "the embedding model: a folder, a name on the hub (`owner/name` or `owner/name@revision`), or the "
+    "endpoint's name for it",
+    "model_cache": "folder for models prepared for this machine; by default in the user's cache folder",
+    "precision": "`auto` computes in bfloat16 if the hardware can; `float32`; `bfloat16`; "
     "`int8` is faster and less precise",
-    "long_texts": "texts longer than the model takes: the mean of `windows` over all of it, or `truncate`",
-    "max_length": "lowers the model's maximum, in tokens; for an endpoint it is in characters",
-    "query_prompt": 'put before queries; otherwise the model\'s own; `""` for none',
-    "passage_prompt": "put before chunks; likewise",
-    "endpoint": "address of an OpenAI-compatible endpoint, without `/embeddings`, that computes instead",
-    "endpoint_key_variable": "name of the environment variable that holds its key",
-    "endpoint_dimensions": "asked of models that can shorten their vectors",
-    "token_price": "what a million tokens cost at the endpoint, for `chunksink plan`",
+    "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
+    "`truncate`",
+    "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
+    "query_prompt": 'prefix for queries; by default the model\'s own; `""` for none',
+    "passage_prompt": 'prefix for chunks; by default the model\'s own; `""` for none',
+    "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",
+    "endpoint_key_variable": "name of the environment variable that contains the endpoint's key",
+    "endpoint_dimensions": "length of the vectors, for models that can shorten them",
+    "token_price": "price of a million tokens at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
     f"where `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
-    "tenants": "`required` gives a search nothing that does not say for which tenant it asks; else `optional`",
-    "tokens": "who may ask `chunksink serve`: sha256 of a token = tenant, `*` for all; in the environment with commas",
-    "patience": "seconds for which a call is tried again when an engine does not answer or is overloaded",
-    "documents_per_second": "the most that a sink is given on average, for engines that others use too",
+    "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
+    "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
+    "list with commas",
+    "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",
+    "documents_per_second": "highest average rate of writes to a sink, for engines that other programs use too",
 }
 
 
 def config_file(place: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """The file that is named, or that of a folder; else the one that `CHUNKSINK_CONFIG` names, or of this folder."""
+    """The configuration file: `place` (a file or its folder), else `CHUNKSINK_CONFIG`, else the current folder's."""
     environment = os.environ if environment is None else environment
     named = place if place is not None else environment.get(variable("config"))
     if not named:
         return Path(CONFIG_FILE)
     if not isinstance(named, str | os.PathLike):
-        raise ConfigError(f"{named!r:.100} is no configuration: name a file, or a folder")
+        raise ConfigError(f"{named!r:.100} is not a path: name a configuration file or its folder")
     path = Path(of_user(os.fspath(named)))
     if path.is_dir():
         return path / CONFIG_FILE
     if not path.exists():
-        raise ConfigError(f"there is no configuration at {path}: name a file, or a folder; `chunksink init` writes one")
+        raise ConfigError(f"no configuration at {path}: name a file or its folder; `chunksink init` writes one")
     return path
 
 
 def load_config(
     flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, place: Path | str | None = None
 ) -> Config:
-    """The configuration in force; `config_file` says of which file. A flag that is None was not given."""
+    """The configuration in force, with the file that `config_file` finds. A flag that is None was not set."""
     environment = os.environ if environment is None else environment
     _require_known(flags, "this call", ("index",))
     file = config_file(place, environment)
-    read = _read_file(file)
-    values = from_folder(read, file.parent, _FOLDERS)
-    tables = tables_of(values, flags)
-    chosen = flags.get("index") or environment.get(variable("index"))
-    values = _of_index(values, chosen, file)
-    if not chosen and read.keys() == {"index"} and (names := ", ".join(read["index"])):
-        raise ConfigError(f"{file} sets nothing but indexes ({names}): name one, with --index or {variable('index')}")
-    above = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
+    content = _read_file(file)
+    values = from_folder(content, file.parent, _FOLDERS)
+    unused = unused_tables(values, flags)
+    index = flags.get("index") or environment.get(variable("index"))
+    own = _index_table(values.pop("index", {}), index, file)
+    values = _with_index(values, own, index, file) if index else values
+    if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
+        raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
+    variables = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
     values["sink"] = with_environment(
-        values | {"sinks": above.get("sinks", values.get("sinks"))},
+        values | {"sinks": variables.get("sinks", values.get("sinks"))},
         environment,
-        prefix=_OF_SINKS,
+        prefix=_SINK_PREFIX,
         meilisearch_url=environment.get(MEILI_URL),
-        of_its_own=partial(_of_its_own, chosen),
+        for_index=partial(_for_index, index),
     )
-    given = {
+    options = {
         name: str(value) if isinstance(value, Path) else value
         for name, value in flags.items()
         if value is not None and name != "index"
     }
-    if "sink" in given:
-        given["sink"] = _merged(values["sink"], given["sink"])
-    above |= given
-    if chosen and "home" in above:  # it is said for all indexes
-        above["home"] = _joined(above["home"], "/", chosen)
-    values |= above
+    sources = (
+        dict.fromkeys(own, f"[index.{index}] of {file}")
+        | {name: variable(name) for name in variables}
+        | {name: f"the flag or argument `{name}`" for name in options}
+    )
+    if "sink" in options:
+        options["sink"] = _merged(values["sink"], options["sink"])
+    overrides = variables | options
+    if index and "home" in overrides:  # it was set for all indexes
+        overrides["home"] = _joined(overrides["home"], "/", index)
+    values |= overrides
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
     if isinstance(values.get("tokens"), str):
@@ -191,37 +199,44 @@ def load_config(
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{_wrong_value(error)}. Settings come from {file}, {PREFIX}* and flags") from error
-    wrong = unknown_sink(tables - {*config.sinks}) or _wrong_token(config.tokens)
-    if wrong := wrong or misplaced(config.chunks, config.home, config.sink):
-        raise ConfigError(f"{file}: {wrong}")
+        name, reason = _wrong_value(error)
+        raise ConfigError(f"{sources.get(name, file)}: {reason}") from error
+    if unknown := unknown_sink(unused - {*config.sinks}, "this call" if "sink" in options else str(file)):
+        raise ConfigError(unknown)
+    if wrong := _wrong_token(config.tokens):
+        raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
+    if found := misplaced(config.chunks, config.home, config.sink):
+        name, reason = found
+        of_sink = f"{_SINK_PREFIX}{name.upper()}_FOLDER".replace("-", "_")
+        raise ConfigError(f"{of_sink if of_sink in environment else sources.get(name, file)}: {reason}")
     return _with_settings_file(config, file.parent)
 
 
-def _wrong_value(error: msgspec.ValidationError) -> str:
-    """What is wrong with a setting, and what would fit. Unknown names were refused before."""
+def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Which setting is wrong, and what is allowed there. Unknown names were refused before."""
     found = _WRONG_VALUE.match(str(error))
     name = found["name"] if found else None
     if found is None or name is None:
-        return str(error)
-    if name == "sink" and not found["deeper"]:
-        return '`sink` holds tables, as [sink.fts]; which sinks are written is said by `sinks`, as sinks = ["fts"]'
-    if name == "sinks" and "length" in found["what"]:
-        return '`sinks` names one sink or more, none of them empty: sinks = ["fts"], or `fts,chroma` in the environment'
+        return "", str(error)
+    what, path = found["what"], found["deeper"]
     hint = get_type_hints(Config).get(name)
-    if get_origin(hint) is Literal:
-        return (
-            f"`{name}` is one of {', '.join(get_args(hint))}, not {found['what'].removeprefix('Invalid enum value ')}"
-        )
-    return f"`{name}{found['deeper']}`: {found['what']}"
+    if name == "sink" and not path:
+        reason = '`sink` contains tables, such as [sink.fts]; to choose sinks, set `sinks`, as in sinks = ["fts"]'
+    elif name == "sinks" and "length" in what:
+        reason = '`sinks` must name at least one sink: sinks = ["fts"], or `fts,chroma` in the environment'
+    elif get_origin(hint) is Literal:
+        reason = f"`{name}` must be one of {', '.join(get_args(hint))}, not {what.removeprefix('Invalid enum value ')}"
+    else:
+        reason = f"`{name}{path}`: {what}"
+    return name, reason
 
 
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:
-    for hashed, tenant in tokens.items():
-        if not _SHA256.fullmatch(hashed):  # it may be the token itself: it is not shown
-            return f"`tokens` has for {tenant!r} not the sha256 of a token, which is 64 digits from 0 to f"
-        if hashed == _OF_NOTHING:
-            return "`tokens` has the sha256 of nothing, which everybody knows: the token was not there when it was made"
+    for digest, tenant in tokens.items():
+        if not _SHA256.fullmatch(digest):  # not shown: it may be the token itself
+            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 digits from 0 to f"
+        if digest == _EMPTY_SHA256:
+            return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
     return None
 
 
@@ -233,8 +248,8 @@ def _with_settings_file(config: Config, folder: Path) -> Config:
     return msgspec.structs.replace(config, sink={**config.sink, "meilisearch": {**table, "settings_file": file}})
 
 
-def _pair(written: str) -> tuple[str, str]:
-    token, _, tenant = written.partition("=")
+def _pair(text: str) -> tuple[str, str]:
+    token, _, tenant = text.partition("=")
     return token.strip(), tenant.strip()
 
 
@@ -244,84 +259,82 @@ def variable(name: str) -> str:
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Those that begin like ours and name no setting. They may be another program's, so that none is refused."""
+    """Variables with our prefix that name no setting. They are allowed, since other programs may use the prefix."""
     settings = _variables()
     names = sorted(os.environ if environment is None else environment)
     return [
-        name for name in names if name.startswith(PREFIX) and name not in settings and not name.startswith(_OF_SINKS)
+        name for name in names if name.startswith(PREFIX) and name not in settings and not name.startswith(_SINK_PREFIX)
     ]
 
 
 def nearest_variable(name: str) -> str | None:
-    """The one that is likely to be meant by such a name."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(name, sorted(_variables()), n=1, cutoff=_LIKELY)), None)
+    """The variable that was probably meant."""
+    return nearest(name, sorted(_variables()), cutoff=0.85)
 
 
 def _variables() -> set[str]:
     return {variable(setting) for setting in (*Config.__struct_fields__, "config", "index")}
 
 
-def _of_index(values: dict[str, Any], chosen: str | None, file: Path) -> dict[str, Any]:
-    """The settings of one of several indexes: those of its table stand above those that all share."""
-    tables = _tables(values.pop("index", {}), "index", file)
+def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
+    """The table of the chosen index, after a check of all of them; empty if none is chosen."""
+    tables = _tables(content, "index", file)
     for name, table in tables.items():
         _require_known(table, f"[index.{name}] of {file}")
-    if not chosen:
-        return values
-    if chosen not in tables:
-        raise ConfigError(f"{file} has no [index.{chosen}]; it has: {', '.join(tables) or 'none'}")
-    if not _INDEX_NAME.fullmatch(chosen):
-        raise ConfigError(f"{file}: {chosen!r} cannot name an index: use letters, digits and hyphens")
-    own = tables[chosen]
-    twins = [
-        name for name, table in tables.items() if name != chosen and "home" in own and table.get("home") == own["home"]
-    ]
+    if not index:
+        return {}
+    if index not in tables:
+        raise ConfigError(f"{file} has no [index.{index}]; it has: {', '.join(tables) or 'none'}")
+    if not _INDEX_NAME.fullmatch(index):
+        raise ConfigError(f"{file}: {index!r} cannot name an index: use letters, digits and hyphens")
+    home = tables[index].get("home")
+    twins = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
     if twins:
-        raise ConfigError(f"{file}: [index.{chosen}] and [index.{twins[0]}] have one home; each needs its own")
-    shared, sinks = (_tables(some.get("sink", {}), "sink", file) for some in (values, own))
-    home = _joined(values.get("home", _FOLDERS["home"]), "/", chosen)
-    return {**values, "home": home, **own, "sink": _merged(_apart(shared, chosen), sinks)}
+        raise ConfigError(f"{file}: [index.{index}] and [index.{twins[0]}] have the same home; each needs its own")
+    return tables[index]
 
 
-def _apart(shared: dict[str, dict[str, Any]], chosen: str) -> dict[str, dict[str, Any]]:
-    """The options that all indexes share, but for names and folders: there each has its own."""
-    named = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
-    return {
-        sink: {option: _of_its_own(chosen, sink, option, value) for option, value in table.items()}
-        for sink, table in _merged(named, shared).items()
+def _with_index(shared: dict[str, Any], own: dict[str, Any], index: str, file: Path) -> dict[str, Any]:
+    """The settings of one index: those of its own table override the shared ones."""
+    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, own))
+    defaults = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
+    separate = {
+        sink: {option: _for_index(index, sink, option, value) for option, value in table.items()}
+        for sink, table in _merged(defaults, shared_sinks).items()
     }
+    home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
+    return {**shared, "home": home, **own, "sink": _merged(separate, own_sinks)}
 
 
-def _of_its_own(chosen: str | None, sink: str, option: str, said: Any) -> Any:
-    """What an index takes for what is said of an option for all of them."""
-    if chosen and (sink, option) in _NAMES_IN_ENGINES:
-        return _joined(said, "-", chosen)
-    return _joined(said, "/", chosen) if chosen and option == "folder" else said
+def _for_index(index: str | None, sink: str, option: str, value: Any) -> Any:
+    """A shared option as one index uses it: indexes must not share names in engines or folders."""
+    if index and (sink, option) in _NAMES_IN_ENGINES:
+        return _joined(value, "-", index)
+    return _joined(value, "/", index) if index and option == "folder" else value
 
 
-def _joined(given: Any, sign: str, name: str) -> Any:
-    return f"{given}{sign}{name}" if isinstance(given, str) and given else given  # else refused by its type
+def _joined(value: Any, sign: str, name: str) -> Any:
+    return f"{value}{sign}{name}" if isinstance(value, str) and value else value  # other types are refused later
 
 
-def _merged(below: Any, above: Any) -> Any:
-    """Tables in tables, entry by entry: the upper one wins."""
-    if not (isinstance(below, dict) and isinstance(above, dict)):
-        return above
-    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
+def _merged(lower: Any, upper: Any) -> Any:
+    """Nested tables merged entry by entry; the upper one wins."""
+    if not (isinstance(lower, dict) and isinstance(upper, dict)):
+        return upper
+    return {**lower, **{name: _merged(lower.get(name), value) for name, value in upper.items()}}
 
 
-def _tables(found: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
-    if not isinstance(found, dict) or not all(isinstance(table, dict) for table in found.values()):
-        raise ConfigError(f"{file}: `{name}` holds tables, as [{name}.NAME]")
-    return found
+def _tables(value: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+        raise ConfigError(f"{file}: `{name}` must contain tables, such as [{name}.NAME]")
+    return value
 
 
 def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:
-    unknown = sorted(set(values) - set(_names()) - set(also))
-    if unknown:
-        raise ConfigError(f"{where} sets {', '.join(unknown)}; it may set {', '.join((*_names(), *also))}")
+    known = (*_names(), *also)
+    if unknown := sorted(set(values) - {*known}):
+        names = ", ".join(f"`{name}`{suggestion(name, known)}" for name in unknown)
+        raise ConfigError(f"{where}: no setting is called {names}; the settings are {', '.join(known)}")
 
 
 def _names() -> tuple[str, ...]:

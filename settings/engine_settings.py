@@ -1,9 +1,9 @@
-"""The index settings of Meilisearch that nobody has set."""
+"""Meilisearch's default index settings."""
 
 from typing import Any
 
 EMBEDDERS = "embedders"
-"""The setting that the model decides, and no file."""
+"""The setting that follows from the model, not from the file."""
 
 DEFAULTS: dict[str, Any] = {
     "displayedAttributes": ["*"],
@@ -34,11 +34,11 @@ DEFAULTS: dict[str, Any] = {
 }
 
 WHOLE = frozenset(("synonyms", "sortFacetValuesBy"))
-"""Objects that a patch replaces."""
+"""Objects that a patch replaces instead of merging into them."""
 
 
 def completed(default: Any, wanted: Any) -> Any:
-    """`wanted` with the default for what it leaves out or sets to null."""
+    """`wanted`, with defaults for missing and null values."""
     if wanted is None:
         return default
     if not (isinstance(default, dict) and isinstance(wanted, dict)):

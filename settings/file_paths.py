@@ -1,6 +1,4 @@
-"""Paths that a configuration names: relative ones of a file are taken from its folder, wherever the command runs, and
-`~` is the user's own, whoever names it.
-"""
+"""Paths in a configuration: relative ones start at the configuration file's folder, and `~` is the user's home."""
 
 import os
 from collections.abc import Mapping
@@ -10,14 +8,14 @@ from typing import Any
 SETTINGS_FILE = "meilisearch-settings.json"
 
 _FOLDERS = ("chunks", "home", "model_cache")
-_OF_CHUNKS = ("canonical", "manifest")
-_OF_SINKS = ("folder", "settings_file")
+_BUS_FOLDERS = ("canonical", "manifest")
+_SINK_PATHS = ("folder", "settings_file")
 
 
 def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a file in `folder`; `defaults` are folders that it need not say."""
+    """The settings of a file in `folder`; `defaults` are the folders that it uses without naming them."""
     if folder == Path():
-        return dict(values)  # they are shown as they were written
+        return dict(values)  # messages then show paths as they were written
     placed: dict[str, Any] = _placed({**defaults, **values}, folder)
     if isinstance(indexes := placed.get("index"), dict):
         placed["index"] = {name: _placed(table, folder) for name, table in indexes.items()}
@@ -25,10 +23,10 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
 
 
 def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with whole paths in place of those that begin with `~`, which no shell has expanded."""
+    """The settings with `~` expanded, which no shell has done."""
     whole: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
     if isinstance(sinks := whole.get("sink"), Mapping):
-        whole["sink"] = {name: _expanded(table, _OF_SINKS) for name, table in sinks.items()}
+        whole["sink"] = {name: _expanded(table, _SINK_PATHS) for name, table in sinks.items()}
     return whole
 
 
@@ -39,27 +37,27 @@ def _expanded(values: Any, names: tuple[str, ...]) -> Any:
 
 
 def of_user(path: str) -> str:
-    """The whole path of one that begins with `~`."""
-    return os.path.expanduser(path)  # noqa: PTH111 (which refuses the name of a user who is not there)
+    return os.path.expanduser(path)  # noqa: PTH111 (Path.expanduser raises for an unknown user)
 
 
-def misplaced(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """What is said of a place of ours that lies among the chunks, where nothing else may lie."""
+def misplaced(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The home or sink whose folder is inside `canonical/` or `manifest/`, and a message about it."""
     places = {"home": home} | {
-        f"folder of [sink.{name}]": folder
-        for name, table in sinks.items()
-        if isinstance(folder := table.get("folder"), str)
+        name: folder for name, table in sinks.items() if isinstance(folder := table.get("folder"), str)
     }
-    for among in (Path(chunks).resolve() / part for part in _OF_CHUNKS):
-        for what, place in places.items():
-            if Path(place).resolve().is_relative_to(among):
-                return f"{what}: {place} lies in {among}, where nothing but chunks may lie; name another folder"
+    for reserved in (Path(chunks).resolve() / part for part in _BUS_FOLDERS):
+        for name, place in places.items():
+            if Path(place).resolve().is_relative_to(reserved):
+                what = "home" if name == "home" else f"folder of [sink.{name}]"
+                return name, f"{what}: {place} is inside {reserved}, which is only for chunks; name another folder"
     return None
 
 
 def index_settings_of(folder: Path) -> str | None:
-    """The file of index settings for a configuration that was named: beside it, else ours; not that of whatever folder
-    a command runs in. None where the usual one is meant."""
+    """The index settings for a configuration file elsewhere: the file beside it, else the one shipped with chunksink.
+
+    The current folder's file does not count. None if the default search finds the right file.
+    """
     if folder == Path():
         return None
     file = folder / SETTINGS_FILE
@@ -69,19 +67,19 @@ def index_settings_of(folder: Path) -> str | None:
 
 
 def shipped_settings_file() -> Path:
-    """The one that came with chunksink."""
-    beside = Path(__file__).with_name(SETTINGS_FILE)  # in an installed package
-    return beside if beside.exists() else Path(__file__).resolve().parents[1] / SETTINGS_FILE
+    """The file that came with chunksink."""
+    packaged = Path(__file__).with_name(SETTINGS_FILE)  # in a wheel
+    return packaged if packaged.exists() else Path(__file__).resolve().parents[1] / SETTINGS_FILE
 
 
 def _placed(values: Any, folder: Path) -> Any:
     if not isinstance(values, Mapping):
-        return values  # refused by its type
+        return values  # refused later
     placed = _joined(values, _FOLDERS, folder)
-    if isinstance(model := placed.get("model"), str) and model and (folder / model).is_dir():  # else a name on the hub
+    if isinstance(model := placed.get("model"), str) and model and (folder / model).is_dir():  # not a name on the hub
         placed["model"] = str(folder / model)
     if isinstance(sinks := placed.get("sink"), Mapping):
-        placed["sink"] = {name: _joined(table, _OF_SINKS, folder) for name, table in sinks.items()}
+        placed["sink"] = {name: _joined(table, _SINK_PATHS, folder) for name, table in sinks.items()}
     return placed
 
 

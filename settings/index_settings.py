@@ -1,7 +1,7 @@
-"""The index settings of Meilisearch: their file, how a live index differs from it, and what chunksink itself needs.
+"""The index settings of Meilisearch: reading their file, comparing a live index with it, adding what chunksink needs.
 
-`meilisearch-settings.json` is their only source: what it does not name is the engine's default, or what chunksink
-needs. Embedders are not in it: the model decides them, and they are never changed on a live index.
+`meilisearch-settings.json` is their only source. A setting that it does not name gets the engine's default, or the
+value that chunksink needs. Embedders follow from the model and are never changed on a live index.
 """
 
 import json
@@ -16,24 +16,25 @@ import msgspec
 from chunksink.settings.config import ConfigError
 from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
+from chunksink.settings.sink_tables import suggestion
 
 _DISTINCT = "distinctAttribute"
 _FILTERABLE = "filterableAttributes"
 _DISPLAYED = "displayedAttributes"
 _FEATURES = {"filter": {"equality": True, "comparison": False}}
-"""Of a rule that does not say."""
+"""What a rule without features allows."""
 _SHOWN = ("id", "parent_id")
-"""A hit needs them: without them its source is unknown."""
+"""Every hit must contain them, since they identify its source."""
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
 
 
 class UnusableSettings(ConfigError):
-    """The file of index settings cannot be used; the message names it, and what is wrong with it."""
+    """The file of index settings cannot be used; the message names the file and the reason."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One setting that the live index has otherwise than the file."""
+    """One setting whose value differs between the live index and the file."""
 
     name: str
     live: Any
@@ -41,7 +42,7 @@ class Difference:
 
 
 def find_settings_file(named: str | None) -> Path:
-    """The file that is named; else the one in this folder; else the one that came with chunksink."""
+    """The named file, else the one in the current folder, else the one that came with chunksink."""
     if named is not None:
         return Path(named)
     here = Path(SETTINGS_FILE)
@@ -49,43 +50,40 @@ def find_settings_file(named: str | None) -> Path:
 
 
 def load_index_settings(file: Path) -> dict[str, Any]:
-    """What the file says, and what chunksink itself needs where the file does not say it."""
+    """The file's settings, completed with those that chunksink needs."""
     settings = _read(file)
     empty = [name for name, value in settings.items() if value is None]
     if empty:
-        raise UnusableSettings(
-            f"{file} sets {', '.join(empty)} to null: leave it out, or write the value that is wanted"
-        )
+        raise UnusableSettings(f"{file} sets {', '.join(empty)} to null: leave it out, or write a value")
     if EMBEDDERS in settings:
-        raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, the model decides them")
+        raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, they follow from the model")
     _require_shapes(file, settings)
     ours = _read(shipped_settings_file())
     if settings.get(_DISTINCT, ours[_DISTINCT]) != ours[_DISTINCT]:
         raise UnusableSettings(
-            f"{file} sets {_DISTINCT} to {settings[_DISTINCT]!r:.100}: leave it out, or write {ours[_DISTINCT]!r}: "
-            "by it searches show each source once, and facets count sources"
+            f"{file} sets {_DISTINCT} to {settings[_DISTINCT]!r:.100}: leave it out, or write {ours[_DISTINCT]!r}, "
+            "which makes searches show each source once"
         )
     return with_needed(settings, ours)
 
 
 def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
-    """What is inside them is for Meilisearch to judge, but for synonyms, to which ours are added."""
+    """Checks types. Meilisearch checks the content, except of synonyms, to which we add our own."""
     for name, value in settings.items():
         if (shape := _SHAPES.get(type(DEFAULTS.get(name)))) and type(value) is not type(DEFAULTS[name]):
-            raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} there")
+            raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} instead")
     for word, others in settings.get("synonyms", {}).items():
         if not (isinstance(others, list) and all(isinstance(other, str) for other in others)):
             raise UnusableSettings(
-                f"{file} sets the synonyms of {word!r:.100} to {json.dumps(others):.100}: write a list of words there"
+                f"{file} sets the synonyms of {word!r:.100} to {json.dumps(others):.100}: write a list of words instead"
             )
 
 
 def as_file(live: Mapping[str, Any]) -> dict[str, Any]:
-    """Live settings as a file that asks for them: without embedders, and without what is as on an index that nobody
-    touched, unless the file that came with chunksink names it."""
+    """Live settings in the form of the file: without embedders, and without engine defaults that our file omits too."""
     named = _read(shipped_settings_file()).keys() | {each.name for each in differences({}, live)}
-    left_out = {EMBEDDERS, *DEFAULTS} - named
-    return {name: value for name, value in live.items() if value is not None and name not in left_out}
+    omitted = {EMBEDDERS, *DEFAULTS} - named
+    return {name: value for name, value in live.items() if value is not None and name not in omitted}
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -93,26 +91,25 @@ def _read(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
         if not text.strip():
             raise UnusableSettings(
-                f"the index settings {file} are an empty file, as a shell leaves it of `chunksink settings show > "
-                f"{file}`: it empties the file first. `chunksink settings show --output {file} --force` writes the "
-                "settings of the live index into it"
+                f"the index settings {file} are empty (`chunksink settings show > {file}` does that: the shell empties "
+                f"the file first). `chunksink settings show --output {file} --force` writes the live settings into it"
             )
         settings = json.loads(text)
     except (OSError, ValueError) as error:
         raise UnusableSettings(f"the index settings {file} cannot be read: {error}") from error
     if not isinstance(settings, dict):
-        raise UnusableSettings(f"the index settings {file} are no JSON object of settings")
+        raise UnusableSettings(f"the index settings {file} are not a JSON object")
     return settings
 
 
 def complete(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the file decides: what it does not name is as on an index that nobody touched."""
-    found: dict[str, Any] = completed(DEFAULTS, dict(wanted))
-    return found
+    """All settings that the file decides: those that it does not name have the engine's default."""
+    settings: dict[str, Any] = completed(DEFAULTS, dict(wanted))
+    return settings
 
 
 def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """What the live index has otherwise. What neither the file nor we know is left alone."""
+    """The settings that differ on the live index. Those that neither the file nor chunksink knows are not compared."""
     return [
         Difference(name, live.get(name), value)
         for name, value in complete(wanted).items()
@@ -121,27 +118,39 @@ def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Diff
 
 
 def unknown(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """Settings that an index does not have, as `typoTolerance.enabeld`, going by all those that it has."""
-    found = [name for name in wanted if name not in known]
+    """The names in `wanted` that an index does not have, with the nearest that it has; `known` has all of them."""
+    found = [f"{name}{suggestion(name, known)}" for name in wanted if name not in known]
     for name, value in wanted.items():
         if name not in WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
             found += [f"{name}.{inner}" for inner in unknown(value, known[name])]
     return found
 
 
+def resets(wanted: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any] = DEFAULTS) -> list[str]:
+    """The settings of the live index that go back to the engine's default because the file does not name them."""
+    found = []
+    for name, default in defaults.items():
+        value, current = wanted.get(name), live.get(name)
+        if value is None:
+            found += [name] if name in live and not _agree(name, default, current) else []
+        elif name not in WHOLE and all(isinstance(each, dict) for each in (default, value, current)):
+            found += [f"{name}.{inner}" for inner in resets(value, current or {}, default)]
+    return found
+
+
 def _agree(name: str, wanted: Any, live: Any) -> bool:
-    """Whether Meilisearch would take `wanted` as what it has; it merges into objects."""
+    """Whether applying `wanted` would change nothing; Meilisearch merges into objects."""
     if name not in WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
         return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
     return bool(wanted == live)
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:
-    """The least that makes the live index as the file wants it."""
+    """The smallest patch that brings the live index to the file's settings."""
     return {difference.name: difference.wanted for difference in found}
 
 
-# -- what chunksink itself needs, whatever the settings file says ------------------------------------------------------
+# -- what chunksink needs beyond the settings file ---------------------------------------------------------------------
 
 
 class _Filter(msgspec.Struct):
@@ -154,7 +163,7 @@ class _Features(msgspec.Struct):
 
 
 class _Rule(msgspec.Struct):
-    """Of fields, whose names may begin or end with a star."""
+    """A rule for fields; its patterns may begin or end with a star."""
 
     attributePatterns: list[str]  # noqa: N815 (Meilisearch's name)
     features: _Features
@@ -164,8 +173,10 @@ class _Rule(msgspec.Struct):
 
 
 def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, and what they lack of `ours`, those of the file that came with chunksink: fields that a sync or a
-    filter selects by are filterable, and hits are distinct by source."""
+    """The settings, completed from `ours` (the file that came with chunksink).
+
+    This makes the fields of syncs and filters filterable, and hits distinct by source.
+    """
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
     found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])
     shown = settings.get(_DISPLAYED)
@@ -175,10 +186,10 @@ def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[st
 
 
 def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
-    """Our rules for what the own ones do not allow; before them, for the first rule that fits a field counts."""
+    """The own rules, preceded by ours for fields that they do not allow: the first matching rule counts."""
     try:
         rules = msgspec.convert(_with_features(own), list[str | _Rule])
-    except msgspec.ValidationError:  # the server says what is wrong with it
+    except msgspec.ValidationError:  # the server will report it
         return own
     added = []
     for rule in ours:

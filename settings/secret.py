@@ -1,4 +1,4 @@
-"""Keys that go to a server in a header: read and checked once, for all who send one. No message shows a key."""
+"""Reads and checks keys that are sent to a server in a header. No message contains a key."""
 
 import os
 import re
@@ -10,24 +10,24 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
 def checked(key: str, source: str) -> str:
-    """The key without white space around it; ValueError where no header can hold it. `source` is where it is from."""
+    """The stripped key; ValueError if a header cannot carry it. `source` names its origin in the message."""
     key = key.strip()
     if not _SENDABLE.fullmatch(key):
         raise ValueError(
-            f"{source} holds something that is no key: only ASCII letters, digits and signs can be sent, "
-            "with no space or line break between them"
+            f"{source} does not contain a key: a key has only ASCII letters, digits and signs, "
+            "without spaces or line breaks"
         )
     return key
 
 
 def key_in(variable: str, option: str, *, needed: bool) -> str | None:
-    """The key in an environment variable, None where it holds none. `option` is the one that names the variable."""
-    # What does not look like a name may be the key itself.
+    """The key in an environment variable; None if it is unset or empty. `option` is the setting that names it."""
+    # Text that does not look like a variable's name may be the key itself, so it is not shown.
     source = f"{option}: the environment variable {variable if _NAME.fullmatch(variable) else 'that it names'}"
     try:
         key = checked(os.environ.get(variable, ""), source)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if needed and not key:
-        raise ConfigError(f"{source} holds no key")
+        raise ConfigError(f"{source} is not set or empty; put the key into it")
     return key or None

@@ -1,6 +1,7 @@
-"""The tables `[sink.NAME]`: which there may be, of a sink that is installed or asked for; what variables add to them.
+"""The tables `[sink.NAME]`: which names are allowed, and what environment variables add to them.
 
-Sinks that only a variable names are not refused: other programs may share the prefix.
+A table must belong to a sink that is installed or in use. Sinks that only a variable names are allowed, since other
+programs may use the same prefix.
 """
 
 import sys
@@ -11,33 +12,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-OfItsOwn = Callable[[str, str, Any], Any]
-"""Of a sink, an option and what is said of it: what the chosen index takes for that."""
+ForIndex = Callable[[str, str, Any], Any]
+"""From a sink, an option and its shared value: the value that the chosen index uses."""
 
 GROUP = "chunksink.sinks"
-"""Of entry points; `sinks.registry` opens what stands behind them."""
+"""The group of entry points that `sinks.registry` loads."""
 
 
-def tables_of(file: Mapping[str, Any], flags: Mapping[str, Any]) -> set[str]:
-    """The sinks that have options and are not asked for, also in the tables of indexes that were not chosen."""
+def unused_tables(file: Mapping[str, Any], flags: Mapping[str, Any]) -> set[str]:
+    """The sinks that have options but are not in use, in the file, its index tables and the flags."""
     indexes = file.get("index")
     places = [file, flags, *(indexes.values() if isinstance(indexes, dict) else ())]
     tables: set[str] = set()
-    asked_for: set[str] = set()
+    used: set[str] = set()
     for place in places:
-        if isinstance(place, Mapping):  # anything else is refused by its type
+        if isinstance(place, Mapping):  # other types are refused later
             tables |= _texts(place.get("sink"), dict)
-            asked_for |= _texts(place.get("sinks"), list | tuple)
-    return tables - asked_for
+            used |= _texts(place.get("sinks"), list | tuple)
+    return tables - used
 
 
-def unknown_sink(tables: Collection[str]) -> str | None:
-    """What is wrong with the first table that belongs to no sink."""
+def unknown_sink(tables: Collection[str], source: str) -> str | None:
+    """The message about the first table that belongs to no sink."""
     if not tables:
-        return None  # the usual case, without looking through what is installed
+        return None  # saves the search through installed packages
     known = sink_names()
     for name in sorted(set(tables) - set(known)):
-        return f"[sink.{name}] is of no sink{_nearest(name, known)}; there are: {', '.join(known)}"
+        return f"{source}: [sink.{name}] belongs to no sink{suggestion(name, known)}; the sinks are {', '.join(known)}"
     return None
 
 
@@ -46,39 +47,38 @@ def with_environment(
     environment: Mapping[str, str],
     prefix: str,
     meilisearch_url: str | None,
-    of_its_own: OfItsOwn,
+    for_index: ForIndex,
 ) -> Any:
-    """The tables with what variables say: `PREFIX` `MEILISEARCH_URL` is the option `url` of the sink `meilisearch`.
+    """The tables with the options that variables set: `PREFIX` `MEILISEARCH_URL` sets `url` of the sink `meilisearch`.
 
-    A name of several words is known where the settings say it; else the first word is the sink.
+    Sink names of several words are recognised if a table or `sinks` contains them; otherwise the first word counts.
     """
-    given = values.get("sink", {})
-    if not isinstance(given, dict):
-        return given  # refused by its type
-    tables = {name: dict(table) if isinstance(table, dict) else table for name, table in given.items()}
+    content = values.get("sink", {})
+    if not isinstance(content, dict):
+        return content  # refused later
+    tables = {name: dict(table) if isinstance(table, dict) else table for name, table in content.items()}
     if meilisearch_url and isinstance(tables.setdefault("meilisearch", {}), dict):
         tables["meilisearch"]["url"] = meilisearch_url
-    said = values.get("sinks") or ()
-    asked_for = {name.strip() for name in said.split(",")} if isinstance(said, str) else _texts(said, list | tuple)
+    sinks = values.get("sinks") or ()
+    used = {name.strip() for name in sinks.split(",")} if isinstance(sinks, str) else _texts(sinks, list | tuple)
     for variable in (variable for variable in environment if variable.startswith(prefix)):
-        sink, option = _named(variable.removeprefix(prefix), {*tables, *asked_for})
+        sink, option = _sink_and_option(variable.removeprefix(prefix), {*tables, *used})
         if option and isinstance(tables.setdefault(sink, {}), dict):
-            tables[sink][option] = of_its_own(sink, option, environment[variable])
+            tables[sink][option] = for_index(sink, option, environment[variable])
     return tables
 
 
-def _named(said: str, known: Collection[str]) -> tuple[str, str]:
-    """The sink and the option."""
+def _sink_and_option(name: str, known: Collection[str]) -> tuple[str, str]:
     for sink in sorted(known, key=len, reverse=True):
         start = sink.upper().replace("-", "_") + "_"
-        if said.startswith(start):
-            return sink, said.removeprefix(start).lower()
-    sink, _, option = said.lower().partition("_")
+        if name.startswith(start):
+            return sink, name.removeprefix(start).lower()
+    sink, _, option = name.lower().partition("_")
     return sink, option
 
 
 def installed_sinks() -> Sequence["EntryPoint"]:
-    """All that any package here brings; of one name there may be several."""
+    """The sinks of all installed packages; several may have the same name."""
     return _installed(tuple(sys.path))
 
 
@@ -89,19 +89,24 @@ def sink_names() -> list[str]:
 
 @cache
 def _installed(path: Sequence[str]) -> Sequence["EntryPoint"]:
-    """As found on this path: every package is looked through, which takes longer than all else that opens a sink."""
+    """Cached for each path, because searching all packages takes longer than opening a sink."""
     from importlib.metadata import entry_points
 
     del path
     return tuple(entry_points(group=GROUP))
 
 
-def _texts(found: Any, kind: Any) -> set[str]:
-    return {each for each in found if isinstance(each, str)} if isinstance(found, kind) else set()
+def _texts(values: Any, kind: Any) -> set[str]:
+    return {each for each in values if isinstance(each, str)} if isinstance(values, kind) else set()
 
 
-def _nearest(name: str, known: list[str]) -> str:
+def suggestion(name: str, known: Collection[str]) -> str:
+    """` (did you mean NAME?)`; empty if no known name is similar."""
+    near = nearest(name.lower(), known) or nearest(name, known)
+    return f" (did you mean {near}?)" if near else ""
+
+
+def nearest(name: str, known: Collection[str], cutoff: float = 0.6) -> str | None:
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), known, n=1)
-    return f", {near[0]} is the nearest" if near else ""
+    return next(iter(get_close_matches(name, known, n=1, cutoff=cutoff)), None)

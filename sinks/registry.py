@@ -6,6 +6,7 @@
 `docs/writing-a-sink.md` has the whole of it.
 """
 
+import os
 import traceback
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from chunksink.settings.config import ConfigError
-from chunksink.settings.sink_tables import installed_sinks, sink_names
+from chunksink.settings.sink_tables import installed_sinks, sink_names, suggestion
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import SinkError
 
@@ -45,8 +46,12 @@ def read_options(sink: str, kind: type[Options], options: Mapping[str, Any]) -> 
     try:
         return msgspec.convert(dict(options), kind, strict=False)  # the environment can only say "true" or "8"
     except msgspec.ValidationError as error:
-        known = ", ".join(kind.__struct_fields__)
-        raise ConfigError(f"options of the sink {sink}: {error}; there are: {known}") from error
+        known = kind.__struct_fields__
+        wrong = next((name for name in options if f"`{name}`" in str(error) or f"`$.{name}" in str(error)), "")
+        variable = f"CHUNKSINK_SINK_{sink}_{wrong}".upper().replace("-", "_")
+        source = variable if variable in os.environ else f"[sink.{sink}]"
+        near = "" if wrong in known else suggestion(wrong, known)
+        raise ConfigError(f"{source}: {error}{near}; the options are {', '.join(known)}") from error
 
 
 def require_sink(name: str) -> EntryPoint:

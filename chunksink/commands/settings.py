@@ -11,14 +11,14 @@ import orjson
 
 from chunksink.exits import Exit, Refusal
 from chunksink.options import config_from, home_option, json_option
-from chunksink.output import counted, echo, print_json, show
+from chunksink.output import Note, counted, echo, print_json, show
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.session import live_dimensions
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
-from chunksink.settings.index_settings import Difference, as_file, differences, patch_of
+from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
 from chunksink.sinks.meilisearch import MeilisearchSink, open_sink
 
 _SINK = "meilisearch"
@@ -70,13 +70,18 @@ def show_command(output: Path | None, force: bool) -> None:
 def diff_command(as_json: bool) -> int:
     """Show where the live index differs from the file. Exits with 4 when it does.
 
+    Also names settings that Meilisearch does not know, and those that go back to the engine's default because the file
+    does not name them.
+
     \b
     Example:
       chunksink settings diff
     """
     with _live() as (sink, wanted):
-        found = differences(wanted, sink.live_settings())
+        live = sink.live_settings()
+        found = differences(wanted, live)
     show(as_json, _document(found), _lines(found))
+    echo(_warnings(wanted, live))
     return Exit.DRIFT if found else Exit.OK
 
 
@@ -95,7 +100,9 @@ def apply_command(as_json: bool) -> None:
     folder = config_from().home_path
     with writing(folder), _live() as (sink, wanted):
         _require_ours(folder, sink)
-        found = differences(wanted, sink.live_settings())
+        live = sink.live_settings()
+        found = differences(wanted, live)
+        echo(_warnings(wanted, live))
         sink.change_live_settings(patch_of(found))
     summary = f"{counted(len(found), 'setting')} changed" if found else "nothing to do"
     show(as_json, _document(found), [*_lines(found), summary])
@@ -123,6 +130,13 @@ def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     config = config_from()
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
         yield config, sink
+
+
+def _warnings(wanted: dict[str, Any], live: dict[str, Any]) -> Iterator[Note]:
+    if names := unknown(wanted, live):
+        yield Note(f"warning: Meilisearch has no setting {', '.join(names)}; it refuses the whole file")
+    if names := resets(wanted, live):
+        yield Note(f"warning: the file does not name {', '.join(names)}; apply and sync reset this to the default")
 
 
 def _document(found: list[Difference]) -> dict[str, Any]:

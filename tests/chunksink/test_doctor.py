@@ -282,7 +282,7 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("variable", "sink", "told"),
     [
-        ("CHUNKSINK_SINK_JSONL_FOLDR", "jsonl", "unknown field `foldr`; there are: folder"),
+        ("CHUNKSINK_SINK_JSONL_FOLDR", "jsonl", "`foldr` (did you mean folder?)"),
         ("CHUNKSINK_SINK_JSNOL_FOLDER", "jsnol", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
     ],
 )
@@ -338,7 +338,10 @@ def test_a_settings_file_that_cannot_be_used(
     file.write_text(json.dumps(wrong))
     found = checks(served)
     assert problems(found) == {"settings of meilisearch": "fail"}
-    assert "sets rankingRulez, typoTolerance.enabeld, which" in found["settings of meilisearch"]["found"]
+    assert (
+        "rankingRulez (did you mean rankingRules?), typoTolerance.enabeld (did you mean enabled?)"
+        in found["settings of meilisearch"]["found"]
+    )
     assert served("sync").code == Exit.ENGINE  # so Meilisearch does refuse it
 
 

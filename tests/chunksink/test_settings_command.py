@@ -87,7 +87,6 @@ def test_a_file_that_a_shell_emptied_is_shown_and_written_anew(shell: Shell) -> 
     file.write_text("\n")
     refused = shell("settings", "diff")
     assert refused.code == Exit.USAGE
-    assert "as a shell leaves it of `chunksink settings show > meilisearch-settings.json`" in refused.err
     assert "`chunksink settings show --output meilisearch-settings.json --force`" in refused.err
     assert shell("settings", "show").json == FILE
     assert shell("settings", "show", "--output", str(file), "--force").code == Exit.OK
@@ -130,6 +129,18 @@ def test_apply_sends_what_differs_and_then_nothing(live: MeilisearchSink, shell:
     assert "nothing to do" in shell("settings", "apply").out
     assert settings_tasks(live) == sent
     assert shell("settings", "diff").code == Exit.OK
+
+
+def test_diff_when_the_file_has_unknown_or_missing_names_warns(live: MeilisearchSink, shell: Shell) -> None:
+    live.change_live_settings({"dictionary": ["x.y"]})
+    own_file(stopWord=["the"])
+    ended = shell("settings", "diff")
+    unknown, reset = ended.err.splitlines()
+    assert "stopWord (did you mean stopWords?)" in unknown
+    assert "dictionary" in reset
+    refused = shell("settings", "apply")
+    assert (refused.code, "stopWord (did you mean stopWords?)" in refused.err) == (Exit.ENGINE, True)
+    assert live.live_settings()["dictionary"] == ["x.y"]
 
 
 def settings_tasks(sink: MeilisearchSink) -> int:

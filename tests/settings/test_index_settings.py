@@ -1,4 +1,4 @@
-"""Index settings against a real server: a second apply finds nothing to do, and what we need is always in force."""
+"""Index settings against a real server: a second apply changes nothing, and required settings are always set."""
 
 import json
 import uuid
@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from chunksink.settings.config import ConfigError
 from chunksink.settings.engine_settings import DEFAULTS
-from chunksink.settings.index_settings import complete, differences, load_index_settings, with_needed
+from chunksink.settings.index_settings import (
+    UnusableSettings,
+    complete,
+    differences,
+    load_index_settings,
+    resets,
+    unknown,
+    with_needed,
+)
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch.indexes import without_marker
 from tests.conftest import ROOT, sampled
@@ -77,7 +84,7 @@ def live(meilisearch_server: MeilisearchServer) -> Iterator[Live]:
 
 
 @pytest.mark.parametrize("wanted", sampled(ODD), ids=lambda wanted: json.dumps(wanted)[:60])
-def test_a_second_apply_finds_nothing_to_do(wanted: dict[str, Any], live: Live) -> None:
+def test_apply_when_repeated_changes_nothing(wanted: dict[str, Any], live: Live) -> None:
     builds = live.sink.builds()
     for file in (wanted, FILE | wanted, FILE):
         live.apply(file)
@@ -86,21 +93,32 @@ def test_a_second_apply_finds_nothing_to_do(wanted: dict[str, Any], live: Live) 
     assert live.sink.live_settings()["embedders"]["default"]["dimensions"] == 8
 
 
-def test_each_after_another_is_applied_and_then_found(live: Live) -> None:
+def test_apply_when_settings_follow_each_other_changes_each_once(live: Live) -> None:
     for wanted in sampled(ODD[1:]):  # the sample above leaves these out
         live.apply(wanted)
         assert live.apply(wanted) == [], wanted
 
 
-def test_what_is_taken_out_of_the_file_is_the_engines_default_again(live: Live) -> None:
+def test_setting_when_removed_from_the_file_becomes_the_engines_default(live: Live) -> None:
     live.apply(FILE | {"stopWords": ["the"], "dictionary": ["x.y"], "localizedAttributes": [], "searchCutoffMs": 9})
+    typos = {"typoTolerance": {"enabled": True}, "stopWords": ["a"]}
+    found = resets(typos, live.sink.live_settings())
+    assert {"dictionary", "localizedAttributes", "searchCutoffMs", "typoTolerance.disableOnNumbers"} <= {*found}
+    assert not {"stopWords", "typoTolerance", "typoTolerance.enabled"} & {*found}
     assert set(live.apply({})) >= {"stopWords", "dictionary", "localizedAttributes", "searchCutoffMs", "typoTolerance"}
     held = live.sink.live_settings()
     assert {name: held[name] for name in DEFAULTS} == DEFAULTS
     assert live.apply({}) == []
+    assert resets({}, live.sink.live_settings()) == []
 
 
-def test_the_defaults_are_those_of_the_server(live: Live) -> None:
+def test_unknown_settings_suggest_the_nearest(live: Live) -> None:
+    wanted = {"stopWord": [], "typoTolerance": {"enabeld": True}, "faceting": {}, "zzz": 1}
+    expected = ["stopWord (did you mean stopWords?)", "zzz", "typoTolerance.enabeld (did you mean enabled?)"]
+    assert unknown(wanted, live.sink.live_settings()) == expected
+
+
+def test_defaults_are_those_of_the_server(live: Live) -> None:
     control = live.sink._connection.control
     name = f"i{uuid.uuid4().hex[:10]}"
     control.wait_for_task(control.create_index(name).task_uid)
@@ -109,7 +127,7 @@ def test_the_defaults_are_those_of_the_server(live: Live) -> None:
     assert held == DEFAULTS | {"embedders": {}}
 
 
-def test_a_change_that_means_something_is_a_difference(live: Live) -> None:
+def test_apply_when_a_value_changes_its_meaning_changes_the_index(live: Live) -> None:
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"stopWords": ["The"]}, {"stopWords": ["the"]}),
         ({"searchableAttributes": ["text", "title"]}, {"searchableAttributes": ["title", "text"]}),
@@ -124,7 +142,7 @@ def test_a_change_that_means_something_is_a_difference(live: Live) -> None:
         assert live.apply(after) == [], (before, after)
 
 
-def test_a_file_that_names_something_new_is_compared_as_it_is() -> None:
+def test_differences_when_a_setting_is_new_compares_it() -> None:
     held = complete({}) | {"novelty": {"a": 1, "b": 2}}
     assert differences({}, held) == []
     assert differences({"novelty": {"a": 1}}, held) == []
@@ -132,25 +150,26 @@ def test_a_file_that_names_something_new_is_compared_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "what"),
     [
-        ("{", "cannot be read"),
-        ("[]", "no JSON object"),
-        ('{"embedders": {}}', "the model decides"),
-        ('{"synonyms": null, "stopWords": []}', "sets synonyms to null"),
-        ('{"synonyms": 5}', "sets synonyms to 5: write an object"),
-        ('{"synonyms": {"boat": "ship"}}', "sets the synonyms of 'boat' to \"ship\": write a list of words"),
-        ('{"stopWords": "the"}', 'sets stopWords to "the": write a list'),
-        ('{"distinctAttribute": "id"}', "sets distinctAttribute to 'id': leave it out, or write 'parent_id'"),
+        ("", "--output"),
+        ("{", ""),
+        ("[]", ""),
+        ('{"embedders": {}}', "embedders"),
+        ('{"synonyms": null, "stopWords": []}', "synonyms to null"),
+        ('{"synonyms": 5}', "synonyms to 5"),
+        ('{"synonyms": {"boat": "ship"}}', "'boat' to \"ship\""),
+        ('{"stopWords": "the"}', 'stopWords to "the"'),
+        ('{"distinctAttribute": "id"}', "distinctAttribute to 'id'.*'parent_id'"),
     ],
 )
-def test_a_file_that_cannot_be_used(content: str, told: str, tmp_path: Path) -> None:
+def test_file_when_unusable_is_refused(content: str, what: str, tmp_path: Path) -> None:
     (tmp_path / "s.json").write_text(content)
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(UnusableSettings, match=rf"s\.json.*{what}"):
         load_index_settings(tmp_path / "s.json")
 
 
-# -- what we need ------------------------------------------------------------------------------------------------------
+# -- required settings -------------------------------------------------------------------------------------------------
 
 OURS = json.loads((ROOT / "meilisearch-settings.json").read_text(encoding="utf-8"))
 NEEDED = {
@@ -182,16 +201,16 @@ RULES: dict[str, list[Any]] = {
 
 
 def allowed_by(rules: list[Any]) -> set[str]:
-    """What our own rules need not allow."""
+    """The fields that the rules allow without our additions."""
     added = with_needed({"filterableAttributes": rules}, OURS)["filterableAttributes"]
-    assert rules == [] or added[-len(rules) :] == rules, "the own rules are as they were"
+    assert rules == [] or added[-len(rules) :] == rules, "the own rules are unchanged"
     lacking = {name for one in added[: len(added) - len(rules)] for name in one["attributePatterns"]}
     return set(NEEDED) - lacking
 
 
 @pytest.fixture(scope="module")
 def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    """Its index has a document with a value of each of them."""
+    """Its index contains a document with a value for every required field."""
     for server in served(meilisearch_server):
         document = [{"id": "1", **dict.fromkeys(NEEDED, 1)}]
         do(server, "POST", "documents", params={"primaryKey": "id"}, json=document)
@@ -203,33 +222,33 @@ def do(server: Server, method: str, path: str, **more: Any) -> None:
     assert task["status"] == "succeeded", task
 
 
-def taken(server: Server, **asked: str) -> bool:
-    return server.http.post(f"/indexes/{server.index}/search", json=asked).status_code == 200
+def accepts(server: Server, **query: str) -> bool:
+    return server.http.post(f"/indexes/{server.index}/search", json=query).status_code == 200
 
 
 def filters(server: Server) -> set[str]:
-    """The fields by which the server lets us filter as we do."""
-    ranges = {name for name in NEEDED if not NEEDED[name] or taken(server, filter=f"{name} > 0")}
-    return {name for name in ranges if taken(server, filter=f"{name} = 1")}
+    """The fields that the server can filter by as we do."""
+    ranges = {name for name in NEEDED if not NEEDED[name] or accepts(server, filter=f"{name} > 0")}
+    return {name for name in ranges if accepts(server, filter=f"{name} = 1")}
 
 
 @pytest.mark.parametrize("name", sampled(RULES))
-def test_rules_are_read_as_the_server_reads_them(name: str, server: Server) -> None:
+def test_filterable_rules_mean_the_same_as_on_the_server(name: str, server: Server) -> None:
     do(server, "PATCH", "settings", json={"filterableAttributes": RULES[name]})
     assert filters(server) == allowed_by(RULES[name])
     do(server, "PATCH", "settings", json=with_needed({"filterableAttributes": RULES[name]}, OURS))
     assert filters(server) == set(NEEDED)
-    assert taken(server, distinct="id")
+    assert accepts(server, distinct="id")
 
 
 @pytest.mark.parametrize("rules", [5, [1], [{}], [{"attributePatterns": "tags"}], [rule("*", equality=1)]])
-def test_what_is_malformed_is_the_servers_to_refuse(rules: Any, server: Server) -> None:
+def test_filterable_rules_when_malformed_are_left_for_the_server_to_refuse(rules: Any, server: Server) -> None:
     wanted = with_needed({"filterableAttributes": rules}, OURS)
     assert wanted["filterableAttributes"] == rules
     assert server.http.patch(f"/indexes/{server.index}/settings", json=wanted).status_code == 400
 
 
-def test_our_own_file_lacks_nothing_and_one_that_says_little_gets_it_all() -> None:
+def test_required_settings_when_missing_are_added() -> None:
     assert with_needed(OURS, OURS) == OURS == load_index_settings(ROOT / "meilisearch-settings.json")
     needed = {name: OURS[name] for name in ("distinctAttribute", "filterableAttributes")}
     assert with_needed({"stopWords": ["the"]}, OURS) == {"stopWords": ["the"], **needed}
@@ -244,5 +263,5 @@ def test_our_own_file_lacks_nothing_and_one_that_says_little_gets_it_all() -> No
         ([], ["id", "parent_id"]),
     ],
 )
-def test_hits_say_whose_they_are(own: list[str], wanted: list[str]) -> None:
+def test_displayed_attributes_always_contain_the_source(own: list[str], wanted: list[str]) -> None:
     assert with_needed({"displayedAttributes": own}, OURS)["displayedAttributes"] == wanted
