@@ -34,9 +34,14 @@ class Finding:
     detail: str
 
     def __str__(self) -> str:
+        return f"{self.code} {self.reason}"
+
+    @property
+    def reason(self) -> str:
+        """The place and what is wrong there."""
         place = f"{self.partition}:{self.line}" if self.line is not None else self.partition
         mark = "" if self.severity is Severity.ERROR else " (warning)"
-        return f"{self.code} {place} {self.detail}{mark}"
+        return f"{place} {self.detail}{mark}"
 
     @property
     def is_error(self) -> bool:
@@ -91,7 +96,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     WRONG_TYPE: (
         "a known field has a type that the contract does not allow, or a time that is not ISO 8601 (a warning where a "
         "`source_checksum` is not `sha256:<hex>`)",
-        "see docs/schema/",
+        "`chunksink schema chunk` (or `manifest`) prints the allowed types",
     ),
     UNSUPPORTED_VERSION: (
         "`schema_version` is not one this release reads",

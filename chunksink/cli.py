@@ -20,6 +20,7 @@ from chunksink.progress import show_notices
 COMMANDS = {
     "ingest": "Make canonical chunks from documents.",
     "validate": "Check chunks and manifests against the contract.",
+    "schema": "Print the JSON Schema of a chunk, a manifest or an extractor's record.",
     "sync": "Update the index to match the chunks.",
     "rebuild": "Build the index from nothing but the chunks.",
     "plan": "Show what a sync would do.",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chunksink.chunkbus.validate import Summary
     from chunksink.sinks.survey import Survey
 
+_SHOWN_FINDINGS = 5
 _SHOWN_PARTITIONS = 5
 _SHOWN_VALUE = 60
 _SHOWN_PATHS = 40
@@ -40,6 +41,7 @@ _SHOWN_PATHS = 40
     is_flag=True,
     help="Also report which fields of the index the chunks fill, and which values and paths no field reads.",
 )
+@click.option("--all", "show_all", is_flag=True, help="Print every finding as it is found, not five for each code.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
 @home_option
 @json_option
@@ -48,19 +50,22 @@ def command(
     require_source_checksum: bool | None,
     chunking: bool,
     fields: bool,
+    show_all: bool,
     jobs: int | None,
     as_json: bool,
 ) -> int:
     """Check chunks and manifests against the contract, without any engine.
 
-    Prints one line for each finding: CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with
-    3 otherwise; a warning counts here, though it does not stop a rebuild. Every finding also goes to the run record
-    below HOME/runs. Partitions are examined one by one: a sync reports where two contradict each other.
+    Prints the number of findings of each code and the first five of them; --all prints one line for each finding:
+    CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3 otherwise; a warning counts
+    here, though it does not stop a rebuild. Every finding also goes to the run record below HOME/runs. Partitions are
+    examined one by one: a sync reports where two contradict each other.
 
     \b
     Examples:
       chunksink validate
       chunksink validate --chunks /data/chunks --partition 2026-01-31
+      chunksink validate --all
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
@@ -71,6 +76,7 @@ def command(
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)
     found: list[Finding] = []
+    shown: dict[str, list[Finding]] = {}
     codes: Counter[str] = Counter()
     with (
         RunLog(config.home_path, "validate") as run_log,
@@ -83,8 +89,10 @@ def command(
             codes[finding.code] += 1
             if as_json:
                 found.append(finding)
-            else:
+            elif show_all:
                 bar.say(str(finding))
+            elif codes[finding.code] <= _SHOWN_FINDINGS:
+                shown.setdefault(finding.code, []).append(finding)
 
         summary = Validation(
             root,
@@ -99,7 +107,7 @@ def command(
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     document: dict[str, Any] = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
     document["findings"] = [asdict(finding) for finding in found]
-    lines = list(_summary_lines(summary, codes, root, str(run_log.path)))
+    lines = [*_groups(shown, codes), *_summary_lines(summary, codes, root, str(run_log.path))]
     if survey:
         document |= _survey_document(survey)
         lines += _survey_lines(survey)
@@ -126,6 +134,15 @@ def _check_chunking(root: BusRoot, keys: list[str], report: Callable[[Finding], 
     for key, breach in breaches:
         report(Finding(CHUNKING_FAILED, Severity.ERROR, key, breach.line, f"{breach.source_uri}: {breach.reason}"))
     return len(breaches)
+
+
+def _groups(shown: dict[str, list[Finding]], codes: Counter[str]) -> Iterator[str]:
+    """The first findings of each code below their true number."""
+    for code, findings in shown.items():
+        yield f"{code}: {counted(codes[code], 'finding')}"
+        yield from (f"  {finding.reason}" for finding in findings)
+        if hidden := codes[code] - len(findings):
+            yield Note(f"  ... and {hidden:,} more; --all prints all")
 
 
 def _summary_lines(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> Iterator[str]:
@@ -184,7 +201,7 @@ def _survey_lines(survey: "Survey") -> Iterator[str]:
         paths = [f"{printable(path)} ({number:,})" for path, number in survey.unasked.most_common()]
         yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
     if survey.unread or survey.unasked:
-        yield Note("docs/contract.md lists which paths each field reads, and which values.")
+        yield Note("The documentation of the contract lists which paths and values each field reads.")
 
 
 def _unread(survey: "Survey", name: str) -> str:

@@ -1,5 +1,6 @@
 """chunksink inside a project whose own modules have the names of chunksink's packages."""
 
+import json
 import os
 import subprocess
 import sys
@@ -92,6 +93,8 @@ def test_the_wheel_brings_one_name_and_leaves_the_others_to_the_project(project:
     where = run(tmp_path, python, "-c", "import chunksink.sinks as package; print(package.__file__)", **alone).strip()
     assert Path(where).is_relative_to(packages)
     assert "<Answer" in run(project, python, "main.py", **alone)
+    schema = run(tmp_path, python, "-m", "chunksink", "schema", "chunk", **alone)
+    assert json.loads(schema) == json.loads((ROOT / "docs" / "schema" / "chunk.schema.json").read_text())
 
 
 def test_a_checkout_without_links_says_what_to_do(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""`chunksink schema`: the JSON Schemas of what chunksink reads."""
+
+from pathlib import Path
+
+import click
+
+_FILES = {"chunk": "chunk.schema.json", "manifest": "manifest.schema.json", "ir": "ir-schema.json"}
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(list(_FILES)))
+def command(kind: str) -> None:
+    """Print the JSON Schema of one kind of record.
+
+    KIND is `chunk` for a line of canonical/KEY.jsonl, `manifest` for manifest/KEY.manifest.json, or `ir` for a record
+    of an extractor (the canonical document that `chunksink ingest` reads).
+
+    \b
+    Examples:
+      chunksink schema chunk
+      chunksink schema manifest > manifest.schema.json
+    """
+    package = Path(__file__).parents[1]
+    packaged = package / "schema"  # in a wheel
+    folder = packaged if packaged.is_dir() else package.parent / "docs" / "schema"
+    click.echo((folder / _FILES[kind]).read_text(encoding="utf-8"), nl=False)
