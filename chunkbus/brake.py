@@ -1,12 +1,12 @@
-"""How much one run may take away unasked. Ingest, sync and rebuild stop at the same limits."""
+"""How much one run may delete without permission; the same limits for ingest, sync and rebuild."""
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
 LARGEST_SHARE = 0.2
 SHRUNK = 4
-"""A source counts as shrunk when it was more than this many times as large."""
+"""A source counts as shrunk if it had more than this many times as many chunks."""
 
 
 def is_much(lost: int, total: int, least: int) -> bool:
-    """Whether so many of so many are a large share, and not just a few."""
+    """Whether the loss is at least `least` and also a large share of the total."""
     return lost >= least and lost > LARGEST_SHARE * total

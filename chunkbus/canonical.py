@@ -1,6 +1,6 @@
-"""Byte recipes that every implementation must share: canonical text, canonical JSON, and their hashes.
+"""Canonical text, canonical JSON and their hashes. Every implementation must produce the same bytes.
 
-Touches nothing but its arguments. `docs/contract.md` states the same recipes in words.
+Pure functions; `docs/contract.md` describes the same recipes in words.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import rfc8785
 
 from chunksink.chunkbus.errors import NotCanonical
 
-# Vertical tab and form feed part lines too: removing them would join two words.
+# Vertical tab and form feed separate lines too: removing them would join two words.
 _LINE_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _INVALID = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _LEADING = re.compile("[\ufeff\\s]*")
@@ -23,7 +23,7 @@ _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 def canonical_text(text: str) -> str:
     """Line breaks as \\n; control characters, lone surrogates and leading byte order marks removed; stripped."""
-    # Few texts have any of them: looking only at what is not plain ASCII is ten times faster than at every character.
+    # Few texts contain any: checking only what is not plain ASCII is ten times faster than every character.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
     if _LINE_BREAKS.search(rest) or _INVALID.search(rest):
         text = _LINE_BREAKS.sub("\n", text)
@@ -39,14 +39,14 @@ def canonical_json(value: Any) -> bytes:
             return orjson.dumps(value, option=_CANONICAL)
         return rfc8785.dumps(value)
     except (TypeError, UnicodeEncodeError, RecursionError, rfc8785.CanonicalizationError) as error:
-        raise NotCanonical(f"not a value that JSON can carry between languages: {error}") from error
+        raise NotCanonical(f"the value has no portable JSON form: {error}") from error
 
 
 def _is_plain(value: Any) -> bool:
-    """True where orjson's number and key order are RFC 8785's: no floats, ASCII keys. It refuses inexact integers."""
+    """Whether orjson writes it as RFC 8785 does: no floats, only ASCII keys. orjson itself refuses inexact integers."""
     kind = type(value)
     if kind is dict:
-        # Most values are scalars: asking here saves a call for each, and a loop half of what a generator costs.
+        # Fast path: most values are scalars, and a loop costs half as much as a generator.
         for key, item in value.items():
             if type(key) is not str or not key.isascii():
                 return False
@@ -71,7 +71,7 @@ def json_hash(value: Any) -> str:
 
 
 def text_hash(text: str) -> str:
-    """`sha256:` and the lower-case hex sha256 of the text's UTF-8 bytes, as it stands in the chunk."""
+    """`sha256:` and the lower-case hex sha256 of the text's UTF-8 bytes."""
     return "sha256:" + sha256_hex(text.encode())
 
 

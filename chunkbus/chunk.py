@@ -1,7 +1,7 @@
-"""The `chunks.v1` chunk: its types, and the one place where a producer's chunk gets its ids and hashes.
+"""The `chunks.v1` chunk: its types, and `new_chunk`, the only place that computes a new chunk's ids and hashes.
 
-A chunk travels as the dict that JSON gave (`Record`), so that unknown fields are kept. `Chunk` is the typed
-view of what the contract knows: validation decodes into it, and the published JSON Schema is generated from it.
+Chunks are passed on as parsed JSON (`Record`), which keeps unknown fields. `Chunk` is the typed view of the fields in
+the contract: validation decodes into it, and the published JSON Schema is generated from it.
 """
 
 from typing import Annotated, Any
@@ -20,24 +20,24 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-# gc=False on all of them: chunks hold no cycles, and millions pass through. omit_defaults and the order of fields are
-# those of `new_chunk`, so that writing a typed chunk again gives the very line that it came from (see `examine`).
+# gc=False, because chunks contain no cycles and there are millions. With omit_defaults and the field order of
+# `new_chunk`, encoding a typed chunk reproduces its line byte for byte (see `examine`).
 class Parser(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """What read the source."""
+    """The program that read the source."""
 
     parser_name: Name
     parser_version: Name
 
 
 class Canonicalizer(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """What normalised its text. Policy and options that change the text belong in its version."""
+    """The program that normalised the text. Its version includes every option that changes the text."""
 
     canonicalizer_name: Name
     canonicalizer_version: Name
 
 
 class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """Where a chunk came from. Needs `source_uri` or `source_ref`; parser and canonicalizer nested or flat."""
+    """Where a chunk came from. Needs `source_uri` or `source_ref`; parser and canonicalizer may be nested or flat."""
 
     source_uri: str | None = None
     source_ref: str | None = None
@@ -64,16 +64,16 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
         return self.canonicalizer_name, self.canonicalizer_version
 
     def checksum(self) -> str | None:
-        """The source's, in one spelling; one of another kind as it is."""
+        """The source's checksum as bare hex if it is a sha256, else unchanged."""
         return bare_hex(self.source_checksum) or self.source_checksum
 
     def version(self) -> tuple[str | None, ...]:
-        """What must be equal for two reads of a source to be the same version of it."""
+        """Equal for two reads of the same version of a source."""
         return (self.checksum(), *self.parser_pair(), *self.canonicalizer_pair())
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The source as its reader names it."""
+    """The source under the name that its reader uses."""
 
     source_uri: str | None = None
     source_type: str | None = None
@@ -92,7 +92,7 @@ class CharRange(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Span(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """Where the chunk lies in its document; best effort, may be absent."""
+    """The chunk's place in its document; best effort, may be absent."""
 
     pages: Pages | None = None
     char_range: CharRange | None = None
@@ -109,7 +109,7 @@ class Hashes(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Producer(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """What wrote the chunk; volatile, in no identity."""
+    """The program that wrote the chunk. It changes between runs and is part of no id or hash."""
 
     name: str | None = None
     version: str | None = None
@@ -141,7 +141,7 @@ class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 NAMES = ("tenant_id", "parent_id")
-"""Of the metadata, where the chunk itself does not say them: whose it is."""
+"""Fields that identify the owner; read from `metadata` if the chunk itself lacks them."""
 
 _OURS = frozenset(["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"])
 
@@ -159,7 +159,7 @@ def new_chunk(
     """A chunk ready for a `PartitionWriter`: canonical text, ids and hashes computed here and nowhere else.
 
     `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
-    contract's optional fields and any others. Give `chunk_id` only where another contract derives it.
+    contract's optional fields and any others. Pass `chunk_id` only if another contract derives it.
     """
     if fields and not _OURS.isdisjoint(fields):
         clash = sorted(_OURS.intersection(fields))

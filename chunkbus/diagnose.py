@@ -1,7 +1,7 @@
-"""From bytes to a typed value, or to the reasons why not.
+"""Explains why bytes are not a valid record.
 
-The contract's reader must be strict where parsers are lenient (duplicate keys, lone surrogates) and still fast. So each
-line takes a fast path that proves it clean; only what fails it is looked at slowly.
+The contract is stricter than parsers (duplicate keys, lone surrogates). A fast check proves that most lines are clean;
+the slow functions here examine only the rest.
 """
 
 import json
@@ -21,20 +21,20 @@ from chunksink.chunkbus.findings import Problem
 
 
 def parse_time(stamp: str) -> datetime:
-    """An ISO 8601 timestamp as a UTC instant; one without a zone is taken as UTC. ValueError where it is none."""
-    moment = datetime.fromisoformat(stamp.upper())  # RFC 3339 takes `t` and `z` too
+    """An ISO 8601 timestamp as a UTC instant; without a zone it is UTC. ValueError if it is not a timestamp."""
+    moment = datetime.fromisoformat(stamp.upper())  # RFC 3339 allows `t` and `z`
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
-    """True only where no key of the line occurs twice; False means: look closely.
+    """True only if no key of the line occurs twice; False means that the line needs a closer check.
 
-    The record is written again. A key that was lost to its twin makes what is written shorter, whatever white space
-    the line has between its tokens; so both are compared without any.
+    Parsing drops the first of two equal keys, so encoding the record again gives fewer bytes. White space between
+    tokens may differ, so both sides are compared without it.
     """
     try:
         written = orjson.dumps(record)
-    except orjson.JSONEncodeError:  # it reads what is nested more deeply than it writes
+    except orjson.JSONEncodeError:  # orjson reads deeper nesting than it writes
         return False
     return written == line or (b"\r" not in line and _without_white_space(written) == _without_white_space(line))
 
@@ -44,11 +44,11 @@ def _without_white_space(line: bytes) -> bytes:
 
 
 def diagnose_json(data: bytes) -> Problem | None:
-    """Why these bytes are not one clean JSON object; None where they are."""
+    """Why these bytes are not one clean JSON object; None if they are."""
     if data.startswith(b"\xef\xbb\xbf"):
         return Problem(findings.ENCODING, "begins with a byte order mark")
     if b"\x00" in data:
-        return Problem(findings.ENCODING, f"holds a NUL byte at byte {data.index(0) + 1}")
+        return Problem(findings.ENCODING, f"contains a NUL byte at byte {data.index(0) + 1}")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -67,7 +67,7 @@ def diagnose_json(data: bytes) -> Problem | None:
 
 
 def _diagnose_refused(data: bytes, text: str) -> Problem | None:
-    """What the strict parser sees that the lenient one lets pass."""
+    """What the strict parser refuses although the lenient one accepted it."""
     if text.endswith("\r"):
         return Problem(findings.ENCODING, "ends with CR LF")
     try:
@@ -91,7 +91,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def diagnose_fields(record: dict[str, Any], required: tuple[str, ...], type_: type[msgspec.Struct]) -> list[Problem]:
-    """Which required fields a parsed record lacks, else which of its fields are of a wrong type."""
+    """The missing required fields of a parsed record, else its fields of a wrong type."""
     version = record.get("schema_version")
     if version is not None and version != CHUNK_VERSION:
         return [Problem(findings.UNSUPPORTED_VERSION, f"schema_version is {version!r:.80}, not {CHUNK_VERSION!r}")]
@@ -114,12 +114,12 @@ def _wrong_types(record: dict[str, Any], type_: type[msgspec.Struct]) -> Iterato
 
 @cache
 def _single_fields(type_: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
-    """For each field a type of it alone, since the parser stops at the first that is wrong."""
+    """A type with only that field, for each field: the parser stops at the first error, but all are reported."""
     return {field.name: msgspec.defstruct("Single", [(field.name, field.type)]) for field in fields(type_)}
 
 
 def _is_missing(value: Any, path: list[str]) -> bool:
-    """Absent or an empty string, in a parent that is there. A null or a wrong type on the way is not missing."""
+    """Absent or an empty string in an existing parent. A null or wrong type above it is reported as a wrong type."""
     for name in path[:-1]:
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, dict):

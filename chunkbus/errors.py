@@ -1,18 +1,16 @@
-"""Errors of the chunk bus. Each docstring is the sentence its reader needs; messages add the facts.
+"""Errors of the chunk bus. What is wrong with *data* is not an exception but a `Finding` (see `findings`).
 
-    ChunkBusError                a ChunksinkError, like the base of every other package
-    ├── NotCanonical        a value has no canonical JSON form
-    ├── InvalidChunk        a producer asked for a chunk that the contract forbids
-    │   └── RepeatedChunks  ... for several with one chunk_id   (has their lines)
-    ├── InvalidManifest     a manifest cannot be read or lacks what the contract asks for
-    ├── InvalidPartitionKey a partition key could be a path, or an engine would not keep it
-    ├── NotABusRoot         a folder holds neither canonical/ nor manifest/
-    ├── PartitionChanged    a record read by its offset is no longer the one that was recorded
-    ├── PartitionLocked     another process is writing the same partition
-    ├── NewerStore          a database was written by a newer chunksink
-    └── StoreUnreadable     a file of ours is not a database
-
-What is wrong with *data* is not an exception but a `Finding` (see `findings`).
+ChunkBusError                a ChunksinkError, like the base of every other package
+├── NotCanonical        a value has no canonical JSON form
+├── InvalidChunk        a producer tried to write a chunk that the contract forbids
+│   └── RepeatedChunks  several chunks have the same chunk_id (has their lines)
+├── InvalidManifest     a manifest cannot be read or lacks required fields
+├── InvalidPartitionKey a partition key has forbidden characters or is too long
+├── NotABusRoot         a folder contains neither canonical/ nor manifest/
+├── PartitionChanged    a record read by its offset is no longer the one that was recorded
+├── PartitionLocked     another process is writing the same partition
+├── NewerStore          a database was written by a newer chunksink
+└── StoreUnreadable     one of chunksink's databases is damaged or of another kind
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,7 @@ class ChunksinkError(Exception):
 
 
 class ChunkBusError(ChunksinkError):
-    """Something about the chunk bus that its reader can act on."""
+    """The base of the errors of the chunk bus."""
 
 
 class NotCanonical(ChunkBusError):
@@ -37,7 +35,7 @@ class InvalidChunk(ChunkBusError):
 
 @dataclass(frozen=True)
 class RepeatedId:
-    """A line whose chunk_id an earlier line has too."""
+    """A line whose chunk_id also occurs on an earlier line."""
 
     chunk_id: str
     line: int
@@ -57,15 +55,15 @@ class InvalidManifest(ChunkBusError):
 
 
 class InvalidPartitionKey(ChunkBusError):
-    """A partition key is 1 to 128 characters of A-Z a-z 0-9 . _ - and begins with a letter or digit."""
+    """The key is not 1 to 128 of A-Z a-z 0-9 . _ - or does not begin with a letter or digit."""
 
 
 class NotABusRoot(ChunkBusError):
-    """A bus root is a folder with canonical/ and manifest/ in it."""
+    """The folder contains neither canonical/ nor manifest/."""
 
 
 class PartitionChanged(ChunkBusError):
-    """The partition was rewritten since it was read; read it again."""
+    """The partition was rewritten after it was read; read it again."""
 
 
 class PartitionLocked(ChunkBusError):
@@ -77,4 +75,4 @@ class NewerStore(ChunkBusError):
 
 
 class StoreUnreadable(ChunkBusError):
-    """The file is not a database of chunksink; move it away to start anew."""
+    """The file is not a database of chunksink, or is damaged; move it away, and the next run makes a new one."""

@@ -1,4 +1,4 @@
-"""One line of a chunks file: typed, or with every reason why the contract refuses it."""
+"""Checks one line of a chunks file and returns the typed chunk, or every reason why it is refused."""
 
 import re
 from functools import lru_cache
@@ -29,23 +29,23 @@ _REQUIRED = (
 )
 _decode = msgspec.json.Decoder(Chunk).decode
 _encode_into = msgspec.json.Encoder().encode_into
-_written = bytearray()  # used again for every line; whatever a second thread puts in, equal bytes are proof
+_written = bytearray()  # reused for every line; safe with threads, because only equal bytes are accepted
 _loads = orjson.loads
-# Not every parser takes a number of 300 digits; it shows three of them in a row in every hundredth byte.
+# Some parsers refuse numbers of 300 digits. Such a number has three digits in a row in every hundredth byte.
 _long_number = re.compile(rb"[0-9]{3}").search
-_DEEP_BYTES = 1800  # what is nested too deeply for some parser takes more than these
+_DEEP_BYTES = 1800  # nesting that is too deep for some parser takes more bytes than this
 _CLEAN: tuple[Problem, ...] = ()
-_LARGEST = 2**53 - 1  # what JSON carries between languages; an index passes over whatever is larger
+_LARGEST = 2**53 - 1  # the largest integer that is exact in every JSON parser; indexes omit larger ones
 
 
 def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Chunk | None, tuple[Problem, ...]]:
-    """The chunk on a line (without its line break) and what is wrong with it; no chunk where it cannot be trusted."""
+    """The chunk on a line (without its line break) and its problems; None instead of a chunk that cannot be trusted."""
     if len(line) > MAX_LINE_BYTES:
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
     try:
         chunk = _decode(line)
-        # The usual line, as our writer makes it: writing it again gives the same bytes, so that no key was lost to a
-        # twin and nothing unknown is in it.
+        # A line as our writer makes it: encoding the chunk again gives the same bytes, so no key occurred twice and
+        # there are no unknown fields.
         _encode_into(chunk, _written)
         is_long = len(line) - len(chunk.text) > _DEEP_BYTES
         if _written != line or _long_number(line[::100]) or (is_long and _may_be_deep(line)):
@@ -54,7 +54,7 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
                 problem = diagnose_json(line)
                 if problem is not None:
                     return None, (problem,)
-    except (ValueError, RecursionError) as error:  # all that the parsers raise for a bad line is a ValueError
+    except (ValueError, RecursionError) as error:  # parsers raise no other errors for a bad line
         return None, _diagnose(line, str(error))
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
@@ -62,7 +62,7 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
 
 
 def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
-    """Of the fields that say what a chunk is, those with U+0000, at which some engines end a text."""
+    """The identity fields that contain U+0000, at which some engines cut a text off."""
     metadata = chunk.metadata or {}
     fields = {
         "text": chunk.text,
@@ -77,12 +77,12 @@ def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
 
 
 def _may_be_deep(line: bytes) -> bool:
-    """False only where nothing is nested more deeply than every parser takes."""
+    """False only if every parser accepts the line's nesting."""
     return line.count(b"{") + line.count(b"[") > _DEEP_BYTES // 2
 
 
 def _diagnose(line: bytes, refusal: str) -> tuple[Problem, ...]:
-    """Every reason that can be named; else the refusal in the parser's own words."""
+    """All reasons that can be found, else the parser's own message."""
     problem = diagnose_json(line)
     if problem is not None:
         return (problem,)
@@ -103,8 +103,8 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> tuple[Problem
         and (chunk.tenant_id is None or "\0" not in chunk.tenant_id)
         and (chunk.created_at is None or _is_time(chunk.created_at))
         and (chunk.chunk_index is None or chunk.chunk_index <= _LARGEST)
-        and (chunk.span is None or not _odd_ranges(chunk.span))
-        and (chunk.metadata is None or _names_in_text(chunk.metadata))
+        and (chunk.span is None or not _impossible_ranges(chunk.span))
+        and (chunk.metadata is None or _owner_is_text(chunk.metadata))
     ):
         return _CLEAN
     return tuple(_find_problems(chunk, stored, require_source_checksum))
@@ -122,7 +122,7 @@ def _has_origin(provenance: Provenance) -> bool:
     )
 
 
-@lru_cache(maxsize=64)  # neighbours mostly share it
+@lru_cache(maxsize=64)  # neighbouring chunks mostly have the same one
 def _may_be_checksum(checksum: str | None, is_required: bool) -> bool:
     return bare_hex(checksum) is not None if checksum else not is_required
 
@@ -144,41 +144,41 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
     if not all(provenance.parser_pair()):
         problems.append(Problem(findings.FIELD_MISSING, "lacks provenance.parser {parser_name, parser_version}"))
     if not all(provenance.canonicalizer_pair()):
-        wanted = "provenance.canonicalizer {canonicalizer_name, canonicalizer_version}"
-        problems.append(Problem(findings.FIELD_MISSING, f"lacks {wanted}"))
+        missing = "provenance.canonicalizer {canonicalizer_name, canonicalizer_version}"
+        problems.append(Problem(findings.FIELD_MISSING, f"lacks {missing}"))
     if require_source_checksum and not provenance.source_checksum:
         problems.append(Problem(findings.SOURCE_CHECKSUM_MISSING, "lacks provenance.source_checksum"))
     if provenance.source_checksum and bare_hex(provenance.source_checksum) is None:
         detail = f"provenance.source_checksum is not sha256:<64 hex digits> but {provenance.source_checksum!r:.80}"
         problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
-    problems += [Problem(findings.ENCODING, f"{name} holds U+0000") for name in _fields_with_nul(chunk)]
+    problems += [Problem(findings.ENCODING, f"{name} contains U+0000") for name in _fields_with_nul(chunk)]
     if chunk.created_at is not None and not _is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
     for name, value in (chunk.metadata or {}).items():
         if name in NAMES and value is not None and not isinstance(value, str):
-            detail = f"metadata.{name}: expected `str | null`, got {value!r:.60}; it says whose the chunk is"
+            detail = f"metadata.{name}: expected `str | null`, got {value!r:.60}; it identifies the owner of the chunk"
             problems.append(Problem(findings.WRONG_TYPE, detail))
     if stored is not None:
         problems += _check_text_hash(chunk.text, stored)
-    odd = _odd_ranges(chunk.span) if chunk.span is not None else []
+    impossible = _impossible_ranges(chunk.span) if chunk.span is not None else []
     if chunk.chunk_index is not None and chunk.chunk_index > _LARGEST:
-        odd.append(f"chunk_index is above {_LARGEST}")
-    return problems + [Problem(findings.PLACE_IMPOSSIBLE, detail, Severity.WARNING) for detail in odd]
+        impossible.append(f"chunk_index is above {_LARGEST}")
+    return problems + [Problem(findings.PLACE_IMPOSSIBLE, detail, Severity.WARNING) for detail in impossible]
 
 
-def _odd_ranges(span: Span) -> list[str]:
-    """What no place in a document can be. Spans are best effort, so it keeps no chunk out."""
-    odd = []
+def _impossible_ranges(span: Span) -> list[str]:
+    """Ranges that no document has. They are only warnings, because spans are best effort."""
+    details = []
     pages, characters = span.pages, span.char_range
     if pages is not None and not _is_range(pages.page_start, pages.page_end):
-        odd.append(f"span.pages is from {pages.page_start!r:.40} to {pages.page_end!r:.40}")
+        details.append(f"span.pages is from {pages.page_start!r:.40} to {pages.page_end!r:.40}")
     if characters is not None and not _is_range(characters.char_start, characters.char_end):
-        odd.append(f"span.char_range is from {characters.char_start!r:.40} to {characters.char_end!r:.40}")
-    return odd
+        details.append(f"span.char_range is from {characters.char_start!r:.40} to {characters.char_end!r:.40}")
+    return details
 
 
-def _names_in_text(metadata: Record) -> bool:
-    """What says whose a chunk is: in a number nobody would read it, and the chunk would be nobody's, or another's."""
+def _owner_is_text(metadata: Record) -> bool:
+    """A number would be ignored, and the chunk would get the wrong owner."""
     for name in NAMES:
         value = metadata.get(name)
         if value is not None and (not isinstance(value, str) or "\0" in value):

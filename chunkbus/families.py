@@ -1,6 +1,6 @@
-"""Which version of which family each line holds, as numbers that are the same in every process.
+"""The family and version of each line, as hash numbers that are the same in every process.
 
-Neighbouring lines of one version make one stretch, so what a run costs follows its families, not its chunks.
+Neighbouring lines of one version form one stretch, so the cost of a run depends on its families, not its chunks.
 """
 
 import json
@@ -13,18 +13,18 @@ from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.identity import resolve_parent_id
 
 STRETCH = ("first", "lines", "expected", "version", "checksum", "refused", "family", "document", "source")
-"""The columns of one stretch: its first line, how many it has and how many `chunk_count` names, then what they hold.
+"""The columns of one stretch: its first line, its number of lines, the highest `chunk_count`, and hash numbers.
 
-`version` is one reading of one family; `checksum` is 0 where its source has none; `source` is the same for all tenants.
+`version` is one reading of one family; `checksum` is 0 if its source has none; `source` is the same for all tenants.
 """
 _LINES, _EXPECTED = STRETCH.index("lines"), STRETCH.index("expected")
 _MOST = 2**63 - 1
 
 
 class StretchCounter:
-    """Shown the lines of a block in order; `rows` then holds one row a stretch.
+    """Takes the lines of a block in order; `rows` then contains one row for each stretch.
 
-    `unknown` counts the refused lines that do not say to which family they belong.
+    `unknown` counts the refused lines whose family cannot be determined.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class StretchCounter:
             tenant = tenant or metadata.get("tenant_id")
             expected = _count(metadata.get("chunk_count")) if expected is None else expected
         provenance = chunk.provenance
-        # Cheaper than comparing whole provenances: what neither the family nor its version needs is left out.
+        # Cheaper than comparing whole provenances: only what determines the family and its version.
         key = (
             chunk.document_id,
             own,
@@ -64,7 +64,7 @@ class StretchCounter:
             row[_EXPECTED] = min(expected, _MOST)
 
     def refuse(self, data: bytes, line: int) -> None:
-        """A line that the contract refuses is a stretch of its own: its family does not lack it, whatever is wrong."""
+        """A refused line is a stretch of its own, so that its family does not also count as incomplete."""
         self._key = ()
         version = _version_of_refused(data)
         if version is None:
@@ -83,7 +83,7 @@ def _count(value: object) -> int | None:
 
 
 def _version_of_refused(data: bytes) -> tuple[int, int] | None:
-    """Read as leniently as possible; None where the line does not say."""
+    """Reads the line as leniently as possible; None if its family cannot be determined."""
     if len(data) > MAX_LINE_BYTES:  # it was cut
         return None
     try:

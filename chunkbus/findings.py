@@ -1,4 +1,4 @@
-"""What can be wrong with a chunk bus, as data. The table below is the taxonomy; `docs/findings.md` is made from it."""
+"""What can be wrong with a chunk bus, as data: codes, meanings, remedies. `docs/findings.md` is generated from it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with one line or one manifest, before anyone knows where it stands."""
+    """What is wrong with one line or manifest, without its place."""
 
     code: str
     detail: str
@@ -71,30 +71,30 @@ _AGAIN = "write the partition again (with `chunksink ingest`: move its files awa
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKS_FILE_MISSING: (
-        "a manifest stands without its chunks file",
+        "a manifest exists without its chunks file",
         "restore canonical/KEY.jsonl, or write the partition again (with `chunksink ingest`: move the manifest away, "
         "then ingest all its sources)",
     ),
     MANIFEST_MISSING: (
-        "a chunks file stands without its manifest",
-        "let its producer finish, since a partition without a manifest was never committed; where the manifest was "
+        "a chunks file exists without its manifest",
+        "let its producer finish, since a partition without a manifest was never committed; if the manifest was "
         f"lost, restore it, or {_AGAIN}",
     ),
-    UNREADABLE: ("a file of the bus cannot be read", "mend its permissions or its disk"),
+    UNREADABLE: ("a file of the bus cannot be read", "correct its permissions, or check the disk"),
     JSON_PARSE: (
         "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
         "NaN, nesting too deep",
-        "mend what the reason names (one record stands on one line, each key once, no NaN); where the syntax ends too "
-        f"early, the end was most often cut off: {_AGAIN}",
+        "correct what the reason names (one record on each line, each key once, no NaN); if the syntax ends too early, "
+        f"the end was probably cut off: {_AGAIN}",
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
-        "write plain UTF-8 with \\n line ends; no text, id or name holds U+0000 or a lone surrogate, not even escaped",
+        "write plain UTF-8 with \\n line ends; no text, id or name contains U+0000 or a lone surrogate, even escaped",
     ),
-    LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut or refuse such texts"),
+    LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut off or refuse such texts"),
     FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),
     WRONG_TYPE: (
-        "a known field has a type that the contract does not allow, or a time that is not ISO 8601 (a warning where a "
+        "a known field has a type that the contract does not allow, or a time that is not ISO 8601 (a warning if a "
         "`source_checksum` is not `sha256:<hex>`)",
         "`chunksink schema chunk` (or `manifest`) prints the allowed types",
     ),
@@ -103,46 +103,46 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "upgrade chunksink, or migrate the chunks",
     ),
     PLACE_IMPOSSIBLE: (
-        "(a warning) a place that is in no document: `span.pages` or `span.char_range` below 0 or ending before it "
-        "begins, a number above 2^53-1",
-        "correct it where the chunk is produced; the chunk is indexed, what cannot be used of its place is left out",
+        "(a warning) an impossible place: `span.pages` or `span.char_range` below 0 or ending before it begins, or a "
+        "number above 2^53-1",
+        "correct it where the chunk is produced; the chunk is indexed without this place",
     ),
     PARTITION_KEY: (
-        "a file's name is no partition key, so nothing would ever read it (a warning of a folder or a "
-        "file of another kind in `canonical/` or `manifest/`; hidden ones are passed over)",
-        "rename it to KEY.jsonl or KEY.manifest.json, KEY being 1 to 128 of A-Z a-z 0-9 . _ - and beginning with a "
-        "letter or digit; what is neither chunks nor a manifest belongs elsewhere",
+        "a file's name is not a partition key, so nothing reads it (a warning for a folder or a file of another kind "
+        "in `canonical/` or `manifest/`; hidden files are ignored)",
+        "rename it to KEY.jsonl or KEY.manifest.json, where KEY is 1 to 128 of A-Z a-z 0-9 . _ - and begins with a "
+        "letter or digit; move files that are neither chunks nor a manifest elsewhere",
     ),
     DUPLICATE_IDS: (
         "a `chunk_id` occurs twice in one partition",
         "keep one of them; ids must come from document, place and text",
     ),
     MANIFEST_MISMATCH: (
-        "the manifest's counts or key disagree with what is there (a warning where only its documents, with those "
-        "skipped, are fewer than the file holds)",
+        "the manifest's counts or key differ from the chunks file (a warning if only its number of documents is too "
+        "small)",
         f"{_AGAIN}; lines were lost or added",
     ),
     CHECKSUM_MISMATCH: (
-        "the chunks file is not the one that the manifest names",
+        "the checksum of the chunks file is not the one in the manifest",
         f"{_AGAIN}; it was changed after its commit",
     ),
     TEXT_HASH_MISMATCH: (
-        "a stored `text_hash` is not the hash of the text (a warning where it is not 64 hex digits at all)",
+        "a stored `text_hash` is not the hash of the text (a warning if it is not 64 hex digits at all)",
         "recompute hashes where the chunk is produced",
     ),
     FAMILY_SPLIT: (
-        "one version of a source stands in parts in two partitions, or has fewer records than its `chunk_count`; not "
-        "told of a source of which a line was refused",
-        "write all chunks of one source into one partition; where none is missing, correct its `chunk_count`",
+        "the chunks of one version of a source are in two partitions, or fewer than its `chunk_count`; not reported "
+        "for a source with a refused line",
+        "write all chunks of one source into one partition; if none is missing, correct its `chunk_count`",
     ),
     SEVERAL_VERSIONS: (
-        "(a warning) chunks of one source in one partition have several `source_checksum`s: the last one counts, the "
-        "chunks of the others are in no index",
-        "give each document its own `source_uri`, and its own `parent_id` where it has one; if they are one document, "
-        "leave out its earlier versions",
+        "(a warning) chunks of one source in one partition have several `source_checksum`s: only those with the last "
+        "one are indexed",
+        "if they are different documents, give each its own `source_uri` (and `parent_id`); if they are one document, "
+        "remove its earlier versions",
     ),
     SOURCE_CHECKSUM_MISSING: (
-        "`provenance.source_checksum` is absent and the policy asks for it",
+        "`provenance.source_checksum` is absent, and the configuration requires it",
         "record the checksum, or drop --require-source-checksum",
     ),
 }

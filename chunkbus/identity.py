@@ -1,7 +1,7 @@
-"""Who a chunk is and to which family it belongs. Pure functions; recipes in `docs/contract.md`.
+"""Ids of chunks, documents and families. Pure functions; `docs/contract.md` has the recipes.
 
-A family is all chunks of one source document of one tenant. Its key never depends on content, so it
-is the same before and after an edit; ids of documents and chunks do change with their version.
+A family is all chunks of one source of one tenant. Its key never depends on content, so it stays the same after an
+edit; ids of documents and chunks change with the version.
 """
 
 import posixpath
@@ -20,11 +20,11 @@ _HEX64 = re.compile("[0-9a-f]{64}")
 
 
 def normalise_source(source: str) -> str:
-    """One spelling for one source: a path without `.`, `..` or doubled slashes, or a URL without a fragment.
+    """One spelling for each source: a path without `.`, `..` or doubled slashes, or a URL without a fragment.
 
-    Case, Unicode form and white space stay as they are: two names that differ in them can be two files.
+    Case, Unicode form and white space are kept: names that differ in them can be different files.
     """
-    if _NORMAL_PATH.fullmatch(source):  # nearly always, and much faster to see than to do
+    if _NORMAL_PATH.fullmatch(source):  # the usual case, and a fast check
         return source
     if _WINDOWS_PATH.match(source):
         return _normalise_path(source.replace("\\", "/"))
@@ -32,7 +32,7 @@ def normalise_source(source: str) -> str:
         return _normalise_path(source)
     try:
         parts = urlsplit(source)
-    except ValueError:  # looks like a URL, is not one: it is still a stable name
+    except ValueError:  # not a valid URL, but still a stable name
         return source
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         path = _unquote(parts.path + ("?" + parts.query if parts.query else ""))  # a file has no query
@@ -46,7 +46,7 @@ def normalise_source(source: str) -> str:
 def _unquote(path: str) -> str:
     try:
         return unquote(path, errors="strict")
-    except UnicodeDecodeError:  # a name that is not UTF-8: two of them must not become one
+    except UnicodeDecodeError:  # not UTF-8: two such names must not become equal
         return path
 
 
@@ -63,9 +63,9 @@ def _normalise_path(path: str) -> str:
 def derive_document_id(
     source: str | None, source_checksum: str | None, title: str | None = None, tenant: str | None = None
 ) -> str:
-    """Stable id of one version of a source: from its name and checksum, from checksum and title if it has no name.
+    """Stable id of one version of a source: from its name and checksum, or from checksum and title without a name.
 
-    A tenant's documents get ids of their own: two tenants with the same file must not share chunk ids.
+    The tenant is part of it: two tenants with the same file must not share chunk ids.
     """
     checksum = bare_hex(source_checksum) or source_checksum
     name = normalise_source(source) if source else None
@@ -74,12 +74,12 @@ def derive_document_id(
 
 
 def derive_chunk_id(document_id: str, span_key: str | int, text_hash: str) -> str:
-    """Stable id of a chunk: its document, its place (a span key, else its index) and its text."""
+    """Stable id of a chunk from its document, its place (a span key, else its index) and its text."""
     return json_hash([document_id, span_key, text_hash])
 
 
 def source_name(record: Mapping[str, Any]) -> str | None:
-    """`source_uri`, else `source_ref`, of the provenance; None where neither says."""
+    """`source_uri`, else `source_ref`, of the provenance; None if both are missing."""
     provenance = record.get("provenance")
     if isinstance(provenance, Mapping):
         for field in ("source_uri", "source_ref"):
@@ -116,12 +116,12 @@ def own_field(record: Mapping[str, Any], field: str) -> str | None:
 
 
 def family_key(parent: str, tenant: str | None) -> str:
-    """What sinks store as `parent_id`: 64 lower-case hex digits, different for each tenant."""
+    """The `parent_id` that sinks store: 64 lower-case hex digits, different for each tenant."""
     if tenant is None and _HEX64.fullmatch(parent):
         return parent
     return json_hash([tenant, parent])
 
 
 def tenant_key(tenant: str | None) -> str | None:
-    """What sinks filter tenants by: engines fold case, hex digits have none."""
+    """The field by which sinks filter tenants. It is hexadecimal because engines ignore case."""
     return None if tenant is None else sha256_hex(tenant.encode())

@@ -1,7 +1,7 @@
-"""What the lines of a run hold, in a temporary database: finds ids that occur twice and families that are in parts.
+"""Finds repeated ids and split families in a run, with a temporary database of hash numbers.
 
-Memory stays flat, since the database spills to a temporary file that goes with it. Equal numbers are only a suspicion:
-the lines are read again before a finding is made of them.
+Memory stays flat, because the database spills to a temporary file. Equal hash numbers are only a suspicion: the lines
+are read again before they become a finding.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
-# Lines are numbered through all partitions. Without a source checksum each partition may hold another version.
+# Lines are numbered across all partitions. Without a source checksum each partition may contain another version.
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -39,7 +39,7 @@ create table stretch (
 );
 """
 _ADD_STRETCH = f"insert into stretch (partition, {', '.join(STRETCH)}) values (?, {', '.join('?' * len(STRETCH))})"
-_ADD_IDS = "insert into line select ? + key, value from json_each(?)"  # a third of the time that a row each takes
+_ADD_IDS = "insert into line select ? + key, value from json_each(?)"  # three times as fast as a statement for each row
 _REPEATED = """
 select number from line
 where number > :before and id in (
@@ -74,7 +74,7 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """Chunks of a source that a later line's source_checksum retires; `line` is the first of them."""
+    """Chunks of a source that are replaced by lines with a later source_checksum; `line` is the first of them."""
 
     line: int
     source: str
@@ -84,7 +84,7 @@ class OutdatedVersions:
 
 @dataclass(frozen=True)
 class SplitFamily:
-    """One partition's share of a split family: its first line there, its document, and why it counts as split."""
+    """The part of a split family in one partition: its first line there, its document, and the reason."""
 
     partition: str
     line: int
@@ -94,7 +94,7 @@ class SplitFamily:
 
 @dataclass(frozen=True)
 class _Share:
-    """What one partition holds of one version of a family: where it begins, and the numbers of its ids."""
+    """The part of one version of a family in one partition: where it begins, and the hash numbers of its ids."""
 
     key: str
     line: int
@@ -105,14 +105,14 @@ class _Share:
 
 
 class Inventory:
-    """Given the lines of one partition after another, in order."""
+    """Takes the lines of one partition after another, in order."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("")
         self._db.executescript(_SCHEMA)
         self._lines = 0
         self._partitions: list[tuple[str, int]] = []
-        """Of each partition its key, and the lines before it."""
+        """The key of each partition, and the number of lines before it."""
         self._unknown: Counter[str] = Counter()
 
     def __enter__(self) -> "Inventory":
@@ -126,7 +126,7 @@ class Inventory:
             raise meant from error
 
     def begin(self, key: str) -> None:
-        """What is added from now on is of this partition."""
+        """Starts a partition: what is added from now on belongs to it."""
         self._partitions.append((key, self._lines))
 
     def add_ids(self, ids: "array[int]", offsets: "array[int]") -> None:
@@ -146,7 +146,7 @@ class Inventory:
         self.add_ids(lines.ids, lines.offsets)
 
     def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
-        """In the partition that was begun last."""
+        """In the partition begun last."""
         _, before = self._partitions[-1]
         first_line: dict[str, int] = {}
         for (number,) in self._db.execute(_REPEATED, {"before": before}):
@@ -157,7 +157,7 @@ class Inventory:
                     yield RepeatedId(chunk.chunk_id, number - before, earlier)
 
     def outdated_versions(self, file: BinaryIO) -> Iterator[OutdatedVersions]:
-        """In the partition that was begun last: only the last version counts, whatever the others hold."""
+        """In the partition begun last: chunks of versions that a later one replaces."""
         partition = len(self._partitions) - 1
         for first, chunks, versions in self._db.execute(_OUTDATED, {"partition": partition}):
             chunk = _chunk_at(file, self._offset_of(first))
@@ -166,10 +166,9 @@ class Inventory:
                 yield OutdatedVersions(first - self._partitions[-1][1], source, chunks, versions)
 
     def fewest_documents(self) -> int:
-        """Documents or sources in the partition that was begun last, whichever are fewer.
+        """The number of documents or of sources in the partition begun last, whichever is smaller.
 
-        What a producer counts as a document may be a version of a source (`document_id`) or a source, which may have
-        several.
+        Producers may count versions of sources (`document_id`) or sources, which can have several versions.
         """
         partition = [len(self._partitions) - 1]
         counts = [self._db.execute(_COUNT.format(column), partition).fetchone() for column in ("document", "source")]
@@ -178,8 +177,8 @@ class Inventory:
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
         """In all partitions: versions of a family that are in several, or are shorter than their `chunk_count`.
 
-        Not of a family of which a line was refused: that line has to be corrected first. Refused lines that do not say
-        whose they are may be what any family of their partition lacks.
+        Families with a refused line are left out, because that line must be corrected first. A refused line of unknown
+        family may be the missing one of any family in its partition.
         """
         for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter(0, 1)):
             shares = [share for _, rows in groupby(version, key=itemgetter(2)) if (share := self._share(list(rows)))]
@@ -189,7 +188,7 @@ class Inventory:
                     yield from self._split(root, share, apart)
 
     def _share(self, stretches: list[tuple[int, ...]]) -> _Share | None:
-        """None where a line of it was refused."""
+        """None if one of its lines was refused."""
         if any(refused for _, _, _, refused, *_ in stretches):
             return None
         key, before = self._partitions[stretches[0][2]]
@@ -202,7 +201,7 @@ class Inventory:
         return _Share(key, first - before, self._offset_of(first), document, expected, ids)
 
     def _split(self, root: BusRoot, share: _Share, apart: list[str]) -> Iterator[SplitFamily]:
-        """Nothing where the partition was rewritten since it was read: the next run sees what it is then."""
+        """Yields nothing if the partition was rewritten meanwhile; the next run will check it."""
         try:
             file, _ = open_partition(root, share.key)
         except OSError:
@@ -229,7 +228,7 @@ class Inventory:
 
 
 def _chunk_at(file: BinaryIO, offset: int) -> Chunk | None:
-    """None where the file has changed meanwhile."""
+    """None if the file has changed meanwhile."""
     file.seek(offset)
     chunk, _ = examine_line(file.readline(MAX_LINE_BYTES + 2).removesuffix(b"\n"))
     return chunk

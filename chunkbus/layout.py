@@ -1,4 +1,4 @@
-"""Where things lie below a bus root. Nothing here opens a file.
+"""Names of the files below a bus root. Nothing here opens a file.
 
 <root>/canonical/<key>.jsonl               the chunks of a partition
 <root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their manifest (see `writer`)
@@ -32,7 +32,7 @@ def check_partition_key(key: str) -> str:
 
 @dataclass(frozen=True)
 class BusRoot:
-    """A folder that holds, or will hold, canonical partitions."""
+    """A folder for canonical partitions."""
 
     path: Path
 
@@ -58,9 +58,9 @@ class BusRoot:
         return self.canonical.is_dir() or self.manifests.is_dir()
 
     def require(self) -> "BusRoot":
-        """This root, if it looks like one; the message says what to do where it does not."""
+        """This root, if it exists; otherwise the message explains what to do."""
         if not self.is_there:
-            why = "neither canonical/ nor manifest/ is in it" if self.path.is_dir() else "there is no such folder"
+            why = "it contains neither canonical/ nor manifest/" if self.path.is_dir() else "there is no such folder"
             raise NotABusRoot(
                 f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make chunks of "
                 "your documents with `chunksink ingest FOLDER`"
@@ -68,18 +68,18 @@ class BusRoot:
         return self
 
     def partition_keys(self) -> list[str]:
-        """Every key that a chunks file or a manifest claims, sorted."""
+        """The keys of all chunks files and manifests, sorted."""
         keys = {name.removesuffix(_CHUNKS) for name in _names(self.canonical, _CHUNKS)}
         keys |= {name.removesuffix(_MANIFEST) for name in _names(self.manifests, _MANIFEST)}
         return sorted(key for key in keys if is_partition_key(key))
 
     def size_of(self, key: str) -> int:
-        """Bytes of the chunks file under its own name; 0 where there is none (only progress asks)."""
+        """Bytes of the chunks file, for progress; 0 if there is none."""
         file = self.chunks_file(key)
         return file.stat().st_size if file.is_file() else 0
 
     def misnamed_files(self) -> list[str]:
-        """Chunks files and manifests that no partition key can name, so that nothing would read them; printable."""
+        """Printable names of chunks files and manifests without a valid key, which nothing reads."""
         return sorted(
             _printable(folder, name)
             for folder, suffix in self._folders()
@@ -88,7 +88,7 @@ class BusRoot:
         )
 
     def stray_files(self) -> list[str]:
-        """Files and folders beside them whose names do not even end like theirs: nothing reads them; printable."""
+        """Printable names of other files and folders in `canonical/` and `manifest/`, which nothing reads."""
         return sorted(
             _printable(folder, name)
             for folder, suffix in self._folders()
@@ -101,7 +101,7 @@ class BusRoot:
 
 
 def _names(folder: Path, suffix: str = "") -> Iterator[str]:
-    """Names with the suffix; a leading dot marks files that wait or are half written."""
+    """Names with the suffix. Names with a leading dot are waiting or unfinished files."""
     if folder.is_dir():
         for entry in folder.iterdir():
             if entry.name.endswith(suffix) and not entry.name.startswith("."):

@@ -1,4 +1,4 @@
-"""The manifest of a partition: types, reading, writing. A partition without one does not exist yet."""
+"""The manifest of a partition: types, decoding, encoding, checks. A partition without one was never committed."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import orjson
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
-from chunksink.chunkbus.chunk import CHUNK_VERSION, Count
+from chunksink.chunkbus.chunk import Count
 from chunksink.chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
 from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Problem
@@ -53,9 +53,9 @@ class Idempotency(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct, omit_defaults=True):
-    """A source that was withdrawn, by `parent_id` or `document_id`; retires only what is older than `at`.
+    """Retires a withdrawn source, named by `parent_id` or `document_id`, in its versions older than `at`.
 
-    The `parent_id` of its chunks names it for every tenant, or for `tenant_id` alone; its family key for one.
+    `parent_id` is that of its chunks (for all tenants, or only for `tenant_id`), or the family key of one tenant.
     """
 
     parent_id: str | None = None
@@ -66,7 +66,7 @@ class Tombstone(msgspec.Struct, omit_defaults=True):
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
-    """What a partition holds, who wrote it, and what was left out."""
+    """A partition's counts and checksum, its producer, and the sources that failed or were skipped."""
 
     schema_version: str
     partition_key: str
@@ -82,38 +82,8 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     tombstones: list[Tombstone] = []
 
 
-def new_manifest(
-    *,
-    partition_key: str,
-    created_at: str,
-    producer: ManifestProducer,
-    counts: Counts,
-    chunks_checksum: str,
-    skipped: int = 0,
-    errors: dict[str, int] | None = None,
-    tombstones: list[Tombstone] | None = None,
-    chunking_policy_id: str | None = None,
-    input_sources: Any = None,
-    canonicalization_versions: Any = None,
-) -> Manifest:
-    return Manifest(
-        schema_version=CHUNK_VERSION,
-        partition_key=partition_key,
-        created_at=created_at,
-        producer=producer,
-        counts=counts,
-        checksums=Checksums(chunks_file=chunks_checksum),
-        idempotency=Idempotency(skipped=skipped),
-        errors=errors or {},
-        input_sources=input_sources,
-        canonicalization_versions=canonicalization_versions,
-        chunking_policy_id=chunking_policy_id,
-        tombstones=tombstones or [],
-    )
-
-
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Indented JSON, one manifest a file, for people to read."""
+    """Indented JSON, for people to read."""
     return orjson.dumps(msgspec.to_builtins(manifest), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -125,7 +95,7 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 def examine_manifest(key: str, data: bytes) -> list[Problem]:
-    """Every reason why the contract refuses these bytes as the manifest of this partition."""
+    """Every reason why these bytes are not a valid manifest of this partition."""
     problem = diagnose_json(data)
     if problem is not None:
         return [Problem(problem.code, f"the manifest {problem.detail}")]
@@ -145,7 +115,7 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
         if not tombstone.parent_id and not tombstone.document_id:
             detail = f"the manifest: lacks tombstones[{number}].parent_id or tombstones[{number}].document_id"
             problems.append(Problem(findings.FIELD_MISSING, detail))
-        if tombstone.tenant_id == "":  # every tenant would be meant
+        if tombstone.tenant_id == "":  # would retire the source for every tenant
             detail = f"the manifest: tombstones[{number}].tenant_id is empty: name the tenant, or leave the field out"
             problems.append(Problem(findings.FIELD_MISSING, detail))
         if tombstone.at is not None:

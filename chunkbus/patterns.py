@@ -1,4 +1,4 @@
-"""Parts of regular expressions that mean the same in every Python."""
+"""Regular expressions that match the same in every Python version."""
 
 import sys
 
@@ -6,8 +6,8 @@ _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)
 
 
 def possessive(pattern: str, often: str = "*") -> str:
-    """Repeats the pattern as often as it matches and never gives a match back.
+    """Repeats the pattern as often as it matches, without backtracking.
 
-    Before Python 3.11.5 possessive groups find other ends; atomic ones find the same, and remember every repetition.
+    Before Python 3.11.5 possessive groups matched wrongly; atomic groups match the same text but need more memory.
     """
     return f"(?:{pattern}){often}+" if _HAS_POSSESSIVE_GROUPS else f"(?>(?:{pattern}){often})"

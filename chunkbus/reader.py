@@ -1,4 +1,4 @@
-"""Reading a partition: in order with constant memory, or one record by its place. Never writes."""
+"""Reads a partition in order with constant memory, or one record by its place. Never writes."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ from chunksink.chunkbus.manifest import Manifest, decode_manifest
 BLOCK_BYTES = 2**18
 
 
-class Place(NamedTuple):  # of each line of a file one is made: a dataclass takes twice as long
+class Place(NamedTuple):  # there is one for each line, and a dataclass takes twice as long
     """Where a record's line begins in its chunks file, and its length in bytes without the line break."""
 
     offset: int
@@ -51,7 +51,7 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     """
     path = root.manifest_file(key)
     while True:
-        with _open_if_there(path) as manifest:  # held open, so that no later manifest can get its inode
+        with _open_if_there(path) as manifest:  # open until the end, so that no later manifest can get its inode
             data = manifest.read() if manifest is not None else None
             file = _open_chunks(root, key, data)
             if _is_at(path, manifest):
@@ -74,7 +74,7 @@ def _open_if_there(path: Path) -> Iterator[BinaryIO | None]:
 
 
 def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
-    """The waiting file of the manifest, else the file under its own name: a writer may rename it just now."""
+    """The waiting file of the manifest, else the file under its own name, which a writer may be renaming now."""
     checksum = committed_checksum(manifest)
     if checksum is not None:
         waiting = _open_or_none(root.waiting_file(key, checksum))
@@ -93,7 +93,7 @@ def _open_or_none(path: Path) -> BinaryIO | None:
 
 
 def has_checksum(file: BinaryIO, checksum: str) -> bool:
-    """Whether a waiting file is what its name says: a name alone is no reason to prefer it to committed chunks."""
+    """Whether the file has this checksum: the name of a waiting file alone is no proof."""
     digest = sha256()
     while data := file.read(BLOCK_BYTES):
         digest.update(data)
@@ -102,7 +102,7 @@ def has_checksum(file: BinaryIO, checksum: str) -> bool:
 
 
 def _open_regular(path: Path) -> BinaryIO:
-    """For reading; a pipe or a device, which could block or never end, is refused."""
+    """Opens a file for reading; refuses a pipe or a device, which could block or never end."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -111,7 +111,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _is_at(path: Path, file: BinaryIO | None) -> bool:
-    """True where the path still names this file, or still nothing."""
+    """Whether the path still leads to this file, or still to nothing."""
     try:
         now = path.stat()
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def _is_at(path: Path, file: BinaryIO | None) -> bool:
 
 
 def committed_checksum(manifest: bytes | None) -> str | None:
-    """The bare hex checksum that a manifest names; None where it cannot be read."""
+    """The bare hex checksum in a manifest; None if it cannot be read."""
     if manifest is None:
         return None
     try:
@@ -132,10 +132,10 @@ def committed_checksum(manifest: bytes | None) -> str | None:
 def read_blocks(
     file: BinaryIO, on_bytes: Callable[[bytes], object] | None = None, limit: int = MAX_LINE_BYTES
 ) -> Iterator[LineBlock]:
-    """The whole file as blocks of whole lines; `on_bytes` sees every byte of it once, in order.
+    """The whole file as blocks of whole lines; `on_bytes` gets every byte of it once, in order.
 
-    A line over the limit comes cut to one byte more than the limit, alone in its block, so that its reader can
-    tell; memory stays flat.
+    A line over the limit is cut to one byte more than the limit, alone in its block, so that the caller can recognise
+    it; memory stays flat.
     """
     offset = 0
     carry = b""
@@ -215,7 +215,7 @@ class PartitionReader:
             self._file.close()
 
     def line(self, place: Place) -> bytes:
-        """What stands at a place, whatever it is."""
+        """The bytes at a place, unchecked."""
         if self._file is None:
             raise RuntimeError("a PartitionReader reads inside its `with` block")
         self._file.seek(place.offset)
@@ -228,7 +228,7 @@ class PartitionReader:
             record: Record = orjson.loads(line)
             actual = text_hash(record["text"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PartitionChanged(f"{self.key} at byte {place.offset}: no chunk stands there now") from error
+            raise PartitionChanged(f"{self.key} at byte {place.offset}: there is no chunk now") from error
         if actual != expected_text_hash:
-            raise PartitionChanged(f"{self.key} at byte {place.offset}: another text stands there now")
+            raise PartitionChanged(f"{self.key} at byte {place.offset}: the text has changed")
         return record

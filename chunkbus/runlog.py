@@ -1,6 +1,6 @@
-"""Run records: one file of JSON lines a run, written as the run goes, so that it can be read after a crash.
+"""Run records: a file of JSON lines for each run, written during the run, so that it survives a crash.
 
-The first line has `event: started`; a run that ended has `event: finished` as its last line, a killed one has not.
+The first line has `event: started`. The last line of a run that was not killed has `event: finished`.
 """
 
 import re
@@ -18,7 +18,7 @@ import orjson
 from chunksink.chunkbus.findings import Finding
 
 KEPT = 1000
-"""Runs on record; older records go as new ones come."""
+"""The number of run records to keep; the oldest are deleted."""
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
@@ -28,22 +28,22 @@ def utc_now() -> str:
 
 
 def new_run_id(at: datetime | None = None) -> str:
-    """Sorts by time; unique across processes that start at the same moment."""
+    """Ids sort by time, and are unique even for processes that start at the same moment."""
     return f"{at or datetime.now(UTC):{_TIME}}-{secrets.token_hex(3)}"
 
 
 def _next_id(folder: Path) -> str:
-    """Sorts after all that are there, also where a clock that had run ahead was put right since."""
-    found = new_run_id()
+    """An id that sorts after all existing ones, even if the clock was set back."""
+    run_id = new_run_id()
     newest = max((file.stem for file in folder.glob("*.jsonl") if _ID.fullmatch(file.stem)), default="")
-    if newest > found:
-        with suppress(ValueError, OverflowError):  # the name of no run of ours
+    if newest > run_id:
+        with suppress(ValueError, OverflowError):  # not one of our ids
             return new_run_id(datetime.strptime(newest[:22], _TIME) + timedelta(microseconds=1))
-    return found
+    return run_id
 
 
 class RunLog:
-    """The record of one run below `<home>/runs/`. Each event is on its way to the disk when the call returns."""
+    """The record of one run in `<home>/runs/`. Each event is handed to the operating system before the call returns."""
 
     def __init__(self, home: Path, command: str) -> None:
         folder = home / "runs"
@@ -67,8 +67,8 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._finished:
-            stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by who started it, or who read it
-            with suppress(OSError):  # it would hide the error that is being told
+            stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by the user, or the reader of its output
+            with suppress(OSError):  # must not hide the error that is being raised
                 self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:
             self._file.close()
@@ -92,14 +92,14 @@ class RunLog:
 
 
 def _remove_oldest(opened: Path) -> None:
-    """Ids begin with the time. Another run that still goes on has its record until it ends, under no name."""
+    """Deletes the oldest records, whose ids sort first. A run in progress can still write to its record."""
     for file in sorted(opened.parent.glob("*.jsonl"))[:-KEPT]:
         if file != opened:
-            file.unlink(missing_ok=True)  # another run may be at it
+            file.unlink(missing_ok=True)  # another run may have deleted it
 
 
 def _write_whole(file: BinaryIO, line: bytes) -> None:
-    """The whole line or nothing of it: what a full disk takes of one is taken back."""
+    """Writes the whole line or, if the disk is full, nothing."""
     start = file.tell()
     rest = memoryview(line)
     try:
@@ -112,9 +112,9 @@ def _write_whole(file: BinaryIO, line: bytes) -> None:
 
 
 def read_run(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a run; a last line that a crash cut off, or that is just being written, is left out."""
+    """The events of a run, without an unfinished last line."""
     with path.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                return  # going on would read the rest of it as a line of its own, once it is there
+                return  # reading on would yield the rest of this line as a separate one
             yield orjson.loads(line)

@@ -1,6 +1,6 @@
-"""Examining the lines of a chunks file block by block, in this process or in several, with the same result.
+"""Examines the lines of a chunks file block by block, in one process or several, with the same result.
 
-`scan_block` is a pure function of bytes, so that blocks can be examined anywhere and their reports joined in order.
+`scan_block` is a pure function of bytes, so blocks can be examined in any process and their reports joined in order.
 """
 
 import os
@@ -22,16 +22,16 @@ RANGE_BYTES = 2**21
 
 @dataclass(frozen=True)
 class BlockReport:
-    """What a block holds. Lines count from 0 at its beginning, offsets from 0 at the file's."""
+    """The result for a block. Lines count from 0 at its beginning, offsets from 0 at the beginning of the file."""
 
     lines: int
     problems: list[tuple[int, tuple[Problem, ...]]]
     ids: "array[int]"
-    """The number of each line's chunk_id; 0 where it has none."""
+    """The hash number of each line's chunk_id; 0 if it has none."""
     offsets: "array[int]"
     stretches: list[list[int]]
     unknown: int
-    """Refused lines that do not say whose they are."""
+    """Refused lines whose family cannot be determined."""
 
 
 def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
@@ -57,7 +57,7 @@ def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
 
 @dataclass(frozen=True)
 class FileRange:
-    """A stretch of a file that a worker reads by itself: sending its bytes would cost as much as examining them."""
+    """A part of a file that a worker reads itself, because sending its bytes costs as much as examining them."""
 
     path: str
     device: int
@@ -67,7 +67,7 @@ class FileRange:
 
 
 def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | None:
-    """None where another file, or none, has the name by now; whoever holds the file open reads it then."""
+    """None if another file, or none, has the name by now; the caller, which has the file open, reads it then."""
     try:
         with Path(part.path).open("rb") as file:
             found = os.fstat(file.fileno())
@@ -83,9 +83,9 @@ def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | 
 def scan_file(
     file: BinaryIO, blocks: Iterator[LineBlock], require_source_checksum: bool, workers: Executor | None, in_flight: int
 ) -> Iterator[BlockReport]:
-    """Reports on the blocks that were read from a file, in their order, made here or by workers, `in_flight` at a time.
+    """Reports on the blocks of a file, in order, made here or by workers, `in_flight` at a time.
 
-    Where reading fails, the blocks before are reported first, with workers as without.
+    If reading fails, the blocks before are reported first, with and without workers.
     """
     if workers is None:
         for block in blocks:
@@ -107,7 +107,7 @@ def scan_file(
             if len(pending) >= in_flight:
                 yield oldest()
             pending.append((part, workers.submit(scan_range, part, require_source_checksum)))
-    except Exception as error:  # of any kind: it is raised again, only later
+    except Exception as error:  # raised again below
         failure = error
     while pending:
         yield oldest()
@@ -116,7 +116,7 @@ def scan_file(
 
 
 def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
-    """Neighbouring blocks joined to ranges worth a worker's while. What was cut off a line is in no range."""
+    """Joins neighbouring blocks into larger ranges for workers. The part cut off an overlong line is in no range."""
     found = os.fstat(file.fileno())
     start, end = 0, -1  # the open range, without its last line break
 

@@ -1,4 +1,4 @@
-"""One thing that many threads use while another takes its place: the old one is closed by whoever used it last."""
+"""A resource that many threads use and that can be replaced meanwhile: its last user closes the old one."""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Closing)
 
 
 class Shared(Generic[T]):
-    """Holds the newest; empty before the first, and once it is closed."""
+    """The newest resource; None before the first one and after `close`."""
 
     def __init__(self, first: T | None = None) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Shared(Generic[T]):
 
     @contextmanager
     def use(self) -> Iterator[T | None]:
-        """The newest as of now, open until the block ends, whatever takes its place meanwhile."""
+        """The newest resource, which stays open until the block ends, even if it is replaced meanwhile."""
         with self._lock:
             one = self.newest
             self._users[id(one)] = self._users.get(id(one), 0) + 1
@@ -46,10 +46,10 @@ class Shared(Generic[T]):
         if old is not None:
             old.close()
         if old is new:
-            raise RuntimeError("it was closed meanwhile: open another one")
+            raise RuntimeError("closed meanwhile: open it again")
 
     def close(self) -> None:
-        """For good. May be called twice."""
+        """Closes it permanently. May be called twice."""
         with self._lock:
             self._closed = True
             old = self._put(None)
@@ -57,6 +57,6 @@ class Shared(Generic[T]):
             old.close()
 
     def _put(self, new: T | None) -> T | None:
-        """What nobody uses any more."""
+        """Returns the old resource if no thread uses it."""
         old, self.newest = self.newest, new
         return None if id(old) in self._users else old

@@ -1,10 +1,10 @@
-"""What this machine can be short of. Being short of something is not being broken: the same call works later."""
+"""Recognises errors caused by a lack of disk space, memory or open files: nothing is broken, a later call works."""
 
 import errno
 import os
 
 _ROOM = "make room on that disk"
-_FILES = "raise the limit of open files (`ulimit -n`), or end programs that hold many"
+_FILES = "raise the limit of open files (`ulimit -n`), or end programs that have many open"
 _MEMORY = "end other programs, or raise the limit of memory or of processes"
 _REMEDIES = {
     errno.ENOSPC: _ROOM,
@@ -14,32 +14,32 @@ _REMEDIES = {
     errno.ENFILE: _FILES,
     errno.ENOMEM: _MEMORY,
 }
-# Libraries hand on the words of the system, not its number.
+# Libraries pass on the system's message, not its number.
 _WORDS = {
     **{os.strerror(number).lower(): remedy for number, remedy in _REMEDIES.items()},
     "can't start new thread": _MEMORY,
     "can't allocate": _MEMORY,  # as Python reports a lock that it cannot make
 }
-_UNSAID = ("unable to open database file", "error purging logs")
-"""SQLite's and Chroma's words for many reasons."""
+_AMBIGUOUS = ("unable to open database file", "error purging logs")
+"""Messages of SQLite and Chroma that can have many causes."""
 _NEEDED = 64
-"""Files that an engine opens at once, or so."""
+"""About as many files as an engine opens at once."""
 
 
 def shortage(error: BaseException) -> str | None:
-    """What to do where the machine is short of something; None where the error has another reason."""
+    """The remedy if the machine lacks something; None if the error has another cause."""
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, OSError) and error.errno in _REMEDIES:
         return _REMEDIES[error.errno]
-    said = str(error).lower()
-    if any(words in said for words in _UNSAID) and not _can_open(_NEEDED):
+    message = str(error).lower()
+    if any(words in message for words in _AMBIGUOUS) and not _can_open(_NEEDED):
         return _FILES
-    return next((remedy for words, remedy in _WORDS.items() if words in said), None)
+    return next((remedy for words, remedy in _WORDS.items() if words in message), None)
 
 
 def _can_open(number: int) -> bool:
-    """Whether so many more files can be open now."""
+    """Whether this many more files can be opened now."""
     opened: list[int] = []
     try:
         while len(opened) < number:

@@ -1,4 +1,4 @@
-"""What tells from outside that a file has changed: compared with what it was before, never with a clock alone."""
+"""Detects changed files by size, times and inode, compared with earlier values and never with a clock alone."""
 
 import os
 import time
@@ -12,7 +12,7 @@ _LONGEST_TICK_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What changes with a file's content, as far as the system keeps it."""
+    """The properties of a file that change with its content."""
 
     size: int
     mtime_ns: int
@@ -24,41 +24,43 @@ class Signature:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
     def numbers(self) -> tuple[int, int, int, int]:
-        """To keep and compare, as databases can hold them: there are file systems with times and inodes beyond."""
+        """The signature for a database. Some file systems have times and inodes beyond 64 bits; these wrap around."""
         return self.size, _as_int64(self.mtime_ns), _as_int64(self.ctime_ns), _as_int64(self.inode)
 
     def is_settled(self, noted_ns: int) -> bool:
-        """False where a change after `noted_ns` could still have left the same times: then it proves nothing."""
-        left_ns = self.settles_in_ns(noted_ns)
-        return left_ns is not None and left_ns < 0
+        """Whether every change after `noted_ns` changes the signature; if not, an equal signature proves nothing."""
+        remaining_ns = self.settles_in_ns(noted_ns)
+        return remaining_ns is not None and remaining_ns < 0
 
     def settles_in_ns(self, now_ns: int) -> int | None:
-        """How long it takes until a change must leave other times. One time in the future was set by somebody, and the
-        other one tells. None where both are: the clock that made them is another one, of which nothing is known."""
-        left = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
-        return max((each for each in left if each <= _LONGEST_TICK_NS), default=None)
+        """How long until every change must change the times.
+
+        A time in the future was set explicitly and is ignored. None if both are: then the clock is unknown.
+        """
+        remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
+        return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)
 
 
 def signatures_of(paths: Collection[Path]) -> list[Signature]:
-    """Of the files that are there and can be looked at."""
-    found = []
+    """Of the files that exist and are accessible."""
+    signatures = []
     for path in paths:
         with suppress(OSError):
-            found.append(Signature.of(path.stat()))
-    return found
+            signatures.append(Signature.of(path.stat()))
+    return signatures
 
 
 def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
-    """The signatures of the files that are there, and whether any later change will show in them.
+    """The signatures of the existing files, and whether every later change will change them.
 
-    Waits for the next tick of the file system's clock where that makes the difference.
+    Waits for the next tick of the file system's clock if that is enough.
     """
     while True:
-        found = signatures_of(paths)
-        left = [signature.settles_in_ns(time.time_ns()) for signature in found]
-        known = [each for each in left if each is not None]
-        if len(known) < len(left) or max(known, default=-1) < 0:
-            return found, len(known) == len(left)
+        signatures = signatures_of(paths)
+        remaining = [signature.settles_in_ns(time.time_ns()) for signature in signatures]
+        known = [each for each in remaining if each is not None]
+        if len(known) < len(remaining) or max(known, default=-1) < 0:
+            return signatures, len(known) == len(remaining)
         time.sleep((max(known) + 1_000_000) / 1e9)
 
 
@@ -67,10 +69,10 @@ def _as_int64(number: int) -> int:
 
 
 def wait_a_tick() -> None:
-    """Until a change would get another time than one that was just made."""
+    """Waits until a change gets a later time than one made just now."""
     time.sleep(0.025)
 
 
 def _tick(stamp: int) -> int:
-    """How far apart two changes may be and bear one time: some file systems keep whole, or even, seconds."""
+    """How far apart two changes with the same time can be: some file systems store whole or even seconds."""
     return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

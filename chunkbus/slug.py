@@ -1,4 +1,4 @@
-"""The anchor that Markdown viewers give a heading: its letters, digits, hyphens and spaces, the latter as hyphens."""
+"""The anchor of a heading in Markdown viewers: its letters, digits and hyphens, with spaces as hyphens."""
 
 import re
 
@@ -6,5 +6,5 @@ _LEFT_OUT = re.compile(r"[^\w\- ]")
 
 
 def slug_of(heading: str) -> str:
-    """Of the first heading of these words; viewers number the others (`fixed-1`)."""
+    """The anchor of the first such heading; viewers number the others (`fixed-1`)."""
     return _LEFT_OUT.sub("", heading.strip().lower()).replace(" ", "-")

@@ -1,4 +1,4 @@
-"""Opening a SQLite file of ours: made where it is missing, migrated where it is older, refused where it is newer."""
+"""Opens our SQLite files: creates a missing one, migrates an older one, refuses a newer one."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from chunksink.chunkbus.shortage import shortage
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-_BUSY_MILLISECONDS = 300_000  # taking in a partition of millions of chunks is one transaction
+_BUSY_MILLISECONDS = 300_000  # reading a partition of millions of chunks is one transaction
 _OPENING_SECONDS = 10.0
-_CACHE_KIB = 16_384  # what a transaction inserts falls on pages all over an index
+_CACHE_KIB = 16_384  # inserts of one transaction touch pages all over an index
 _ROOM = "make room on that disk and on that of temporary files, and run again"
 _MEANINGS = {
-    # SQLite tells a full disk from a broken one only sometimes.
+    # SQLite does not always distinguish a full disk from a broken one.
     (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR): (errno.EIO, f"cannot be written ({{}}), {_ROOM}"),
-    (sqlite3.SQLITE_CANTOPEN,): (errno.EIO, f"cannot be opened ({{}}), look at its permissions, or {_ROOM}"),
+    (sqlite3.SQLITE_CANTOPEN,): (errno.EIO, f"cannot be opened ({{}}), check its permissions, or {_ROOM}"),
     (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (errno.EROFS, "may not be written ({}), correct its permissions"),
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL): (
         errno.EBUSY,
-        "another process holds it ({}), wait for that",
+        "another process is using it ({}), wait for that",
     ),
 }
 
@@ -42,16 +42,16 @@ def open_store(
     form: Sequence[str] = (),
     one_thread: bool = True,
 ) -> Database:
-    """The database at `path`, for any number of readers beside one writer.
+    """The database at `path`, for one writer and any number of readers.
 
-    `pragmas` are for the connection, those of `form` for a new file. Where several threads share the connection (not
-    `one_thread`), the caller lets one of them use it at a time.
+    `pragmas` apply to the connection, `form` to a new file. If several threads share the connection (not
+    `one_thread`), the caller must let only one use it at a time.
     """
-    from sqlite_utils import Database  # a validation needs none of it
+    from sqlite_utils import Database  # not needed for a validation
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
-        path.touch(0o600)  # it holds texts, or what tells of them
+        path.touch(0o600)  # it may contain texts
     try:
         with ExitStack() as on_failure:
             db = Database(sqlite3.connect(path, check_same_thread=one_thread))
@@ -72,17 +72,17 @@ def open_store(
 
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """No other process opens the store at `path` meanwhile. An OSError of EBUSY where one takes too long."""
+    """Keeps other processes from opening the store at `path`. An OSError of EBUSY if one takes too long."""
     try:
         with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):
             yield
     except filelock.Timeout as error:
-        busy = "another process is opening it or bringing it up to date, wait for that"
+        busy = "another process is opening or migrating it, wait for that"
         raise OSError(errno.EBUSY, busy, str(path)) from error
 
 
 class Store:
-    """A store that is open until its block ends. Several processes may have it open at once."""
+    """A store that is open until its block ends. Several processes may open it at once."""
 
     def __init__(self, path: Path, migrations: Migrations) -> None:
         self.path = path
@@ -100,15 +100,15 @@ class Store:
 
 
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
-    """What an error of SQLite means to whoever uses the store at `path`; None where it is a bug, or not of SQLite.
+    """A SQLite error as an error of ours with a remedy; None if it is a bug, or not an error of SQLite.
 
-    Raised by `open_store` and `write_transaction`, and for who reads a `Store` where its block ends.
+    `open_store` and `write_transaction` raise it, and a `Store` does at the end of its block.
     """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
         return _foreign(error, path)
     if code == sqlite3.SQLITE_CORRUPT:
-        return StoreUnreadable(f"{path} is damaged ({error}); move it away to start anew")
+        return StoreUnreadable(f"{path} is damaged ({error}); move it away, and the next run makes a new one")
     if error is not None and code and (remedy := shortage(error)) is not None:
         return OSError(errno.EIO, f"cannot be used ({error}), {remedy}, and run again", str(path))
     for codes, (number, meaning) in _MEANINGS.items():
@@ -118,21 +118,23 @@ def explained(error: BaseException | None, path: Path | str) -> Exception | None
 
 
 def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
-    return StoreUnreadable(f"{path} is not a database of chunksink ({error}); move it away to start anew")
+    return StoreUnreadable(
+        f"{path} is not a database of chunksink ({error}); move it away, and the next run makes a new one"
+    )
 
 
 @contextmanager
 def write_transaction(db: Database) -> Iterator[None]:
-    """A transaction that waits its turn: one that begins by reading is refused, not queued, when it comes to write.
+    """A transaction that waits for other writers, and is rolled back if it fails.
 
-    Where it fails nothing of it stays.
+    It takes the write lock first: SQLite refuses a transaction that begins by reading if another one writes.
     """
     try:
         db.conn.execute("begin immediate")
         yield
         db.conn.commit()
     except BaseException as error:
-        with suppress(sqlite3.Error):  # SQLite has done it already, where the disk was to blame
+        with suppress(sqlite3.Error):  # after a disk error SQLite has already done it
             db.conn.rollback()
         if isinstance(error, sqlite3.Error) and (meant := explained(error, _path_of(db))) is not None:
             raise meant from error
@@ -140,11 +142,13 @@ def write_transaction(db: Database) -> Iterator[None]:
 
 
 def rewrite(db: Database) -> None:
-    """Nothing that was deleted is left in the file or in its log, which a store that is being read keeps for long."""
+    """Removes deleted data from the file and its log, where it would otherwise stay until the last reader closes."""
     db.execute("vacuum")
     busy, _, _ = db.execute("pragma wal_checkpoint(truncate)").fetchone()
     if busy:
-        raise OSError(errno.EBUSY, "is being read, so that its log still holds what was deleted: again", _path_of(db))
+        raise OSError(
+            errno.EBUSY, "is being read, so its log still contains deleted data: run this again", _path_of(db)
+        )
 
 
 def _path_of(db: Database) -> str:

@@ -1,6 +1,6 @@
-"""The smoke test of the chunk bus: proves a bus root against the contract, with flat memory, without any engine.
+"""Checks a bus root against the contract, with flat memory and without any engine.
 
-Never writes below the bus root. What is wrong is a `Finding`; an error keeps chunks out of every index.
+Never writes below the bus root. Each problem is a `Finding`; an error keeps the partition out of every index.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ from chunksink.chunkbus.shortage import shortage
 
 RANGES_IN_FLIGHT = 8
 RULES = 5
-"""Raise it when the same files may be judged otherwise than before: then they are read again."""
+"""Increase it when a change of the rules may change the result for the same files: then they are read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
@@ -36,7 +36,7 @@ class _ReadFailed(Exception):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a validation saw: partitions and chunks read, findings by severity."""
+    """The result of a validation: partitions and chunks read, findings by severity."""
 
     partitions: int
     chunks: int
@@ -109,7 +109,7 @@ class Validation:
         try:
             file, manifest = open_partition(self._root, key)
         except FileNotFoundError:
-            detail = f"canonical/{key}.jsonl is not there"
+            detail = f"canonical/{key}.jsonl does not exist"
             self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])
             if not self._root.manifest_file(key).exists():
                 self._validate_manifest(key, None)
@@ -123,7 +123,7 @@ class Validation:
 
     def _validate_manifest(self, key: str, data: bytes | None) -> Manifest | None:
         if data is None:
-            problems = [Problem(findings.MANIFEST_MISSING, f"manifest/{key}.manifest.json is not there")]
+            problems = [Problem(findings.MANIFEST_MISSING, f"manifest/{key}.manifest.json does not exist")]
         else:
             problems = examine_manifest(key, data)
         self._report(key, None, problems)
@@ -146,7 +146,7 @@ class Validation:
                 inventory.add(scanned)
                 lines += scanned.lines
             for repeated in _reading(inventory.repeated_ids(file)):
-                detail = f"chunk_id {repeated.chunk_id!r:.120} stands on line {repeated.earlier_line} too"
+                detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
                 retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')} are not indexed"
@@ -199,7 +199,7 @@ class PartialValidation:
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:
-    """Tells a file that cannot be read from everything else that can fail, as a full disk or a closed output."""
+    """Distinguishes an unreadable file from other failures, such as a full disk or a closed output."""
     try:
         yield from items
     except OSError as error:
@@ -208,7 +208,7 @@ def _reading(items: Iterator[T]) -> Iterator[T]:
 
 
 def _require_no_shortage(error: OSError) -> None:
-    """What this machine is short of says nothing about the file."""
+    """Raises an error that is caused by a shortage on this machine, not by the file."""
     if shortage(error) is not None:
         raise error
 
@@ -217,11 +217,11 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
     problems = []
     counts, skipped = manifest.counts, manifest.idempotency.skipped
     if counts.chunks_emitted != chunks:
-        detail = f"the manifest counts {counts.chunks_emitted} chunks, the file holds {chunks}"
+        detail = f"the manifest counts {counts.chunks_emitted} chunks, the file has {chunks}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
     # More than are in the file is no mismatch: documents without a chunk are processed too.
     if documents > counts.documents + skipped:
-        detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file holds {documents}"
+        detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file has {documents}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))  # nothing else depends on it
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:

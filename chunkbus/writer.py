@@ -1,8 +1,8 @@
-"""Writing a partition so that a kill at any point leaves the old one or the new one, never neither.
+"""Writes a partition so that a kill at any point leaves the complete old one or the complete new one.
 
-New chunks are written under a name that no reader looks at, then wait as `canonical/.<key>.<sha256>.jsonl`.
-The manifest's rename is the commit. Then the chunks take their own name; if that rename is lost, readers use the
-waiting file, since its checksum is the one the manifest names, and the next writer finishes the rename.
+New chunks are written under a name that readers ignore, then wait as `canonical/.<key>.<sha256>.jsonl`. Renaming the
+manifest is the commit. Then the chunks get their own name. If a kill prevents that, readers use the waiting file, whose
+checksum is in the manifest, and the next writer finishes the rename.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import filelock
 import orjson
 
-from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.chunk import CHUNK_VERSION, Record
 from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
 from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.families import number_of
@@ -27,19 +27,20 @@ from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import (
+    Checksums,
     Counts,
+    Idempotency,
     Manifest,
     ManifestProducer,
     Tombstone,
     encode_manifest,
     examine_manifest,
-    new_manifest,
 )
 from chunksink.chunkbus.reader import committed_checksum, has_checksum
 
 LOCK_SECONDS = 10.0
 
-# Every point of a commit at which a kill leaves another state on disk. Tests kill at each of them.
+# The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.
 COMMIT_STEPS = (
     "chunks_opened",
     "chunks_written",
@@ -57,7 +58,8 @@ def _ignore_step(_step: str) -> None:
 class PartitionWriter:
     """Writes one partition. `with PartitionWriter(root, key) as writer: writer.add(...); writer.commit(...)`.
 
-    Leaving without a commit discards what was added. One writer a partition: a second one waits, then refuses.
+    Leaving without a commit discards what was added. Only one writer can work on a partition: a second one waits for
+    `lock_seconds`, then raises PartitionLocked.
     """
 
     def __init__(
@@ -111,11 +113,11 @@ class PartitionWriter:
         try:
             line = orjson.dumps(record)
         except orjson.JSONEncodeError as error:
-            raise InvalidChunk(f"{self._place()}: not a value that JSON can carry: {error}") from error
+            raise InvalidChunk(f"{self._place()}: not a JSON value: {error}") from error
         self.add_line(line)
 
     def add_line(self, line: bytes) -> None:
-        """Adds one chunk as the JSON that it is on its line, without the line break; refuses likewise."""
+        """Adds one chunk as a line of JSON without the line break; refuses one that validation would refuse."""
         chunk, problems = examine_line(line)
         if chunk is None or has_error(problems):
             raise InvalidChunk(f"{self._place()}: {_reasons(problems)}")
@@ -145,21 +147,22 @@ class PartitionWriter:
         input_sources: Any = None,
         canonicalization_versions: Any = None,
     ) -> Manifest:
-        """Makes what was added the partition. Returns after it is durable."""
+        """Replaces the partition with the added chunks. Returns after they are durable."""
         self._refuse_repeated_ids()
         digest = self._checksum.hexdigest()
-        manifest = new_manifest(
+        manifest = Manifest(
+            schema_version=CHUNK_VERSION,
             partition_key=self._key,
             created_at=created_at,
             producer=producer,
             counts=Counts(documents=documents, chunks_emitted=self._chunks, failures=failures),
-            chunks_checksum=f"sha256:{digest}",
-            skipped=skipped,
-            errors=errors,
-            tombstones=tombstones,
-            chunking_policy_id=chunking_policy_id,
+            checksums=Checksums(f"sha256:{digest}"),
+            idempotency=Idempotency(skipped),
+            errors=errors or {},
             input_sources=input_sources,
             canonicalization_versions=canonicalization_versions,
+            chunking_policy_id=chunking_policy_id,
+            tombstones=tombstones or [],
         )
         encoded = encode_manifest(manifest)
         problems = examine_manifest(self._key, encoded)
@@ -214,9 +217,15 @@ class PartitionWriter:
         self._on_step("manifest_committed")
 
     def _finish_last_commit(self) -> None:
-        """Gives committed chunks their name and removes what dead writers of this partition left behind."""
-        _name_chunks(self._root, self._key)
-        # Exactly our names: not a file that somebody else keeps here, nor one of key "a.b" where this is "a".
+        """Finishes a commit that was killed before its last rename, and removes files of dead writers."""
+        manifest = self._root.manifest_file(self._key)
+        checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
+        if checksum is not None:
+            waiting = self._root.waiting_file(self._key, checksum)
+            if waiting.is_file() and _is_whole(waiting, checksum):
+                waiting.replace(self._root.chunks_file(self._key))
+                _sync_folder(self._root.canonical)
+        # Matches exactly our names: no foreign files, and none of key "a.b" if this is "a".
         ours = re.compile(rf"\.{re.escape(self._key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
         for folder in (self._root.canonical, self._root.manifests):
             for entry in folder.iterdir():
@@ -229,30 +238,22 @@ class PartitionWriter:
         return self._file
 
 
-def _name_chunks(root: BusRoot, key: str) -> None:
-    """Gives the chunks of a commit their name whose writer was killed just before. By whoever holds the lock."""
-    manifest = root.manifest_file(key)
-    checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
-    if checksum is None or not (waiting := root.waiting_file(key, checksum)).is_file():
-        return
-    with waiting.open("rb") as file:
-        is_whole = has_checksum(file, checksum)
-    if is_whole:
-        waiting.replace(root.chunks_file(key))
-        _sync_folder(root.canonical)
-
-
 def _reasons(problems: Iterable[Problem]) -> str:
     return "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
 
 
+def _is_whole(waiting: Path, checksum: str) -> bool:
+    with waiting.open("rb") as file:
+        return has_checksum(file, checksum)
+
+
 def _refuse_link_out(folder: Path, root: Path) -> None:
     if not folder.resolve().is_relative_to(root.resolve()):
-        raise NotABusRoot(f"{folder} is a link that leads out of {root}; make it a folder, or link the root itself")
+        raise NotABusRoot(f"{folder} is a link to a folder outside {root}; make it a folder, or link the root itself")
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes renames in a folder durable."""
+    """Makes renames in the folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

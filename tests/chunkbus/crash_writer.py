@@ -71,7 +71,7 @@ def main(root: BusRoot, key: str, arguments: list[str]) -> None:
         case ["forever"]:
             for number in count(1):
                 write(root, key, number)
-                print(number, flush=True)  # noqa: T201 (tells the test how far it is)
+                print(number, flush=True)  # noqa: T201 (shows the test its progress)
         case [number, "before", step]:
             write(root, key, int(number), DiesBefore(step))
         case [number, "after", step]:

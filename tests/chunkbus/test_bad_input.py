@@ -86,14 +86,14 @@ BAD_LINES: dict[str, tuple[str, bytes]] = {
 }
 
 
-def test_the_good_lines_are_the_usual_ones() -> None:
+def test_good_lines_are_accepted() -> None:
     """Those that are proven clean by writing them again; the bad ones differ from them in one thing only."""
     for line in (GOOD, NEXT, with_metadata(b"[1]")):
         assert msgspec.json.encode(msgspec.json.decode(line, type=Chunk)) == line
 
 
 @pytest.mark.parametrize(("code", "line"), BAD_LINES.values(), ids=BAD_LINES)
-def test_a_bad_line_is_named_and_its_neighbours_are_not(code: str, line: bytes, tmp_path: Path) -> None:
+def test_line_when_bad_is_reported_without_its_neighbours(code: str, line: bytes, tmp_path: Path) -> None:
     assert b"\n" not in line or code == findings.ENCODING  # UTF-16 may hold one
     line = line.replace(b"\n", b"")
     root = put(BusRoot(tmp_path), "k", b"\n".join([GOOD, line, line_of(chunk(2)), b""]))
@@ -103,7 +103,7 @@ def test_a_bad_line_is_named_and_its_neighbours_are_not(code: str, line: bytes, 
 
 
 @pytest.mark.parametrize("depth", [10, 100, 250, 400, 800])
-def test_depth_that_parsers_take_is_accepted_in_any_spacing(depth: int, tmp_path: Path) -> None:
+def test_nesting_when_parsers_accept_it_is_accepted(depth: int, tmp_path: Path) -> None:
     nested = b"[" * depth + b"]" * depth
     lines = [with_note(nested), NEXT[:-1] + b', "metadata" : {"a": ' + nested + b"}}"]
     lines += [with_metadata(nested)]
@@ -113,7 +113,7 @@ def test_depth_that_parsers_take_is_accepted_in_any_spacing(depth: int, tmp_path
         assert [record for _, record in read_partition(root, "k")] == [json.loads(line)]
 
 
-def test_line_numbers_hold_across_blocks_and_long_lines(tmp_path: Path) -> None:
+def test_line_numbers_are_right_across_blocks_and_long_lines(tmp_path: Path) -> None:
     """Blocks are 1 MiB: bad lines before, at and after their borders and behind overlong lines keep their numbers."""
     chance = random.Random(5)
     lines, bad = [], []
@@ -133,7 +133,7 @@ def test_line_numbers_hold_across_blocks_and_long_lines(tmp_path: Path) -> None:
     assert [(finding.code, finding.line) for finding in validate(root)] == [(findings.MANIFEST_MISSING, None), *bad]
 
 
-def test_every_cut_of_the_last_two_lines_is_found(tmp_path: Path) -> None:
+def test_partition_when_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     records = [chunk(index) for index in range(5)]
     commit(root, "k", records)
@@ -151,7 +151,7 @@ def test_every_cut_of_the_last_two_lines_is_found(tmp_path: Path) -> None:
         assert found == [*expected, findings.CHECKSUM_MISMATCH], length
 
 
-def test_every_flipped_bit_of_a_committed_partition_is_found(tmp_path: Path) -> None:
+def test_partition_when_any_bit_flips_is_an_error(tmp_path: Path) -> None:
     """Also where the line stays valid: the checksum sees it. Other findings come on top."""
     root = BusRoot(tmp_path)
     commit(root, "k", [chunk(index) for index in range(3)])
@@ -167,7 +167,7 @@ def test_every_flipped_bit_of_a_committed_partition_is_found(tmp_path: Path) -> 
     assert validate(root) == []
 
 
-def test_a_flipped_byte_of_a_manifest_never_crashes(tmp_path: Path) -> None:
+def test_manifest_when_any_byte_flips_never_crashes(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     file = root.manifest_file("k")
@@ -208,7 +208,7 @@ def within_a_minute() -> Iterator[None]:
 @pytest.mark.usefixtures("within_a_minute")
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 @pytest.mark.parametrize("which", ["chunks", "manifest"])
-def test_what_is_no_file_is_unreadable(which: str, make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_path_when_not_a_regular_file_is_unreadable(which: str, make: Callable[[Path], object], tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "k", lines_of([chunk(0)]))
     put(root, "other", lines_of([chunk(0)]))
     path = root.chunks_file("k") if which == "chunks" else root.manifest_file("k")
@@ -231,7 +231,7 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(ours)
 
 
-def test_a_file_without_permission_is_unreadable() -> None:
+def test_file_without_permission_is_unreadable() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # those of pytest nobody else may enter
         root = put(BusRoot(Path(folder)), "k", lines_of([chunk(0)]))
@@ -241,7 +241,7 @@ def test_a_file_without_permission_is_unreadable() -> None:
             assert places(validate(root)) == [(findings.UNREADABLE, "error", "k", None)]
 
 
-def test_a_file_in_place_of_a_folder_is_unreadable(tmp_path: Path) -> None:
+def test_folder_when_it_is_a_file_is_unreadable(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "k", b"")
     root.chunks_file("k").unlink()
     root.canonical.rmdir()

@@ -34,7 +34,7 @@ def test_canonical_json_is_rfc_8785(value: Any) -> None:
 
 
 @given(st.dictionaries(st.text(), st.integers(-SAFE, SAFE), min_size=2))
-def test_the_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
+def test_canonical_json_does_not_depend_on_key_order(value: dict[str, int]) -> None:
     assert json_hash(value) == json_hash(dict(reversed(value.items())))
 
 
@@ -42,7 +42,7 @@ def test_the_order_of_keys_does_not_matter(value: dict[str, int]) -> None:
     "value",
     [math.nan, math.inf, -math.inf, SAFE + 1, -SAFE - 1, "\ud800", {"\udfff": 1}, {1: 2}, {"x": {1, 2}}, object()],
 )
-def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
+def test_canonical_json_when_not_portable_is_refused(value: Any) -> None:
     with pytest.raises(NotCanonical):
         canonical_json(value)
     with pytest.raises(NotCanonical):
@@ -50,7 +50,7 @@ def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize("depth", [300, 5_000])
-def test_what_is_nested_too_deeply_is_refused(depth: int) -> None:
+def test_canonical_json_when_nested_too_deeply_is_refused(depth: int) -> None:
     value: Any = 1
     for _ in range(depth):
         value = [value]
@@ -89,14 +89,14 @@ def test_canonical_text_finds_every_character_that_it_changes(around: str) -> No
 
 
 @given(any_text)
-def test_canonical_text_drops_nothing_but_what_it_says(text: str) -> None:
+def test_canonical_text_removes_only_documented_characters(text: str) -> None:
     def visible(value: str) -> str:
         return "".join(c for c in value if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cs"))
 
     assert visible(canonical_text(text)).lstrip("\ufeff") == visible(text).lstrip("\ufeff")
 
 
-def test_the_object_hash_covers_every_field_but_itself() -> None:
+def test_chunk_object_hash_covers_every_field_except_itself() -> None:
     record = {"a": 1, "b": {"c": [1, 2]}, "hashes": {"text_hash": "x", "chunk_object_hash": "y"}}
     same = {**record, "hashes": {"text_hash": "x", "chunk_object_hash": "other"}}
     assert chunk_object_hash(record) == chunk_object_hash(same)

@@ -66,7 +66,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize(("path", "record"), [*((path, without(chunk(), path)) for path in REQUIRED), *EMPTY.items()])
-def test_each_required_field_is_asked_for(path: str, record: Record) -> None:
+def test_required_field_when_missing_is_an_error(path: str, record: Record) -> None:
     ((code, detail),) = problems(record)
     assert code == findings.FIELD_MISSING
     assert path.rsplit(".", 1)[-1] in detail
@@ -74,7 +74,7 @@ def test_each_required_field_is_asked_for(path: str, record: Record) -> None:
 
 
 @pytest.mark.parametrize("name", ["parser_name", "parser_version", "canonicalizer_name", "canonicalizer_version"])
-def test_each_flat_field_is_asked_for(name: str) -> None:
+def test_flat_field_when_missing_is_an_error(name: str) -> None:
     assert problems(chunk(provenance=FLAT)) == []
     found = problems(chunk(provenance={**FLAT, name: ""}))
     assert [code for code, _ in found] == [findings.FIELD_MISSING]
@@ -85,7 +85,7 @@ def test_each_flat_field_is_asked_for(name: str) -> None:
 
 @pytest.mark.parametrize("field", ["schema_version", "chunk_id", "document_id", "text", "provenance"])
 @pytest.mark.parametrize("value", [None, 7, [], {}, True], ids=repr)
-def test_a_required_field_of_another_type_is_refused(field: str, value: Any) -> None:
+def test_required_field_when_of_a_wrong_type_is_refused(field: str, value: Any) -> None:
     if field == "provenance" and value == {}:
         expected = findings.FIELD_MISSING
     elif field == "schema_version" and value is not None:
@@ -97,7 +97,7 @@ def test_a_required_field_of_another_type_is_refused(field: str, value: Any) -> 
 
 
 @pytest.mark.parametrize("value", ["chunks.v2", "chunks.v1 ", "CHUNKS.V1", "", "1"])
-def test_another_version_is_refused_and_nothing_else_said(value: str) -> None:
+def test_schema_version_when_unknown_is_the_only_problem(value: str) -> None:
     found = problems({"schema_version": value})
     assert [code for code, _ in found] == [findings.UNSUPPORTED_VERSION]
     assert repr(value) in found[0][1]
@@ -116,26 +116,26 @@ def test_another_version_is_refused_and_nothing_else_said(value: str) -> None:
         ("hashes", {"text_hash": 1}),
         ("producer", "tests"),
         ("quality", "good"),
-        ("embedding_ref", [0.1, 0.2]),  # a vector never stands in a chunk
+        ("embedding_ref", [0.1, 0.2]),  # a chunk never contains a vector
         ("created_at", 1769860800),
         ("metadata", {"tenant_id": 7}),
     ],
 )
-def test_a_known_field_has_its_type(field: str, value: Any) -> None:
+def test_known_field_when_of_a_wrong_type_is_refused(field: str, value: Any) -> None:
     assert [code for code, _ in problems(chunk(**{field: value}))] == [findings.WRONG_TYPE]
     # A JSON Schema takes 1.0 for a whole number.
     assert schema_accepts("chunk", chunk(**{field: value})) is (field == "chunk_count" and value == 1.0)
 
 
 @pytest.mark.parametrize("stamp", ["31.01.2026", "0001-01-01T00:00:00+23:00"], ids=["no ISO 8601", "no UTC instant"])
-def test_a_time_is_an_instant(stamp: str) -> None:
+def test_created_at_when_not_a_time_is_refused(stamp: str) -> None:
     assert [code for code, _ in problems(chunk(created_at=stamp))] == [findings.WRONG_TYPE]
 
 
 @pytest.mark.parametrize(
     "fields", [{"chunk_index": 0.0}, {"chunk_count": 1.5}, {"span": {"pages": {"page_start": 3.0}}}], ids=str
 )
-def test_a_whole_number_with_a_fraction_is_explained(fields: dict[str, Any]) -> None:
+def test_integer_when_written_with_a_fraction_is_explained(fields: dict[str, Any]) -> None:
     ((code, detail),) = problems(chunk(0, **fields))
     assert code == findings.WRONG_TYPE
     assert detail.endswith("a whole number is written without a fraction")
@@ -168,7 +168,7 @@ def test_a_whole_number_with_a_fraction_is_explained(fields: dict[str, Any]) -> 
     ],
     ids=lambda changes: "-".join(changes),
 )
-def test_everything_optional_and_unknown_is_accepted(changes: dict[str, Any]) -> None:
+def test_optional_and_unknown_fields_are_accepted(changes: dict[str, Any]) -> None:
     record = chunk(**changes)
     assert problems(record) == []
     assert examine_line(json.dumps(record, indent=None).encode())[1] == ()
@@ -186,7 +186,7 @@ def test_hashes_may_be_bare_or_upper_case(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "detail"),
     [
         ({"span": {"char_range": {"char_start": 9, "char_end": 5}}}, "span.char_range is from 9 to 5"),
         ({"span": {"char_range": {"char_start": -1, "char_end": 5}}}, "span.char_range is from -1 to 5"),
@@ -198,12 +198,12 @@ def test_hashes_may_be_bare_or_upper_case(form: str) -> None:
     ],
     ids=str,
 )
-def test_a_place_that_is_in_no_document_is_told_and_accepted(changes: dict[str, Any], told: str) -> None:
+def test_place_when_impossible_is_a_warning(changes: dict[str, Any], detail: str) -> None:
     (problem,) = examine_line(line_of(chunk(**changes)))[1]
-    assert (problem.code, problem.severity.value, problem.detail) == (findings.PLACE_IMPOSSIBLE, "warning", told)
+    assert (problem.code, problem.severity.value, problem.detail) == (findings.PLACE_IMPOSSIBLE, "warning", detail)
 
 
-def test_what_is_allowed_on_purpose(tmp_path: Path) -> None:
+def test_unusual_values_are_accepted(tmp_path: Path) -> None:
     """As the contract says: one `chunk_index` twice, no line break at the end, hashes in capitals."""
     records = [chunk(0, chunk_index=0), chunk(1, chunk_index=0)]
     records[1]["hashes"] = {"text_hash": records[1]["hashes"]["text_hash"].removeprefix("sha256:").upper()}
@@ -213,7 +213,7 @@ def test_what_is_allowed_on_purpose(tmp_path: Path) -> None:
     assert validate(put(BusRoot(tmp_path), "open", data[:-1], manifest("open", data, checksums=checksum))) == []
 
 
-def test_the_policy_on_source_checksums() -> None:
+def test_source_checksum_when_required_and_missing_is_an_error() -> None:
     for absent in (None, ""):
         record = chunk(provenance=provenance(source_checksum=absent))
         assert problems(record) == []
@@ -229,7 +229,7 @@ def test_the_policy_on_source_checksums() -> None:
         *[("2024", False), ("sha256:" + "g" * 64, False), ("a" * 64 + "\n", False)],
     ],
 )
-def test_a_source_checksum_of_another_kind_is_a_warning(checksum: str, is_known: bool) -> None:
+def test_source_checksum_when_of_another_kind_is_a_warning(checksum: str, is_known: bool) -> None:
     for required in (False, True):
         found = examine_line(line_of(chunk(provenance=provenance(source_checksum=checksum))), required)[1]
         assert [(problem.code, problem.severity) for problem in found] == (
@@ -243,12 +243,12 @@ def test_a_source_checksum_of_another_kind_is_a_warning(checksum: str, is_known:
     [{"text": "a\0b"}, {"text": "c", "created_at": NOON + "x"}, {"text": "a", "hashes": {"text_hash": "0" * 64}}],
     ids=["nul", "time", "hash"],
 )
-def test_a_chunk_with_a_problem_still_counts_for_its_id(changes: dict[str, Any], tmp_path: Path) -> None:
+def test_repeated_id_when_one_chunk_has_a_problem_is_found(changes: dict[str, Any], tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "k", lines_of([chunk(0), {**chunk(0), **changes}]))
     assert findings.DUPLICATE_IDS in codes(validate(root))
 
 
-def test_new_chunk_is_what_validation_asks_for() -> None:
+def test_new_chunk_is_valid() -> None:
     record = new_chunk(
         document_id="d", text=" \ufeffText\r\n", provenance=provenance(), span_key=0, created_at=NOON,
         fields={"metadata": {"title": "T"}, "extra": 1},
@@ -260,7 +260,7 @@ def test_new_chunk_is_what_validation_asks_for() -> None:
     assert again["chunk_id"] == record["chunk_id"]
 
 
-def test_new_chunk_refuses_what_it_computes_itself() -> None:
+def test_new_chunk_when_given_computed_fields_is_refused() -> None:
     with pytest.raises(InvalidChunk, match="text"):
         new_chunk(document_id="d", text="t", provenance={}, span_key=0, created_at=NOON, fields={"text": "other"})
     with pytest.raises(NotCanonical):

@@ -34,7 +34,7 @@ SEEN_AFTER = {
 STEPS = [(step, when) for step in COMMIT_STEPS for when in ("before", "after")]
 
 
-def test_a_commit_goes_through_all_steps_in_order(tmp_path: Path) -> None:
+def test_commit_calls_all_steps_in_order(tmp_path: Path) -> None:
     steps: list[str] = []
     write(BusRoot(tmp_path), KEY, 1, steps.append)
     assert tuple(steps) == COMMIT_STEPS == tuple(SEEN_AFTER)
@@ -68,7 +68,7 @@ TIDY = [f".{KEY}.lock", f"{KEY}.jsonl", f"{KEY}.manifest.json"]
 
 @pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
 @pytest.mark.parametrize(("step", "when"), sampled(STEPS))
-def test_killed_while_it_writes_a_partition(step: str, when: str, existing: bool, tmp_path: Path) -> None:
+def test_writer_when_killed_leaves_one_complete_version(step: str, when: str, existing: bool, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     if existing:
         write(root, KEY, 1)
@@ -93,7 +93,7 @@ def test_killed_while_it_writes_a_partition(step: str, when: str, existing: bool
 
 
 @pytest.mark.parametrize("second", ["chunks_opened", "chunks_waiting", "manifest_committed"])
-def test_killed_again_in_the_run_that_follows(second: str, tmp_path: Path) -> None:
+def test_writer_when_killed_twice_leaves_one_complete_version(second: str, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     run_writer(root, "2", "after", "manifest_committed")
@@ -105,7 +105,7 @@ def test_killed_again_in_the_run_that_follows(second: str, tmp_path: Path) -> No
     assert read(root) == version(4)
 
 
-def test_killed_at_any_instant(tmp_path: Path) -> None:
+def test_writer_when_killed_at_any_instant_leaves_one_complete_version(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     chance = random.Random(1)
     write(root, KEY, 0)
@@ -124,7 +124,7 @@ def test_killed_at_any_instant(tmp_path: Path) -> None:
     assert names(root) == TIDY
 
 
-def test_a_reader_beside_two_hundred_commits_never_sees_two_versions_mixed(tmp_path: Path) -> None:
+def test_reader_during_commits_never_sees_a_mixture(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 0)
     command = [sys.executable, "-m", "tests.chunkbus.crash_writer", str(root.path), KEY, "1", "200"]
@@ -148,7 +148,7 @@ def test_a_reader_beside_two_hundred_commits_never_sees_two_versions_mixed(tmp_p
 
 
 @pytest.mark.parametrize("content", [b"", b"{\n", b"not what its name says\n"])
-def test_a_waiting_file_that_is_not_what_its_name_says_is_never_preferred(content: bytes, tmp_path: Path) -> None:
+def test_waiting_file_with_a_wrong_checksum_is_ignored(content: bytes, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     commit(root, "p", [chunk(0), chunk(1)])
     before = root.chunks_file("p").read_bytes()

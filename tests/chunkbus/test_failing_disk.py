@@ -26,7 +26,7 @@ def calls_of_one_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[s
     return faults.calls
 
 
-def test_the_faults_reach_all_that_a_commit_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_cover_every_call_of_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = calls_of_one_commit(tmp_path, monkeypatch)
     assert {"open", "write", "fsync", "replace"} <= set(calls)
     assert calls.count("fsync") >= 5  # chunks, manifest, and three times a folder
@@ -35,7 +35,7 @@ def test_the_faults_reach_all_that_a_commit_does(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
-def test_every_call_of_a_commit_may_fail(
+def test_commit_when_any_call_fails_leaves_one_complete_version(
     existing: bool, for_good: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = 0
@@ -90,7 +90,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 3_000])
-def test_a_real_limit_on_file_sizes(limit: int, tmp_path: Path) -> None:
+def test_commit_when_file_size_is_limited_leaves_one_complete_version(limit: int, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     size = root.chunks_file(KEY).stat().st_size

@@ -1,4 +1,4 @@
-"""One version of a source stands in one partition, whole. Everything that only looks like a split is left alone."""
+"""Split families: one version of a source must be complete in one partition. Similar cases are not reported."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def with_provenance(index: int, **changes: Any) -> Record:
     return chunk(index, provenance=provenance(**changes))
 
 
-def test_one_version_in_two_partitions(tmp_path: Path) -> None:
+def test_family_when_in_two_partitions_is_split(tmp_path: Path) -> None:
     other = chunk(9, uri="docs/b.md")
     root = bus(tmp_path, p1=[other, chunk(0), chunk(1)], p2=[chunk(2)], p3=[chunk(8, uri="docs/c.md")])
     found = validate(root)
@@ -52,7 +52,7 @@ def test_one_version_in_two_partitions(tmp_path: Path) -> None:
     assert "partition p1" in found[1].detail
 
 
-def test_three_partitions_of_which_two_agree(tmp_path: Path) -> None:
+def test_family_when_two_of_three_partitions_agree_is_split(tmp_path: Path) -> None:
     assert splits(tmp_path, p1=[chunk(0)], p2=[chunk(1)], p3=[chunk(0)]) == [("p1", 1), ("p2", 1), ("p3", 1)]
 
 
@@ -61,7 +61,7 @@ def test_three_partitions_of_which_two_agree(tmp_path: Path) -> None:
     [{"chunk_count": 3}, {"metadata": {"chunk_count": 3}}, {"chunk_count": 3, "metadata": {"chunk_count": 1}}],
     ids=str,
 )
-def test_fewer_chunks_than_chunk_count(fields: dict[str, Any], tmp_path: Path) -> None:
+def test_family_with_fewer_chunks_than_chunk_count_is_split(fields: dict[str, Any], tmp_path: Path) -> None:
     def part(index: int) -> Record:
         return chunk(index, **fields)
 
@@ -70,21 +70,21 @@ def test_fewer_chunks_than_chunk_count(fields: dict[str, Any], tmp_path: Path) -
     assert splits(tmp_path / "twice", p1=[part(0), part(1)], p2=[part(0), part(1)]) == [("p1", 1), ("p2", 1)]
 
 
-def test_a_twin_does_not_make_up_for_a_missing_chunk(tmp_path: Path) -> None:
+def test_family_with_a_repeated_and_a_missing_chunk_is_split(tmp_path: Path) -> None:
     records = [chunk(0, chunk_count=2), chunk(0, chunk_count=2)]
     assert codes(validate(bus(tmp_path, p=records))) == [findings.DUPLICATE_IDS]
-    # The ids are told as twins; that one is missing shows when the file has fewer lines than chunk_count.
+    # The ids are reported as repeated; the missing chunk is reported if the file has fewer lines than chunk_count.
     assert codes(validate(bus(tmp_path, p=[records[0]]))) == [SPLIT]
 
 
-def test_chunks_of_a_family_need_not_be_neighbours(tmp_path: Path) -> None:
+def test_family_when_its_lines_are_apart_is_whole(tmp_path: Path) -> None:
     records = [chunk(index, uri=f"docs/{index % 3}.md", chunk_count=4) for index in range(12)]
     assert splits(tmp_path / "whole", p=records) == []
     assert splits(tmp_path / "short", p=records[:-1]) == [("p", 3)]
 
 
 @pytest.mark.parametrize("count", [2**62, 2**63, 2**64, 10**30, 10**300])
-def test_an_absurd_chunk_count_is_a_shortage_and_no_crash(count: int, tmp_path: Path) -> None:
+def test_family_with_a_huge_chunk_count_is_split(count: int, tmp_path: Path) -> None:
     for name, fields in (("a", {"metadata": {"chunk_count": count}}), ("b", {"chunk_count": count})):
         root = put(BusRoot(tmp_path / name), "p", line_of(chunk(**fields)) + b"\n")
         assert set(codes(validate(root))) <= {SPLIT, findings.WRONG_TYPE}
@@ -92,7 +92,7 @@ def test_an_absurd_chunk_count_is_a_shortage_and_no_crash(count: int, tmp_path: 
 
 
 @pytest.mark.parametrize("count", [True, -5, 2.5, "7", None, [3]], ids=repr)
-def test_a_chunk_count_in_metadata_that_is_no_count_says_nothing(count: object, tmp_path: Path) -> None:
+def test_chunk_count_in_metadata_when_not_an_integer_is_ignored(count: object, tmp_path: Path) -> None:
     assert splits(tmp_path, p=[chunk(0, metadata={"chunk_count": count})]) == []
 
 
@@ -106,12 +106,12 @@ VERSIONS: list[dict[str, Any]] = [
 ]
 
 
-def test_nested_and_flat_names_are_the_same_version(tmp_path: Path) -> None:
+def test_version_is_equal_for_nested_and_flat_names(tmp_path: Path) -> None:
     flat = {"parser": None, "parser_name": "markdown", "parser_version": "1"}
     assert splits(tmp_path, p1=[chunk(0)], p2=[with_provenance(1, **flat)]) == [("p1", 1), ("p2", 1)]
 
 
-def test_neighbours_of_two_flat_parsers_are_two_versions(tmp_path: Path) -> None:
+def test_version_differs_for_two_flat_parsers(tmp_path: Path) -> None:
     def read_by(name: str, index: int) -> Record:
         return with_provenance(index, parser=None, parser_name=name, parser_version="1")
 
@@ -130,26 +130,24 @@ def test_neighbours_of_two_flat_parsers_are_two_versions(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_copies_overlaps_versions_tenants_and_other_spellings_are_no_split(
-    others: list[Record], tmp_path: Path
-) -> None:
+def test_family_when_copied_or_of_other_versions_is_not_split(others: list[Record], tmp_path: Path) -> None:
     assert splits(tmp_path, p1=[chunk(0), chunk(1)], p2=others) == []
 
 
-def test_other_tenants_are_other_families(tmp_path: Path) -> None:
+def test_families_of_other_tenants_are_separate(tmp_path: Path) -> None:
     mine, yours = chunk(0, tenant_id="a"), chunk(1, metadata={"tenant_id": "b"})
     assert splits(tmp_path / "1", p1=[mine], p2=[yours], p3=[chunk(2)]) == []
     again = chunk(3, metadata={"tenant_id": "a"})
     assert splits(tmp_path / "2", p1=[mine], p2=[again]) == [("p1", 1), ("p2", 1)]
 
 
-def test_without_a_source_checksum_nobody_knows_the_version(tmp_path: Path) -> None:
+def test_family_without_source_checksum_is_not_split_between_partitions(tmp_path: Path) -> None:
     for absent in (None, ""):
         one, two = with_provenance(0, source_checksum=absent), with_provenance(1, source_checksum=absent)
         assert splits(tmp_path / repr(absent), p1=[one], p2=[two]) == []
 
 
-def test_without_a_source_checksum_a_shortage_still_shows(tmp_path: Path) -> None:
+def test_family_without_source_checksum_can_lack_chunks(tmp_path: Path) -> None:
     def part(index: int) -> Record:
         return {**with_provenance(index, source_checksum=None), "chunk_count": 2}
 
@@ -157,14 +155,14 @@ def test_without_a_source_checksum_a_shortage_still_shows(tmp_path: Path) -> Non
     assert splits(tmp_path / "whole", p1=[part(0), part(1)], p2=[part(2), part(3)]) == []
 
 
-def test_a_family_is_found_by_its_own_id_else_by_its_source_else_by_its_document(tmp_path: Path) -> None:
+def test_family_is_identified_by_parent_id_then_source_then_document(tmp_path: Path) -> None:
     own = [chunk(index, uri=f"docs/{index}.md", parent_id="paper") for index in range(2)]
     assert splits(tmp_path / "own", p1=[own[0]], p2=[own[1]]) == [("p1", 1), ("p2", 1)]
     spelt = [chunk(0, uri="docs/a.md"), chunk(1, uri="./docs//a.md", document_id="other")]
     assert splits(tmp_path / "source", p1=[spelt[0]], p2=[spelt[1]]) == [("p1", 1), ("p2", 1)]
 
 
-def test_many_families_over_many_partitions(tmp_path: Path) -> None:
+def test_split_families_among_many_are_found(tmp_path: Path) -> None:
     """More rows than are held in memory: 12 partitions of 4,000 families each, of which one is split."""
     root = BusRoot(tmp_path)
     for number in range(12):
@@ -176,7 +174,7 @@ def test_many_families_over_many_partitions(tmp_path: Path) -> None:
     assert places(found) == [(SPLIT, "error", "p03", 2_001), (SPLIT, "error", "p07", 2_001)]
 
 
-def test_one_checksum_in_two_spellings_is_one_version(tmp_path: Path) -> None:
+def test_version_is_equal_for_two_spellings_of_a_checksum(tmp_path: Path) -> None:
     digits = "ab" * 32
     spelt = [with_provenance(n, source_checksum=c) for n, c in enumerate((f"sha256:{digits}", digits.upper()))]
     assert splits(tmp_path, a=spelt[:1], b=spelt[1:]) == [("a", 1), ("b", 1)]
@@ -187,20 +185,20 @@ def short(index: int, uri: str = "docs/a.md", **changes: Any) -> Record:
     return chunk(index, uri=uri, chunk_count=3, **changes)
 
 
-SAID = line_of(short(1))
+LINE = line_of(short(1))
 REFUSED = {
     "a wrong type": line_of(short(1, text=None)),
     "a type deeper down": line_of(short(1, span={"pages": {"page_start": "1"}})),
     "a field missing": line_of(without(short(1), "provenance.inputs")),
     "another version": line_of(short(1, schema_version="chunks.v2")),
-    "NaN": SAID.replace(b'"chunk_count":3', b'"chunk_count":NaN'),
-    "a surrogate": SAID.replace(b"Chunk 1", b"\\ud800"),
-    "a key twice": SAID.replace(b'"text"', b'"text":"", "text"'),
-    "a byte order mark": b"\xef\xbb\xbf" + SAID,
-    "not UTF-8": SAID.replace(b"Chunk 1", b"\xff"),
+    "NaN": LINE.replace(b'"chunk_count":3', b'"chunk_count":NaN'),
+    "a surrogate": LINE.replace(b"Chunk 1", b"\\ud800"),
+    "a key twice": LINE.replace(b'"text"', b'"text":"", "text"'),
+    "a byte order mark": b"\xef\xbb\xbf" + LINE,
+    "not UTF-8": LINE.replace(b"Chunk 1", b"\xff"),
     "a source that is a number": line_of(short(1, provenance=provenance(source_uri=7))),
-    "a surrogate in its name": SAID.replace(b"docs/a.md", b"docs/\\ud800.md"),
-    "cut off": SAID[:-20],
+    "a surrogate in its name": LINE.replace(b"docs/a.md", b"docs/\\ud800.md"),
+    "cut off": LINE[:-20],
     "nothing": b"",
     "nested too deeply": b'{"a":' * 100_000,
     "too long": line_of(short(1, text="x" * (8 * 2**20))),
@@ -208,7 +206,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
-def test_a_refused_line_is_not_what_its_family_lacks(line: bytes, tmp_path: Path) -> None:
+def test_family_with_a_refused_line_is_not_reported(line: bytes, tmp_path: Path) -> None:
     """Another remedy would send the producer the wrong way."""
     around = [line_of(short(0)), line, line_of(short(2))]
     for name, lines in (("within", around), ("last", [*around[::2], line])):
@@ -218,13 +216,13 @@ def test_a_refused_line_is_not_what_its_family_lacks(line: bytes, tmp_path: Path
 
 
 @pytest.mark.parametrize("line", [REFUSED["a wrong type"], REFUSED["NaN"], REFUSED["a surrogate"]])
-def test_another_family_that_lacks_a_chunk_is_told_of(line: bytes, tmp_path: Path) -> None:
+def test_family_beside_a_refused_line_is_reported(line: bytes, tmp_path: Path) -> None:
     lines = [line_of(short(0)), line, line_of(short(2)), line_of(short(3, uri="docs/b.md"))]
     found = validate(put(BusRoot(tmp_path), "p", b"\n".join(lines) + b"\n"))
     assert [(finding.code, finding.line) for finding in found][1:] == [(SPLIT, 4)]
 
 
-def test_more_is_lacking_than_lines_were_refused(tmp_path: Path) -> None:
+def test_family_that_lacks_more_chunks_than_refused_lines_is_reported(tmp_path: Path) -> None:
     lines = [line_of(chunk(index, chunk_count=9)) for index in range(6)]
     root = put(BusRoot(tmp_path), "p", b"\n".join([*lines, b"{", b"{"]) + b"\n")
     assert codes(validate(root)) == [findings.JSON_PARSE, findings.JSON_PARSE, SPLIT]
@@ -244,8 +242,8 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_a_chunk_with_an_error_is_a_refused_line(odd: Record, tmp_path: Path) -> None:
-    """What its family lacks otherwise is not told of, in one partition or in two."""
+def test_family_with_an_invalid_chunk_is_not_reported(odd: Record, tmp_path: Path) -> None:
+    """Its family is not reported as incomplete, in one partition or in two."""
     root = put(BusRoot(tmp_path / "whole"), "p", lines_of([short(0), odd, short(2)]))
     assert SPLIT not in codes(validate(root))
     root = put(BusRoot(tmp_path / "two"), "p1", lines_of([chunk(0), {**odd, "chunk_count": 2}]))
@@ -254,20 +252,20 @@ def test_a_chunk_with_an_error_is_a_refused_line(odd: Record, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("refused", [chunk(1, text=None), ODD["another hash"]])
-def test_a_refused_line_keeps_a_split_from_being_reported(refused: Record, tmp_path: Path) -> None:
+def test_split_family_with_a_refused_line_is_not_reported(refused: Record, tmp_path: Path) -> None:
     """It may be what the two partitions share."""
     (code,) = codes(validate(bus(tmp_path, p1=[chunk(0), refused], p2=[chunk(7)])))
     assert code != SPLIT
 
 
-def test_a_checksum_that_the_policy_asks_for_is_not_what_a_family_lacks(tmp_path: Path) -> None:
+def test_family_without_a_required_checksum_is_not_reported(tmp_path: Path) -> None:
     odd = short(1, provenance=without(provenance(), "source_checksum"))
     root = put(BusRoot(tmp_path), "p", lines_of([short(0), odd, short(2)]))
     found = validate(root, require_source_checksum=True)
     assert codes(found) == [findings.SOURCE_CHECKSUM_MISSING]
 
 
-def test_two_parsers_of_one_source_are_named(tmp_path: Path) -> None:
+def test_split_family_when_two_parsers_read_it_names_them(tmp_path: Path) -> None:
     parsers = [{"parser_name": "markdown", "parser_version": str(number)} for number in (1, 2)]
     records = [chunk(n, chunk_count=2, provenance=provenance(parser=parsers[n])) for n in (0, 1)]
     found = validate(put(BusRoot(tmp_path), "p", lines_of(records)))

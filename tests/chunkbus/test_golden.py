@@ -1,4 +1,4 @@
-"""Values that every implementation of the contract must reach, whatever its language.
+"""Values that every implementation of the contract must produce, in any language.
 
 `golden.json` was computed from the words of `docs/contract.md` by a program that shares no code with this one.
 """
@@ -16,7 +16,7 @@ Vector = dict[str, Any]
 
 GOLDEN: dict[str, list[Vector]] = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
-# What computes each, and the field of a vector that holds the result.
+# The function for each, and the field of a vector with the result.
 RECIPES: dict[str, tuple[Callable[[Vector], str | None], str]] = {
     "canonical_text": (lambda v: canonical.canonical_text(v["input"]), "output"),
     "canonical_json": (lambda v: canonical.canonical_json(json.loads(v["input"])).decode(), "output"),

@@ -38,12 +38,12 @@ def holder(root: BusRoot) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_second_writer_is_told_that_it_is_locked(tmp_path: Path) -> None:
+def test_writer_when_another_process_writes_raises_partition_locked(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     write(root, "k", 1)
     with holder(root) as process:
         with (
-            pytest.raises(PartitionLocked, match=r"partition k of .* is being written"),
+            pytest.raises(PartitionLocked),
             PartitionWriter(root, "k", lock_seconds=0.2),
         ):
             pass
@@ -54,7 +54,7 @@ def test_a_second_writer_is_told_that_it_is_locked(tmp_path: Path) -> None:
     assert [record for _, record in read_partition(root, "k")] == version(3)
 
 
-def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
+def test_writer_when_another_process_writes_waits(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     with holder(root) as process:
         assert process.stdin is not None
@@ -67,7 +67,7 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
     assert validate(root) == []
 
 
-def test_two_writers_in_one_process_exclude_each_other_too(tmp_path: Path) -> None:
+def test_writer_when_another_thread_writes_raises_partition_locked(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     with PartitionWriter(root, "k"):
         with pytest.raises(PartitionLocked), PartitionWriter(root, "k", lock_seconds=0):
@@ -78,7 +78,7 @@ def test_two_writers_in_one_process_exclude_each_other_too(tmp_path: Path) -> No
         pass
 
 
-def test_the_lock_of_a_dead_process_is_no_obstacle(tmp_path: Path) -> None:
+def test_writer_when_the_lock_is_of_a_dead_process_writes(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     with holder(root) as process:
         process.send_signal(signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_the_lock_of_a_dead_process_is_no_obstacle(tmp_path: Path) -> None:
     assert {path.name for path in root.canonical.iterdir()} == {".k.lock"}
 
 
-def test_two_processes_at_once_leave_one_of_their_versions(tmp_path: Path) -> None:
+def test_two_writers_at_once_leave_one_complete_version(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     commands = [
         [sys.executable, "-m", "tests.chunkbus.crash_writer", str(tmp_path), "k", first, "25"] for first in ("1", "101")

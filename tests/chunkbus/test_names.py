@@ -53,7 +53,7 @@ GOOD_KEYS = ["a", "0", "A.b-c_d", "2026-01-31", "x" * 128, "a..b", "CON", "a.jso
 
 
 @pytest.mark.parametrize("key", BAD_KEYS, ids=ascii)
-def test_a_bad_key_opens_and_writes_nothing(key: str, tmp_path: Path) -> None:
+def test_partition_key_when_bad_opens_and_writes_nothing(key: str, tmp_path: Path) -> None:
     root = BusRoot(tmp_path / "outer" / "bus")
     commit(root, "good", [chunk()])
     before = listing(tmp_path)
@@ -70,7 +70,7 @@ def test_a_bad_key_opens_and_writes_nothing(key: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", GOOD_KEYS)
-def test_a_good_key_can_be_written_and_read(key: str, tmp_path: Path) -> None:
+def test_partition_key_when_good_can_be_written_and_read(key: str, tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     commit(root, key, [chunk()])
     assert root.partition_keys() == [key]
@@ -78,7 +78,7 @@ def test_a_good_key_can_be_written_and_read(key: str, tmp_path: Path) -> None:
     assert validate(root) == []
 
 
-def test_keys_that_contain_each_other_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_partition_keys_when_one_contains_another_are_separate(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     keys = ["a", "a.b", "a.b.c", "A", "a.lock", "a.new", "a." + "0" * 64, "a." + "0" * 16]
     for index, key in enumerate(keys):
@@ -95,7 +95,7 @@ def test_keys_that_contain_each_other_do_not_disturb_each_other(tmp_path: Path) 
     assert sorted(root.partition_keys()) == sorted(keys)
 
 
-def test_hidden_files_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_writer_keeps_hidden_files_of_other_programs(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     others = [".k.backup.jsonl", ".k.old.new", ".k.jsonl", f".k.{'0' * 63}.jsonl", f".k.{'G' * 64}.jsonl", ".DS_Store"]
@@ -107,18 +107,18 @@ def test_hidden_files_of_others_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])
-def test_a_folder_that_leads_out_of_the_root_is_not_written(folder: str, tmp_path: Path) -> None:
+def test_writer_when_the_folder_links_outside_is_refused(folder: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     root = BusRoot(tmp_path / "bus")
     root.path.mkdir()
     (root.path / folder).symlink_to(outside)
-    with pytest.raises(NotABusRoot, match="leads out"), PartitionWriter(root, "k"):
+    with pytest.raises(NotABusRoot), PartitionWriter(root, "k"):
         pass
     assert list(outside.iterdir()) == []
 
 
-def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
+def test_writer_when_the_root_is_a_link_writes(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     commit(BusRoot(tmp_path / "link"), "k", [chunk()])
@@ -126,7 +126,7 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["canonical/k.jsonl", "manifest/k.manifest.json", "canonical/.k.lock"])
-def test_a_linked_file_is_replaced_or_refused_but_never_written_through(name: str, tmp_path: Path) -> None:
+def test_writer_when_a_file_is_a_link_never_writes_through_it(name: str, tmp_path: Path) -> None:
     root = BusRoot(tmp_path / "bus")
     commit(root, "k", [chunk(0)])
     outside = tmp_path / "precious"
@@ -144,7 +144,7 @@ def test_a_linked_file_is_replaced_or_refused_but_never_written_through(name: st
     assert outside.read_bytes() == kept
 
 
-def test_misnamed_files_are_reported_in_printable_letters(tmp_path: Path) -> None:
+def test_misnamed_files_are_reported_with_printable_names(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "good", b"")
     names = [
         b"two words.jsonl",
@@ -167,7 +167,7 @@ def test_misnamed_files_are_reported_in_printable_letters(tmp_path: Path) -> Non
     assert places(validate(root, ["good"])) == []
 
 
-def test_what_nothing_reads_is_told_and_what_is_hidden_is_not(tmp_path: Path) -> None:
+def test_stray_files_are_reported_unless_hidden(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "good", b"")
     for name in (
         "b.ndjson",
@@ -212,7 +212,7 @@ def distinct_names(count: int) -> list[str]:
     return [name for name in names if not {".", ".."} & set(name.split("/"))]
 
 
-def test_very_many_names_stay_apart() -> None:
+def test_family_keys_of_many_names_differ() -> None:
     names = distinct_names(count := examples(100_000))
     assert len(names) >= count
     assert len({normalise_source(name) for name in names}) == len(names)
@@ -227,14 +227,14 @@ def test_very_many_names_stay_apart() -> None:
 @example("http://[")
 @example("file:///%ff%fe")
 @example("C:/")
-def test_any_name_has_a_parent(name: str) -> None:
+def test_parent_id_exists_for_any_name(name: str) -> None:
     parent = resolve_parent_id(None, name, "d")
     assert len(parent) == 64
     assert int(parent, 16) >= 0
 
 
 @given(st.lists(st.sampled_from(["a", "b", ".", "..", ""]), min_size=1).map("/".join).filter(bool))
-def test_a_path_has_one_spelling(path: str) -> None:
+def test_normalise_source_gives_one_spelling_for_a_path(path: str) -> None:
     spelling = normalise_source(path)
     assert normalise_source(spelling) == spelling
     assert normalise_source(path + ("." if path.endswith("/") else "/.")) == spelling
@@ -246,7 +246,7 @@ def test_a_path_has_one_spelling(path: str) -> None:
     assert spelling.startswith("/") is path.startswith("/")
 
 
-def test_families_of_tenants_stay_apart() -> None:
+def test_family_keys_of_tenants_differ() -> None:
     hexes = ["a" * 64, "b" * 64, "A" * 64, "a" * 63, "paper", 'x"],["y']
     tenants = [None, "a", "A", "null", "a" * 64, '","', "é", "e\u0301"]
     keys = {family_key(parent, tenant) for parent, tenant in itertools.product(hexes, tenants)}

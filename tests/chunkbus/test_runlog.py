@@ -14,7 +14,7 @@ from chunksink.chunkbus.runlog import RunLog, new_run_id, read_run
 FINDING = Finding("A:b", Severity.WARNING, "k", 3, "is odd")
 
 
-def test_each_event_is_on_disk_when_the_call_returns(tmp_path: Path) -> None:
+def test_event_is_in_the_file_when_the_call_returns(tmp_path: Path) -> None:
     with RunLog(tmp_path / "home", "validate") as log:
         assert [event["event"] for event in read_run(log.path)] == ["started"]
         log.finding(FINDING)
@@ -33,7 +33,7 @@ def test_each_event_is_on_disk_when_the_call_returns(tmp_path: Path) -> None:
     ("error", "status"),
     [(KeyboardInterrupt, "interrupted"), (BrokenPipeError, "interrupted"), (ZeroDivisionError, "failed")],
 )
-def test_a_run_that_ends_with_an_error_says_so(error: type[BaseException], status: str, tmp_path: Path) -> None:
+def test_run_when_it_raises_records_its_status(error: type[BaseException], status: str, tmp_path: Path) -> None:
     with pytest.raises(error), RunLog(tmp_path, "validate") as log:
         raise error
     finished = list(read_run(log.path))[-1]
@@ -41,7 +41,7 @@ def test_a_run_that_ends_with_an_error_says_so(error: type[BaseException], statu
 
 
 @pytest.mark.parametrize("ahead", ["20360101T000000000000Z-ffffff", "20361231T235959999999Z-ffffff"])
-def test_the_newest_sorts_last_whatever_clocks_said(ahead: str, tmp_path: Path) -> None:
+def test_run_id_when_the_clock_was_ahead_sorts_last(ahead: str, tmp_path: Path) -> None:
     """As after a start with a clock that ran ahead: else its record would go at once, and be the last run for good."""
     (tmp_path / "runs").mkdir()
     for name in (*(f"20350101T{number:012}Z-aaaaaa" for number in range(runlog.KEPT)), ahead):
@@ -55,19 +55,19 @@ def test_the_newest_sorts_last_whatever_clocks_said(ahead: str, tmp_path: Path) 
         assert log.path.exists()
 
 
-def test_an_error_after_the_end_does_not_end_it_twice(tmp_path: Path) -> None:
+def test_run_when_it_raises_after_finish_finishes_once(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), RunLog(tmp_path, "validate") as log:
         log.finish("ok")
         raise ZeroDivisionError
     assert [event["event"] for event in read_run(log.path)] == ["started", "finished"]
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_record(tmp_path: Path) -> None:
-    """The line that did not fit is not there by half, and the first error is the one that is told."""
+def test_write_when_the_disk_is_full_raises_an_error_with_the_path(tmp_path: Path) -> None:
+    """The line that did not fit is not written in part, and the first error is raised."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     full = pytest.raises(OSError, match="File too large")
     try:
-        with full as told, RunLog(tmp_path, "sync") as log:
+        with full as caught, RunLog(tmp_path, "sync") as log:
             resource.setrlimit(resource.RLIMIT_FSIZE, (log.path.stat().st_size + 50, hard))
             log.finding(FINDING)
         with pytest.raises(ZeroDivisionError), RunLog(tmp_path, "sync"):
@@ -75,12 +75,12 @@ def test_a_full_disk_is_told_with_the_name_of_the_record(tmp_path: Path) -> None
             raise ZeroDivisionError
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert told.value.filename == str(log.path)
+    assert caught.value.filename == str(log.path)
     assert log.path.read_bytes().endswith(b"\n")
     assert [event["event"] for event in read_run(log.path)] == ["started"]
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_read_run_when_the_last_line_is_cut_off_omits_it(tmp_path: Path) -> None:
     with RunLog(tmp_path, "validate") as log:
         log.finding(FINDING)
     whole = log.path.read_bytes()
@@ -90,14 +90,14 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
         assert len(list(read_run(log.path))) == sum(end <= length for end in ends)
 
 
-def test_a_line_that_is_just_being_written_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_run_when_a_line_is_being_written_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a file gives whose end is seen once, and which has grown by the next look."""
     lines = iter([b'{"event":"started"}\n', b'{"eve', b'nt":"finding"}\n'])
     monkeypatch.setattr(Path, "open", lambda path, mode: nullcontext(lines))
     assert [event["event"] for event in read_run(Path("x"))] == ["started"]
 
 
-def test_runs_have_names_that_sort_by_time_and_never_meet(tmp_path: Path) -> None:
+def test_run_ids_sort_by_time_and_are_unique(tmp_path: Path) -> None:
     names = [new_run_id() for _ in range(2_000)]
     assert len(set(names)) == len(names)
     assert [name.split("-")[0] for name in names] == sorted(name.split("-")[0] for name in names)
@@ -105,13 +105,13 @@ def test_runs_have_names_that_sort_by_time_and_never_meet(tmp_path: Path) -> Non
         assert one.path != two.path
 
 
-def test_it_is_written_inside_its_block(tmp_path: Path) -> None:
+def test_write_outside_the_block_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         RunLog(tmp_path, "validate").finding(FINDING)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_lines_are_plain_json(tmp_path: Path) -> None:
+def test_record_lines_are_plain_json(tmp_path: Path) -> None:
     with RunLog(tmp_path, "validate") as log:
         log.write("note", text='Zürich\n"quoted"\u2028')
     lines = log.path.read_text(encoding="utf-8").split("\n")
@@ -119,7 +119,7 @@ def test_lines_are_plain_json(tmp_path: Path) -> None:
     assert lines[-1] == ""
 
 
-def test_old_records_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_records_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runlog, "KEPT", 3)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "notes.txt").touch()

@@ -24,7 +24,7 @@ from tests.chunkbus import samples
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
 
 
-def test_repeated_ids_far_apart_are_found_and_equal_numbers_alone_are_no_proof() -> None:
+def test_repeated_ids_when_far_apart_are_found() -> None:
     ids = [f"id-{number}" for number in range(70_000)]
     ids[69_999] = ids[5]
     ids[40_000] = ids[39_999] = ids[7]
@@ -45,7 +45,7 @@ def test_repeated_ids_far_apart_are_found_and_equal_numbers_alone_are_no_proof()
     assert found == [(40_000, 8, "id-7"), (40_001, 8, "id-7"), (70_000, 6, "id-5")]
 
 
-def test_a_full_disk_of_temporary_files_is_an_error_with_a_remedy() -> None:
+def test_inventory_when_the_disk_is_full_raises_an_error_with_a_remedy() -> None:
     with pytest.raises(OSError, match="make room"), Inventory() as inventory:
         inventory.begin("k")
         inventory._db.execute("pragma max_page_count = 4")
@@ -88,7 +88,9 @@ def workers() -> Iterator[ProcessPoolExecutor]:
         yield pool
 
 
-def test_two_processes_find_the_same_in_the_same_order(workers: ProcessPoolExecutor, tmp_path: Path) -> None:
+def test_validation_when_parallel_reports_the_same_findings_in_order(
+    workers: ProcessPoolExecutor, tmp_path: Path
+) -> None:
     root = messy_bus(tmp_path)
     alone = samples.validate_all(root)
     assert samples.validate_all(root, workers=workers) == alone
@@ -110,7 +112,7 @@ class BreaksAfter(io.FileIO):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_disk_that_fails_halfway_is_a_finding_behind_all_others(
+def test_validation_when_the_disk_fails_reports_it_after_the_other_findings(
     jobs: int, workers: ProcessPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = [line_of(chunk(index, text="x" * 1_000)) for index in range(4_000)]
@@ -128,7 +130,7 @@ def test_a_disk_that_fails_halfway_is_a_finding_behind_all_others(
     ]
 
 
-def test_an_error_of_whoever_takes_the_findings_is_not_taken_for_one_of_the_disk(tmp_path: Path) -> None:
+def test_validation_when_the_receiver_of_findings_fails_raises_its_error(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "k", b"{\n")
     seen: list[Finding] = []
 
@@ -163,15 +165,13 @@ def reports(path: Path, workers: Executor | None, before: Callable[[], object] =
         ]
 
 
-def test_workers_report_the_same_in_the_same_order(many_spans: Path, workers: ProcessPoolExecutor) -> None:
+def test_scan_when_done_by_workers_reports_the_same_in_order(many_spans: Path, workers: ProcessPoolExecutor) -> None:
     alone = reports(many_spans, None)
     assert len({number for number, _, _ in alone}) > 30  # type: ignore[misc]
     assert reports(many_spans, workers) == alone
 
 
-def test_a_file_whose_name_was_taken_away_is_read_by_whoever_holds_it_open(
-    many_spans: Path, workers: ProcessPoolExecutor
-) -> None:
+def test_scan_when_the_file_is_renamed_reads_the_open_file(many_spans: Path, workers: ProcessPoolExecutor) -> None:
     alone = reports(many_spans, None)
 
     def take_the_name() -> None:
@@ -181,7 +181,7 @@ def test_a_file_whose_name_was_taken_away_is_read_by_whoever_holds_it_open(
     assert reports(many_spans, workers, take_the_name) == alone
 
 
-def test_a_span_of_another_file_is_not_scanned(many_spans: Path) -> None:
+def test_scan_range_when_the_file_was_replaced_returns_none(many_spans: Path) -> None:
     found = many_spans.stat()
     span = FileRange(str(many_spans), found.st_dev, found.st_ino, 0, 10)
     assert scan_range(span, False) is not None
@@ -190,7 +190,7 @@ def test_a_span_of_another_file_is_not_scanned(many_spans: Path) -> None:
     assert scan_range(replace(span, length=10**6), False) is None
 
 
-def test_a_failing_worker_is_no_finding(many_spans: Path) -> None:
+def test_scan_when_a_worker_fails_raises_its_error(many_spans: Path) -> None:
     class Failing(Executor):
         def submit(self, *_: object, **__: object) -> Future[Any]:  # type: ignore[override]
             future: Future[Any] = Future()
@@ -201,7 +201,7 @@ def test_a_failing_worker_is_no_finding(many_spans: Path) -> None:
         reports(many_spans, Failing())
 
 
-def test_a_block_counts_lines_and_bytes_from_its_own_beginning() -> None:
+def test_scan_block_counts_lines_from_its_beginning() -> None:
     data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
     scanned = scan_block(LineBlock(1_000, b"\n" + data), False)
     assert scanned.lines == 4
@@ -223,7 +223,7 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
     assert len(done) > 2
 
 
-def test_a_partition_that_goes_while_it_is_validated_is_no_crash(tmp_path: Path) -> None:
+def test_validation_when_a_partition_disappears_reports_it(tmp_path: Path) -> None:
     """The second look at the documents of a split finds their partition rewritten, or gone."""
     root = put(BusRoot(tmp_path), "a", lines_of([chunk(0)]))
     put(root, "b", lines_of([chunk(1)]))

@@ -1,4 +1,4 @@
-"""Several versions of one source in one partition: only the last one counts, so a warning tells of the others."""
+"""Several versions of one source in one partition: only the last one counts, so a warning reports the others."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ def of_version(index: int, digit: str | None, uri: str = "docs/a.md", **changes:
     return chunk(index, provenance=provenance(source_uri=uri, source_checksum=checksum), **changes)
 
 
-def told(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
+def details(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
     found = validate(put(BusRoot(folder), "p", lines_of(records)))
     assert {(finding.code, finding.is_error) for finding in found} <= {(VERSIONS, False)}
     return sorted((finding.line, finding.detail.partition(" are not")[0]) for finding in found)
@@ -24,45 +24,45 @@ def told(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
 
 def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
-    assert told(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
+    assert details(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
     assert validate(BusRoot(tmp_path))[0].detail.endswith(
         "are not indexed: source 'docs/a.md' has another source_checksum further down"
     )
 
 
 def test_a_version_that_comes_back_counts_whole(tmp_path: Path) -> None:
-    assert told(tmp_path, *[of_version(index, digit) for index, digit in enumerate("aabaa")]) == [
+    assert details(tmp_path, *[of_version(index, digit) for index, digit in enumerate("aabaa")]) == [
         (3, "1 chunk of 1 version")
     ]
 
 
 def test_each_source_is_judged_for_itself(tmp_path: Path) -> None:
     records = [of_version(0, "a"), of_version(1, "b", "docs/b.md"), of_version(2, "b"), of_version(3, "c", "docs/b.md")]
-    assert told(tmp_path / "two", *records) == [(1, "1 chunk of 1 version"), (2, "1 chunk of 1 version")]
-    assert told(tmp_path / "apart", *records[:2]) == []
+    assert details(tmp_path / "two", *records) == [(1, "1 chunk of 1 version"), (2, "1 chunk of 1 version")]
+    assert details(tmp_path / "apart", *records[:2]) == []
 
 
 def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
     """By its own id, else by its name however it is spelt, and of one tenant."""
     own = [of_version(index, str(index), f"docs/{index}.md", parent_id="paper") for index in range(3)]
-    assert told(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
+    assert details(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
     spelt = [of_version(0, "a"), of_version(1, "b", "./docs//a.md")]
-    assert told(tmp_path / "spelt", *spelt) == [(1, "1 chunk of 1 version")]
+    assert details(tmp_path / "spelt", *spelt) == [(1, "1 chunk of 1 version")]
     tenants = [
         of_version(0, "a", tenant_id="one"),
         of_version(1, "b", metadata={"tenant_id": "two"}),
         of_version(2, "c"),
     ]
-    assert told(tmp_path / "tenants", *tenants) == []
+    assert details(tmp_path / "tenants", *tenants) == []
 
 
 def test_a_checksum_in_two_spellings_is_one_and_no_checksum_is_another(tmp_path: Path) -> None:
     bare = chunk(1, provenance=provenance(source_checksum="A" * 64))
-    assert told(tmp_path / "spelt", of_version(0, "a"), bare) == []
-    assert told(tmp_path / "none", of_version(0, None), of_version(1, None)) == []
-    assert told(tmp_path / "some", of_version(0, "a"), of_version(1, None)) == [(1, "1 chunk of 1 version")]
+    assert details(tmp_path / "spelt", of_version(0, "a"), bare) == []
+    assert details(tmp_path / "none", of_version(0, None), of_version(1, None)) == []
+    assert details(tmp_path / "some", of_version(0, "a"), of_version(1, None)) == [(1, "1 chunk of 1 version")]
     parsers = [chunk(n, provenance=provenance(parser={"parser_name": "p", "parser_version": str(n)})) for n in (0, 1)]
-    assert told(tmp_path / "parsers", *parsers) == []
+    assert details(tmp_path / "parsers", *parsers) == []
 
 
 def test_versions_in_two_partitions_are_none_of_its_business(tmp_path: Path) -> None:

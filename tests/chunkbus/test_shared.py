@@ -31,7 +31,7 @@ def test_what_comes_too_late_is_closed() -> None:
     late: Thing = Thing()
     shared = Shared(Thing())
     shared.close()
-    with pytest.raises(RuntimeError, match="closed meanwhile"):
+    with pytest.raises(RuntimeError):
         shared.replace(late)
     assert late.closed == 1
 

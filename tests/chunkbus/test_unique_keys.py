@@ -42,7 +42,7 @@ def spaced_json(draw: st.DrawFn, depth: int = 3) -> tuple[str, bool]:
 
 
 @given(spaced_json())
-def test_a_twin_key_is_never_taken_for_proven(text_and_truth: tuple[str, bool]) -> None:
+def test_proves_unique_keys_when_a_key_repeats_is_false(text_and_truth: tuple[str, bool]) -> None:
     text, twice = text_and_truth
     line = text.encode()
     proven = proves_unique_keys(line, orjson.loads(line))
@@ -51,7 +51,7 @@ def test_a_twin_key_is_never_taken_for_proven(text_and_truth: tuple[str, bool]) 
 
 
 @given(spaced_json(), st.booleans())
-def test_a_line_with_a_twin_key_is_refused_wherever_it_is(text_and_truth: tuple[str, bool], first: bool) -> None:
+def test_line_when_a_key_repeats_is_refused(text_and_truth: tuple[str, bool], first: bool) -> None:
     text, twice = text_and_truth
     text = text.replace("\n", " ").replace("\r", " ")
     compact = line_of(chunk())
@@ -62,7 +62,7 @@ def test_a_line_with_a_twin_key_is_refused_wherever_it_is(text_and_truth: tuple[
     assert (found is None) is twice
 
 
-def test_a_twin_among_very_many_keys_is_found_in_reasonable_time() -> None:
+def test_line_when_one_of_many_keys_repeats_is_refused_fast() -> None:
     keys = b",".join(b'"%d":0' % number for number in range(200_000))
     started = time.process_time()
     problem = diagnose_json(b"{" + keys + b',"199999":1}')
