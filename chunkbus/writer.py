@@ -51,10 +51,6 @@ COMMIT_STEPS = (
 )
 
 
-def _ignore_step(_step: str) -> None:
-    return None
-
-
 class PartitionWriter:
     """Writes one partition. `with PartitionWriter(root, key) as writer: writer.add(...); writer.commit(...)`.
 
@@ -68,7 +64,7 @@ class PartitionWriter:
         key: str,
         *,
         lock_seconds: float = LOCK_SECONDS,
-        on_step: Callable[[str], None] = _ignore_step,
+        on_step: Callable[[str], object] = lambda _step: None,
     ) -> None:
         self._root = root
         self._key = check_partition_key(key)

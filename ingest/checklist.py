@@ -1,7 +1,7 @@
 """The validation checklist of the chunking specification (section 11).
 
-It gates every document before it is written, and `chunksink validate --chunking` repeats it on partitions. It trusts
-no number of the chunker: tokens and ids are computed again from the record alone.
+Every document must pass it before it is written, and `chunksink validate --chunking` repeats it on partitions. Tokens
+and ids are computed again from the record, independently of the chunker.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class Breach:
 
 
 def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
-    """What breaks the checklist in the records of one document; an empty list is a valid chunking run."""
+    """The problems in the records of one document; empty if they are valid."""
     problems = []
     under_heading = False
     for place, record in enumerate(records):
@@ -59,7 +59,7 @@ def _document_of(record: Record) -> tuple[str, str | None]:
 
 def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
     if policy_id != DEFAULT_POLICY.policy_id:
-        return [f"was cut by {policy_id}, which this release does not know; ingest its source again"]
+        return [f"was cut by {policy_id}, which is unknown to this release; ingest its source again"]
     try:
         return find_problems(records, DEFAULT_POLICY)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Stage 2: the format of each file, and whether it has changed since it was last read."""
+"""Stage 2: determines the format of each file, and whether it has changed since it was last read."""
 
 import os
 import sqlite3
@@ -32,7 +32,7 @@ class Classified:
 
     kinds: Mapping[str, int]
     unknown: tuple[Failure, ...]
-    """They are failures where they were named, else they are counted."""
+    """Failures if they were named; other such files are only counted."""
 
 
 def suffixes_of(options: Options, formats: Mapping[str, Format]) -> tuple[str, ...]:
@@ -48,9 +48,9 @@ def classify(
 ) -> Classified:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
-    A file is unchanged where its signature, its format, the format's version and the placement are those of its last
-    reading, that had no failure, and every family of it is still in the partitions in reach (`only`; None: all).
-    Where the signature alone differs, the file is read only if its checksum differs too.
+    A file is unchanged if its signature, its format, the format's version and the placement are those of its last
+    reading, which had no failure, and all its families are still in the partitions in reach (`only`; None: all).
+    If only the signature differs, the file is read only if its checksum differs too.
     """
     versions = {name: versions_of(one) for name, one in formats.items()}
     kinds, unknown = Counter[str](), list[Failure]()
@@ -73,7 +73,7 @@ def classify(
             if (last_format, last_versions, placement, failures) != (name, versions[name], options.partition, 0):
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:
-                checksum = None  # its time decides where it goes
+                checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
             rows.append((name, versions[name], outcome, checksum, codes, 0, None, *numbers, uri))
         db.executemany(_SET, rows)
@@ -81,7 +81,7 @@ def classify(
     return Classified(kinds, tuple(unknown))
 
 
-_UNKNOWN = "no format recognises its records: name one with --as, or the field of rows that is text: --field text=NAME"
+_UNKNOWN = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
 _WITH_LAST_READING = """
 select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.placement,
   source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
@@ -108,7 +108,7 @@ where checksum is not null and (
 
 
 def versions_of(one: Format) -> str | None:
-    """What reads a file, as JSON; None where its library is not installed."""
+    """The format's versions as JSON; None if its library is not installed."""
     try:
         return orjson.dumps([*one.parser, *one.canonicalizer]).decode()
     except SourceFailed:
@@ -119,7 +119,7 @@ def _signature(path: bytes) -> Signature | None:
     try:
         return Signature.of(os.stat(path))  # noqa: PTH116 (many files)
     except OSError:
-        return None  # reading it reports that
+        return None  # reading it reports the error
 
 
 def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, last: str | None) -> str:
@@ -136,22 +136,22 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
 
 
 def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows, where the header says so; else what `--include` makes of it, but nothing where it was named."""
+    """Rows if the header matches; otherwise text, as for `--include`, but None for a named file."""
     from chunksink.ingest.formats.rows import header_matches
 
     try:
         return ROWS if header_matches(file) else None if is_named else _TEXT
     except OSError:
-        return ROWS  # reading it reports that
+        return ROWS  # reading it reports the error
 
 
 def _recognised(file: Path, candidates: list[Format], last: str | None) -> str | None:
-    """The surest format of the first records. Rows are the least sure: a chunk that lacks a field looks like one."""
+    """The best match for the first records. Rows are the weakest: a chunk without a required field looks like one."""
     best, name = Match.NO, None
     try:
         records = list(first_records(file))
     except OSError:
-        return last or candidates[0].name  # reading it reports that
+        return last or candidates[0].name  # reading it reports the error
     if len(records) == 1:  # which may contain the records
         records = find_records(records[0], lambda record: any(one.match(record) for one in candidates)) or records
     is_alone = len(records) == 1 and file.suffix.lower() == ".json"
@@ -161,5 +161,5 @@ def _recognised(file: Path, candidates: list[Format], last: str | None) -> str |
                 best, name = match, one.name
         if best >= Match.LIKELY:
             break
-    # What was read as rows stays rows, also where a column makes it look like a chunk.
+    # A file that was read as rows stays rows, even if a new column makes it look like chunks.
     return last if last == ROWS and name == "chunks" else name

@@ -1,4 +1,4 @@
-"""Codes of what an ingest reports about sources and records: each with its meaning and what to do about it.
+"""The codes that an ingest reports about sources and records, with their meanings and remedies.
 
 They appear in manifests, in the ledger and in reports; `docs/findings.md` lists them.
 """
@@ -34,16 +34,16 @@ EXTRACTION_FAILED = "EXTRACTION_FAILED"
 EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 
 WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
-"""No failures, but there is something to do."""
+"""Not failures, but the user can do something about them."""
 ODD = (FENCE_UNCLOSED, NUL_REMOVED)
-"""The source is read completely, but perhaps not as its author meant."""
+"""The source was read completely, but perhaps not as its author intended."""
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: ("the source cannot be read or chunked", "correct the source; the message says where"),
     SOURCE_UNREADABLE: ("the file cannot be opened or read", "correct its permissions, or check the disk"),
     SOURCE_CHANGED: ("the file was written to while it was read", "run again when its writer has finished"),
     SOURCE_NAME_INVALID: ("the file's name is not UTF-8, so no record can contain it", "rename the file"),
-    SOURCE_EMPTY: ("the source has no text; no failure", "nothing, if that is intended"),
+    SOURCE_EMPTY: ("the source has no text; no failure", "nothing, if this is intended"),
     SCAN_WITHOUT_TEXT: (
         "the pages of a PDF are pictures and contain no text; no failure",
         "recognise its text (`ocrmypdf IN.pdf OUT.pdf`) and ingest the result",
@@ -59,7 +59,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     FILE_LINKED: (
         "a link to a file outside the folders that were named was not followed; no failure",
-        "name the file as a source, or say `--follow-links`",
+        "name the file as a source, or use `--follow-links`",
     ),
     FOLDER_IS_OUTPUT: (
         "a folder was skipped because it contains what was made from sources: a bus of chunks, or the home; no failure",
@@ -76,12 +76,12 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     RECORD_FORM_UNKNOWN: (
         "no format recognises the records; no failure for a file that was found in a folder",
-        "name the format with `--as`, or give the records the fields of one (docs/import-formats.md)",
+        "name the format with `--as` (`chunksink ingest --help` lists them), or the text field with `--field text=`",
     ),
     BLOCK_WITHOUT_TEXT: (
         "a parsed document has blocks or tables without text in the fields that are read; counted once for each "
         "document, no failure",
-        "give their text one of the field names in docs/formats/parsed.md",
+        "put their text into a field named `text`, `content` or, for tables, `rows`",
     ),
     PARTS_LEFT_OUT: (
         "a file contains more than its text: comments, headers and footers of pages, charts, drawings, pictures "
@@ -122,7 +122,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
     EVENT_KIND_UNKNOWN: (
         "an event has an unknown kind or code; no failure in an asciinema recording",
-        "see docs/formats/recorder.md for the kinds",
+        "use the kinds ingress_text, egress_output, control_marker, lifecycle_marker, or the codes i, o, m, x, r",
     ),
     EVENT_OUT_OF_ORDER: (
         "an event's segment and ordinal are not after those of the last event in its pane",

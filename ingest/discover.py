@@ -1,4 +1,4 @@
-"""Stage 1: the files below the named paths, each once, under its name below a registered root."""
+"""Stage 1: finds the files below the named paths, each once, and their names below registered roots."""
 
 import os
 import re
@@ -25,17 +25,17 @@ _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.inf
 
 @dataclass
 class Discovery:
-    """What was found beside the files, which are in the table `found`."""
+    """The results besides the files themselves, which are in the table `found`."""
 
     scopes: list[Scope] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     left_out: list[Failure] = field(default_factory=list)
     other_kinds: Counter[str] = field(default_factory=Counter)
     unlisted: str | None = None
-    """A folder that could not be listed: nobody knows what has vanished from it."""
+    """A folder that could not be listed, so vanished files in it are unknown."""
 
     def has_vanished(self, path: Path | None, options: Options) -> bool:
-        """Whether the source at a path is not there any more, or is excluded now."""
+        """Whether the source at a path no longer exists, or is now excluded."""
         if path is None or not path.exists():
             return True
         excluded = patterns(options.exclude, "--exclude")
@@ -57,10 +57,10 @@ def discover(
 ) -> Discovery:
     """Fills the table `found`. Raises IngestRefused for a path that does not exist.
 
-    A file that is named is taken whatever its suffix. `outputs` are the folders where this run writes.
+    A named file is taken with any suffix. `outputs` are the folders to which this run writes.
     """
     walk = _Walk(roots, db, options, tuple(suffixes), outputs, paths)
-    for folder in filter(Path.is_dir, paths):  # before any file registers the folder around it
+    for folder in filter(Path.is_dir, paths):  # before a file registers the folder around it
         roots.register(folder, options.base)
     for path in paths:
         if path.is_dir():
@@ -68,19 +68,19 @@ def discover(
         elif path.exists() or path.is_symlink():
             walk.add_file(path)
         elif address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
-            raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages, and name their folder")
+            raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages and name their folder")
         elif (scope := _former_scope(path, roots, db)) is None:
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         elif options.prune:
             walk.found.scopes.append(scope)
         else:
-            reason = "does not exist any more; its sources keep their chunks, and --prune removes them"
+            reason = "no longer exists; its sources keep their chunks, and --prune removes them"
             raise IngestRefused(f"{path} {reason}")
     return walk.found
 
 
 def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | None:
-    """The names of the sources of a file or folder that is gone; None where nothing was read from it."""
+    """The names of the sources of a file or folder that no longer exists; None if nothing was read from it."""
     real = real_path(path)
     scope, root = roots.within(real), roots.of(real.parent)
     if root is not None:
@@ -90,7 +90,7 @@ def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | N
 
 
 class _Walk:
-    """Walks folders; every real folder once, whichever paths lead there."""
+    """Walks folders, each real folder once, even if several paths lead there."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class _Walk:
                             yield entry.path
                     elif self._is_wanted(entry.name, path, f"{prefix}{entry.name}"):
                         if entry.is_symlink() and self._leads_outside(entry.path):
-                            reason = "is a link to a file outside the folders that were named; name it to have it read"
+                            reason = "is a link to a file outside the named folders; to read it, name it"
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
                             self._add(f"{prefix}{entry.name}", entry.path)
@@ -159,7 +159,7 @@ class _Walk:
             return True
         if self._included.match_file(path):
             return True
-        # A file that was included once is read again without the option.
+        # A file that was once included is read again without the option.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
 
     def _leads_outside(self, link: str) -> bool:
@@ -171,16 +171,16 @@ class _Walk:
         real = os.path.realpath(entry.path)
         if entry.is_symlink():
             if real not in self._named:
-                self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; name it to have it read")
+                self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it")
             return False
         if real in self._named:
             return True
         if real in self._outputs:
             self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "chunksink writes there")
         elif os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
-            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus of chunks; name it to have it read")
+            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus of chunks; to read it, name it")
         elif reason := _filled_by_tool(real):
-            self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; name it to have it read")
+            self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; to read it, name it")
         else:
             return True
         return False
@@ -198,8 +198,8 @@ class _Walk:
             (other,) = self._db.execute("select path from found where uri = ?", [uri]).fetchone()
             if other != row[1]:
                 raise IngestRefused(
-                    f"{os.fsdecode(other)} and {path} would both be named {uri!r}, and one would replace the other; "
-                    "nothing was written. Name sources by a folder that contains both: --base DIR"
+                    f"{os.fsdecode(other)} and {path} would both be named {uri!r}; nothing was written. "
+                    "Name sources by a folder that contains both: --base DIR"
                 )
 
 
@@ -210,7 +210,7 @@ union select 1 from family where origin = ?1 and ?2 = 'auto'
 
 
 def printable(uri: str) -> str:
-    """A name with the bytes that are not UTF-8 as escapes."""
+    """The name, with bytes that are not UTF-8 escaped."""
     return uri.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -222,7 +222,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _suffix_of(name: str) -> str:
-    """The suffix, or `others` for one that names no kind, as the numbers of rotated logs."""
+    """The suffix, or `others` for suffixes such as the numbers of rotated logs."""
     suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 (many files)
     return suffix if _SUFFIX.fullmatch(suffix) else OTHERS if suffix else NO_SUFFIX
 

@@ -1,4 +1,4 @@
-"""Groups the records of one file into families, wherever in the file they are. Memory holds one family."""
+"""Groups the records of one file into families, in any order. Memory contains one family at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -46,7 +46,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.excuse is not None and self.excuse.is_failure
 
     def to_chunk(self, index: int, count: int, source: Source) -> Record:
-        """The chunk at its place. Raises RecordRefused where it would not be valid in a partition."""
+        """The chunk at its place. Raises RecordRefused if it would be invalid in a partition."""
         if self.complete_chunk is not None:
             return check(self.complete_chunk)
         fields: Record = {"parent_id": self.parent, "chunk_index": index, "chunk_count": count, **self.fields}
@@ -59,7 +59,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             document_id=self.document_id,
             text=self.text,
             provenance=self.provenance,
-            span_key=index if self.index is None else self.index,  # refused siblings do not change an id
+            span_key=index if self.index is None else self.index,  # so that refused siblings do not change an id
             created_at=source.created_at,
             chunk_id=self.chunk_id,
             fields=fields,
@@ -90,7 +90,7 @@ def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_reco
 
 
 def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
-    """The family, from those of its records that count: the last of each chunk, of the last version."""
+    """The family from its last version, with the last record of each chunk."""
     for member in members:
         if member.excuse is not None:
             yield Notice(member.excuse.code, member.excuse.reason, member.line, member.excuse.is_failure)
@@ -117,7 +117,7 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
 def _complete(
     members: Sequence[Draft], last: Draft, source: Source, spool: Spool, is_complete: bool
 ) -> Iterator[Family | Notice]:
-    """The chunks of a family; of a family that states a count, all or none."""
+    """The chunks of a family; all or none if the family states a count."""
     numbers = (member.index for member in members if member.index is not None)
     expected = max(member.count or 0 for member in members) or max(numbers, default=-1) + 1
     is_partial = not is_complete or len(members) < expected or any(member.has_failed for member in members)
@@ -144,7 +144,7 @@ def _complete(
 
 
 def _build(members: Sequence[Draft], source: Source) -> tuple[list[Record], list[Notice]]:
-    """The chunks, numbered without those that are refused, and why these are."""
+    """The accepted chunks, numbered without the refused ones, and notices about these."""
     chunks, accepted, notices = [], [], []
     for index, member in enumerate(members):
         try:

@@ -1,4 +1,4 @@
-"""JSON records of a file, one after the other, in flat memory."""
+"""Reads the JSON records of a file one after the other, in flat memory."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from chunksink.ingest.errors import RecordRefused, SourceFailed
 from chunksink.ingest.model import Notice
 
 MAX_VALUE_BYTES = 64 * 2**20
-"""The largest file that is one JSON object; such a file is held in memory whole."""
+"""The largest file that is one JSON object; such a file is read into memory as a whole."""
 _BLOCK_CHARACTERS = 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ARRAY = re.compile(rb"\[\s*([{\]]|$)")
@@ -45,9 +45,9 @@ class Numbered:
 
 
 def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[Numbered | Notice]:
-    """Every record in order; one that cannot be read is a failure. Raises SourceFailed where the file has no records.
+    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file has no records.
 
-    `is_record` finds the list within an object, and tells an object that is a record from one that holds records.
+    `is_record` recognises records, to distinguish a file that is one record from an object with a list of records.
     """
     with path.open("rb") as file:
         layout = _layout(file, is_json_file=path.suffix.lower() == ".json")
@@ -58,7 +58,7 @@ def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -
 
 
 def first_records(path: Path, most: int = 200) -> Iterator[Record]:
-    """The first objects of a file, to tell its format: of its lines, of its array, or the one that it is."""
+    """The first objects in the lines or the array of a file, or the one object in it, to recognise the format."""
     with suppress(SourceFailed):
         for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), most):
             if isinstance(entry, Numbered):
@@ -66,7 +66,7 @@ def first_records(path: Path, most: int = 200) -> Iterator[Record]:
 
 
 def find_records(value: Any, is_record: IsRecord) -> list[Any] | None:
-    """The records within an object that is none itself, where exactly one list holds such."""
+    """The records within an object that is not a record itself, if exactly one list contains records."""
     if not isinstance(value, dict) or is_record(value):
         return None
     lists = [found for found in _lists(value, 1) if any(isinstance(one, dict) and is_record(one) for one in found)]
@@ -76,7 +76,7 @@ def find_records(value: Any, is_record: IsRecord) -> list[Any] | None:
 def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
     """The JSON object in these bytes, by the contract's strict rules. Raises RecordRefused.
 
-    Integers beyond 2^53 - 1, which languages read differently, become strings of their digits.
+    Integers beyond 2^53 - 1, which not every language reads exactly, become strings.
     """
     if len(data) > limit:
         raise RecordRefused(findings.LINE_TOO_LONG, f"is longer than {limit / 2**20:g} MiB")
@@ -95,7 +95,7 @@ def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
 
 
 def _layout(file: BinaryIO, is_json_file: bool) -> Literal["lines", "array", "value"]:
-    """How the file holds its records, by its first two lines that are not blank.
+    """The layout of the records, from the first two lines that are not blank.
 
     A broken first line of JSONL is one bad record. In a `.json` file it begins an object that spans many lines.
     """
@@ -115,7 +115,7 @@ def _lines(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
 
 
 def _array(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
-    """The elements of the array, up to one that is so broken that its end is unknown."""
+    """The elements of the array, up to a broken one whose end is unknown."""
     text = TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     block = text.read(_BLOCK_CHARACTERS)
     position, number = block.find("[") + 1, 1
@@ -134,11 +134,11 @@ def _array(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
             yield Notice(findings.JSON_PARSE, "the array is broken or cut off here; nothing after it was read", number)
             return
     if (block[position + 1 :] + text.read(_BLOCK_CHARACTERS)).strip():
-        yield Notice(findings.JSON_PARSE, "something follows the end of the array", number)
+        yield Notice(findings.JSON_PARSE, "there is text after the end of the array", number)
 
 
 def _end_of_value(block: str, position: int) -> int | None:
-    """None where the value is broken, or may go on after the block."""
+    """None if the value is broken, or may continue after the block."""
     try:
         _, end = _DECODER.raw_decode(block, position)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""The link artifact of a partition: `links/<key>.jsonl` below the bus root, one link a line, with its target.
+"""Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root, one link and its target a line.
 
-It is removed before its partition is written, and made after all are: a kill leaves none, never an old one. Links of
-other partitions are resolved when these are written, and all of them with `--checksum`.
+It is removed before its partition is written and made after all partitions, so a kill leaves none rather than an old
+one. Links in other partitions are resolved when these are written; `--checksum` resolves all.
 """
 
 import os
@@ -36,7 +36,7 @@ _PAGE_SIGNS = ("/pages/", "/display/", ".action")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 Target = tuple[str | None, str | None]
-"""The name of a source and the id of its document; without the latter there is no such source."""
+"""The name of a source and the id of its document; without an id there is no such source."""
 
 
 def links_file(bus: BusRoot, key: str) -> Path:
@@ -54,7 +54,7 @@ def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again:
     missing = [key for key in keys if all_again or not links_file(bus, key).exists()]
     if not missing:
         return 0
-    for unfinished in (bus.path / "links").glob(".*.new"):  # by killed runs: one run at a time writes links
+    for unfinished in (bus.path / "links").glob(".*.new"):  # left by a killed run, since only one run writes links
         unfinished.unlink(missing_ok=True)
     targets = _Targets(db, roots.nested())
     return sum(_write(bus, key, targets) for key in missing)
@@ -80,7 +80,7 @@ def _write(bus: BusRoot, key: str, targets: "_Targets") -> int:
 
 
 def _links_of(record: Record) -> Iterator[Record]:
-    """Links of our own form: chunks of other programs may have anything in that place."""
+    """Links of our own form. Chunks of other programs may have other data in this field."""
     links = (record.get("metadata") or {}).get("links")
     for link in links if isinstance(links, list) else ():
         if isinstance(link, dict) and all(isinstance(link.get(name), str) for name in ("url", "link_type")):
@@ -104,20 +104,19 @@ def _line(record: Record, link: Record, targets: "_Targets") -> Record:
 
 
 class _Targets:
-    """The sources of all partitions, by the names that links have for them."""
+    """Finds the sources of all partitions by the names that links use."""
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
-        """`nested` are roots within others: links lead from one to the other by their places."""
+        """`nested` are roots within others, between which links use relative paths."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         named = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
         self._has_web = db.execute(named).fetchone() is not None
-        # A source links to another one again and again.
         self.find = lru_cache(_CACHED_LINKS)(self._find)
         self._first = lru_cache(_CACHED_LINKS)(self._find_first)
 
     def _find(self, tenant: str, source_uri: str, url: str, kind: str, stated: str | None) -> Target:
-        """The target of a link of this source; `stated` is what its chunk says."""
+        """The target of a link in this source; `stated` is the target that its chunk names."""
         if stated or kind not in _WEB_KINDS or self._has_web:
             names = list(_possible_names(self._outer(source_uri), url, kind, stated))
             if (target := self._first(tenant, tuple(map(self._inner, names)))) is not None:
@@ -128,7 +127,7 @@ class _Targets:
         return stated, None
 
     def _outer(self, name: str) -> str:
-        """The name that a source would have by the outermost root around it."""
+        """The name that the outermost root around a source would give it."""
         for inner, outer in self._nested:
             if name.startswith(inner):
                 return f"{outer}{name.removeprefix(inner)}"
@@ -141,14 +140,14 @@ class _Targets:
         return name
 
     def _find_first(self, tenant: str, names: tuple[str, ...]) -> Target | None:
-        """The first of these names that a source has, with its newest document."""
+        """The first of these names that belongs to a source, with its newest document."""
         marks = ", ".join("?" * len(names))
         query = f"select name, document from family where tenant = ? and name in ({marks}) order by newest, partition"
         documents = dict(self._db.execute(query, [tenant, *names]))
         return next(((name, documents[name]) for name in names if name in documents), None)
 
     def _by_alias(self, tenant: str, alias: str) -> str | None:
-        """The only source that is also called so."""
+        """The source with this alias, if there is only one."""
         if not self._has_aliases:
             self._has_aliases = True
             sources = self._db.execute("select distinct tenant, name from family").fetchall()
@@ -165,7 +164,7 @@ on conflict (tenant, alias) do update set name = case when name = excluded.name 
 
 
 def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) -> Iterator[str]:
-    """The names that the target of a link may have, the likeliest first."""
+    """The possible names of a link's target, the most likely first."""
     from chunksink.ingest.formats.markdown.addresses import targets
 
     if kind in _WEB_KINDS:
@@ -180,7 +179,7 @@ def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) ->
 
 
 def _pages_for(name: str) -> Iterator[str]:
-    """Sites show a page for its folder and hide suffixes; Markdown links to the pages that are made of it."""
+    """Other names of a page: sites show a folder's index page and hide suffixes; Markdown links to the built pages."""
     stem, suffix = posixpath.splitext(name)
     folder, last = posixpath.split(stem)
     if suffix.lower() in (".html", ".htm"):
@@ -193,8 +192,8 @@ def _pages_for(name: str) -> Iterator[str]:
         yield from (f"{name}{hidden}" for hidden in _HIDDEN_SUFFIXES)
 
 
-# Aliases: what a source is called beside its name. Notes are linked by their file's name, as in Obsidian; pages of a
-# Confluence by number, or by space and title. An alias counts where one source alone has it.
+# Aliases are further names of a source. Obsidian links notes by file name; Confluence links pages by number, or by
+# space and title. An alias counts only if a single source has it.
 
 
 def _aliases_of(name: str) -> Iterator[str]:
@@ -216,7 +215,7 @@ def _aliases_of(name: str) -> Iterator[str]:
 
 
 def _aliases_in_link(source_uri: str, url: str, kind: str) -> Iterator[str]:
-    """What a link calls its target, the surest first."""
+    """The aliases of a link's target, the most reliable first."""
     from chunksink.ingest.formats.markdown.addresses import note_of
 
     if kind == "document" and (note := note_of(url)) is not None:
@@ -241,9 +240,9 @@ def _titled(space: str, title: str) -> str:
 
 
 def _confluence_page(url: str) -> tuple[str, str, str]:
-    """Number, space and title of the page at an address, each empty where the address does not contain it."""
+    """Number, space and title of the page at an address; empty if the address does not contain them."""
     if any(sign in url for sign in _PAGE_SIGNS):
-        with suppress(ValueError):  # brackets that are no IPv6 address
+        with suppress(ValueError):  # brackets that are not an IPv6 address
             parts = urlsplit(url.strip())
             if ".action" in parts.path:
                 query = parse_qs(parts.query)

@@ -1,4 +1,4 @@
-"""The plain data that the stages of an ingest hand to each other, and what is known of a family by its chunks."""
+"""The plain data that the stages of an ingest pass on, and the description of a family."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from chunksink.chunkbus.identity import derive_document_id, family_key, parent_i
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One version of one file to read, and what the run stamps on every chunk that is made from it.
+    """One version of one file to read, and the values that the run puts into all its chunks.
 
     `checksum` is the hex sha256 of the file's first `size` bytes. `created_at`, `producer` and `tenant` are the run's;
     a record that names its own tenant keeps it.
@@ -49,14 +49,14 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """A document that has no text any more, by its family key: its chunks are removed."""
+    """A document that has lost all its text, by its family key: its chunks are removed."""
 
     family: str
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that did not become a chunk, or that became one otherwise than its author may expect.
+    """Something that did not become a chunk, or not in the way that its author may expect.
 
     `code` is one of `codes` or of the contract's findings. Failures are reported one by one and keep the chunks of the
     last good reading; the rest is counted. `line` is the line of the file, or the number of the record in an array.
@@ -91,7 +91,7 @@ class About(NamedTuple):
 
 
 def describe(records: Sequence[Record]) -> About:
-    """The family that these chunks are."""
+    """Describes the family of these chunks."""
     first, last = records[0], records[-1]
     tenant, document = tenant_id(first), first["document_id"]
     checksum = last["provenance"].get("source_checksum")
@@ -111,13 +111,13 @@ def describe(records: Sequence[Record]) -> About:
 
 
 def _normalised(stamp: str) -> str:
-    """In the one form that compares as text; empty for what is no time."""
+    """The time in a form that sorts as text; empty if it is not a time."""
     moment = moment_of(stamp)
     return "" if moment.year == 1 else moment.isoformat(timespec="microseconds")
 
 
 def moment_of(stamp: str) -> datetime:
-    """The instant of a timestamp; the earliest there is for what is none."""
+    """The instant of a timestamp; the earliest possible one if it is not a time."""
     try:
         return parse_time(stamp)
     except ValueError:
@@ -125,7 +125,7 @@ def moment_of(stamp: str) -> datetime:
 
 
 def _digest(records: Sequence[Record]) -> str:
-    """Of everything in the chunks except when and by which run they were made."""
+    """A digest of everything in the chunks except the time and the run that made them."""
     digest = sha256()
     for record in records:
         rest = {name: value for name, value in record.items() if name not in ("created_at", "producer")}

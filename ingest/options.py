@@ -1,4 +1,4 @@
-"""What one ingest was asked to do, and which options contradict each other."""
+"""The options of an ingest, and the checks that they fit together."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ class Options:
     """How a run finds and reads sources, and where it writes their chunks.
 
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. `base` names
-    sources by their path below it instead of by the folder's name. `exclude` and `include` are patterns as in a
-    `.gitignore` file; what is included is read whatever its suffix. `fields` maps roles to the names that a row's
+    sources by their path below it, not by the folder's name. `exclude` and `include` are patterns as in a
+    `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names that a row's
     fields have. `prune` removes sources that vanished. Up to `allow_deletions` sources may vanish with a whole
     folder, or lose most of their chunks where these are a large share of all.
-    `checksum` reads every file, whatever its size and times. `follow_links` reads linked files wherever they are.
+    `checksum` reads every file, even if size and times are unchanged. `follow_links` reads linked files everywhere.
     """
 
     format: str = AUTO
@@ -40,7 +40,7 @@ class Options:
     follow_links: bool = False
 
     def check(self, formats: Collection[str]) -> None:
-        """Raises IngestRefused for options that contradict each other or mean nothing."""
+        """Raises IngestRefused for contradictory or meaningless options."""
         patterns(self.exclude, "--exclude")
         patterns(self.include, "--include")
         if self.format not in (AUTO, *formats):
@@ -55,7 +55,7 @@ class Options:
 
 
 def patterns(lines: Sequence[str], option: str) -> GitIgnoreSpec:
-    """What an option matches. Raises IngestRefused where it is no pattern."""
+    """The patterns of an option. Raises IngestRefused for an invalid one."""
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:

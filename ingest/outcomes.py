@@ -1,4 +1,4 @@
-"""What became of each source: kept for the next run, in the ledger, in manifests and in the report."""
+"""Records the outcome of each source for the next run, the ledger, manifests and the report."""
 
 import os
 import sqlite3
@@ -20,21 +20,21 @@ from chunksink.ingest.roots import Roots
 from chunksink.ingest.write import Notices, Written
 
 _NAMED_SOURCES = 20
-"""So many sources of each code are named in the report."""
+"""The number of sources of each code that the report names."""
 
 
 class Outcomes:
-    """Takes what each stage found out, in the order of the stages."""
+    """Collects the results of each stage, in the order of the stages."""
 
     def __init__(self, db: sqlite3.Connection, stamp: Stamp, run_id: str, formats: Mapping[str, Format]) -> None:
         self._db, self._stamp, self._run_id, self._formats = db, stamp, run_id, formats
         self._tenant = stamp.tenant or ""
         self._failures: list[Failure] = []
-        self._not_named = 0  # failures beside these
-        self._same = 0  # files that were read and whose families are as they were
+        self._not_named = 0  # further failures
+        self._same = 0  # files that were read, but whose families are unchanged
 
     def add_found(self, found: Discovery, classified: Classified) -> None:
-        """What could not even be looked at, and what is no source. Files that vanished have nothing to report."""
+        """Records files that could not be examined and files that are not sources; forgets vanished files."""
         self._failures += (*found.failures, *classified.unknown)
         for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
@@ -45,7 +45,7 @@ class Outcomes:
             self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
 
     def take(self, reading: Reading) -> Outcome:
-        """Keeps a reading in `found`, `draft` and `empty`."""
+        """Stores a reading in `found`, `draft` and `empty`."""
         numbers = reading.signature or (None,) * 4
         if reading.is_unchanged:
             self._db.execute(_STILL, (Outcome.UNCHANGED, reading.checksum, *numbers, reading.uri))
@@ -68,7 +68,7 @@ class Outcomes:
         return outcome
 
     def place_sources(self) -> None:
-        """Sets, for each file, the partition whose manifest reports what was wrong with it."""
+        """Sets the partition whose manifest reports the notices of each file."""
         (self._same,) = self._db.execute(_SAME).fetchone()
         self._db.execute(_PLACED, {"tenant": self._tenant})
         unplaced = self._db.execute("select uri, format, mtime_ns from found where partition is null").fetchall()
@@ -79,7 +79,7 @@ class Outcomes:
             self._db.execute("update found set partition = ? where uri = ?", [partition, uri])
 
     def notices(self) -> dict[str, Notices]:
-        """By partition: the codes of its sources, those of earlier runs too, and how many are unchanged."""
+        """For each partition: the codes of its sources, including earlier runs, and the number of unchanged ones."""
         errors: dict[str, Counter[str]] = {}
         failures, skipped = Counter[str](), Counter[str]()
         for partition, outcome, codes, failed in self._db.execute(_NOTICES, {"tenant": self._tenant}):
@@ -89,7 +89,7 @@ class Outcomes:
         return {key: Notices(errors[key], failures[key], skipped[key]) for key in errors}
 
     def save(self, written: Written) -> None:
-        """For the next run: what was read, and its families. Only now is it true of the partitions."""
+        """Saves the readings and their families for the next run, once the partitions contain them."""
         self._failures += written.refused
         for failure in written.refused:
             self._db.execute(_REFUSED, {"code": failure.code, "uri": failure.source_uri})
@@ -150,7 +150,7 @@ class Outcomes:
         return dict(sorted(codes.items())), named
 
     def _gone(self, roots: Roots) -> dict[str, int]:
-        """Registered folders that do not exist any more, and how many sources of them keep their chunks."""
+        """Registered folders that no longer exist, and the number of their sources that keep their chunks."""
         gone: dict[str, int] = {}
         for root in roots:
             if root.prefix and not root.path.exists():
@@ -160,7 +160,7 @@ class Outcomes:
         return gone
 
 
-# Every source that was read, and what was left out for the first time.
+# Every source that was read, and every file that is left out for the first time.
 _ATTEMPTS = """
 insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
   canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out)
@@ -208,7 +208,7 @@ update found set failures = failures + 1, error = coalesce(error, :code),
 where uri = :uri
 """
 
-# A family that a file had before and has no more is kept while it is in a partition: `--prune` removes it.
+# A family that its file no longer contains stays while it is in a partition; `--prune` removes it.
 _FORGET_FAMILIES = """
 delete from source_family
 where tenant = :tenant and not exists (select 1 from family where family.family = source_family.family)

@@ -1,4 +1,4 @@
-"""The partitions that an ingest wrote, as the table `family` has them: read again where a manifest changed."""
+"""The table `family`: the families in all partitions that an ingest wrote, updated if a manifest has changed."""
 
 import os
 import sqlite3
@@ -25,9 +25,9 @@ from chunksink.ingest.placement import Placement, is_ours
 
 
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
-    """Brings `family` up to date, and returns the partitions of which the cache had nothing, or an older version.
+    """Updates `family`, and returns the partitions that were missing or outdated in it.
 
-    Refuses a partition in reach that is invalid, or that another program writes: writing it again could lose chunks.
+    Refuses a partition in reach that is invalid or written by another program: rewriting it could lose chunks.
     """
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
     only = placement.only
@@ -60,7 +60,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
                 return not is_known
     elif placement.only in (None, key):
         _is_valid(bus, key, placement)
-    forget(db, key)  # of a partition that only links lead to
+    forget(db, key)  # this run only resolves links to it
     return True
 
 
@@ -84,7 +84,7 @@ def forget(db: sqlite3.Connection, key: str) -> None:
 
 
 def _families(file: BinaryIO) -> Iterator[tuple[Sequence[Record], int, int]]:
-    """Each family, and the bytes where its lines begin and end. An ingest writes the chunks of a family together."""
+    """Each family, and the offsets of its lines, which an ingest writes next to each other."""
     lines = ((orjson.loads(line), place.offset, place.offset + place.length + 1) for place, line in read_lines(file))
     for _, members in groupby(lines, key=lambda line: family_key(parent_id(line[0]), tenant_id(line[0]))):
         records, starts, ends = zip(*members, strict=True)
@@ -100,7 +100,7 @@ def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[Sequence[Re
         db.execute(_SOURCE, {"family": about.family, "uri": origin, "tenant": about.tenant})
 
 
-# The source of a family is known from its chunks, unless a reading says more.
+# The source of a family follows from its chunks, unless a reading recorded it.
 _SOURCE = """
 insert or ignore into source_family
 select :family, :uri, :tenant, 1 where not exists (select 1 from source where source.uri = :uri)
@@ -108,14 +108,14 @@ select :family, :uri, :tenant, 1 where not exists (select 1 from source where so
 
 
 def _origin_of(record: Record, name: str) -> str:
-    """The file that a chunk was read from: the file of records that its inputs name, else the document itself."""
+    """The file that a chunk was read from: the file of records in its inputs, else the document itself."""
     inputs = record["provenance"].get("inputs") or []
     origin = inputs[0].get("source_uri") if inputs and isinstance(inputs[0], dict) else name
     return origin if isinstance(origin, str) else name
 
 
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
-    """Now, or just after the newest time in the bus: a clock that went back must not lose an edit."""
+    """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back."""
     moment = parse_time(now)
     stamps = [stamp for (stamp,) in db.execute("select distinct newest from family where newest is not null")]
     for key in bus.partition_keys():

@@ -1,4 +1,4 @@
-"""Which partition a family goes to: a named one, or one that a rule derives from the source, never from the clock."""
+"""Chooses the partition of a family: a named one, or one that a rule derives from the source, never from the clock."""
 
 import re
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ class Placement:
 
     @property
     def only(self) -> str | None:
-        """The one partition that a run may write; None: all that an ingest writes. Others are left alone."""
+        """The only partition that a run may write; None means all partitions written by an ingest."""
         return self.name if self.rule is None else None
 
     def key_of(self, family: str, source_type: str, moment_ns: int | None) -> str:
-        """The partition of a family, by its key, its source's type, and its time in nanoseconds since 1970."""
+        """The partition of a family from its key, its source's type and its time in nanoseconds since 1970."""
         if self.rule is Rule.BY_DATE:
             return UNDATED if moment_ns is None else _date_of(moment_ns)
         if self.rule is Rule.BY_TYPE:
@@ -56,7 +56,7 @@ class Placement:
 
 
 def is_ours(bus: BusRoot, key: str) -> bool:
-    """Whether the partition's manifest says that an ingest wrote it."""
+    """Whether an ingest wrote the partition, according to its manifest."""
     try:
         return read_manifest(bus, key).producer.name == PRODUCER_NAME
     except (OSError, InvalidManifest):

@@ -1,6 +1,6 @@
-"""Stage 3: changed files become families, whose chunks are spooled to disk until their partition is written.
+"""Stage 3: reads changed files into families, whose chunks are spooled to disk until their partition is written.
 
-Results come in the order of the files, whatever process was first. One bad file is a failure of that file alone.
+Results come in the order of the files, with any number of processes. A bad file does not affect the others.
 """
 
 import gc
@@ -34,7 +34,7 @@ _MOST_NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read. `checksum` is that of its last reading, where nothing but its bytes could have changed since."""
+    """A file to read. `checksum` is that of its last reading, if only its bytes could have changed since."""
 
     uri: str
     path: str
@@ -45,7 +45,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a run stamps on its chunks, and where it puts them."""
+    """The values that a run puts into its chunks, and the rule for their partitions."""
 
     created_at: str
     producer: Record
@@ -62,7 +62,7 @@ class Reading:
     rows: tuple[int, int]
     checksum: str | None = None
     signature: tuple[int, int, int, int] | None = None
-    """None where a later change could leave the same one."""
+    """None if a later change could leave the same signature."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Reading:
 
     @property
     def is_whole(self) -> bool:
-        """Only a file that was read whole says that a family is not in it any more."""
+        """Only a file that was read completely proves that it no longer contains a family."""
         return self.checksum is not None and self.failures == 0
 
     def add(self, notice: Notice) -> None:
@@ -94,14 +94,14 @@ def read_all(
         for batch in batches:
             yield from read_batch(*batch)
         return
-    flying: deque[Future[list[Reading]]] = deque()
+    pending: deque[Future[list[Reading]]] = deque()
     try:
         for batch in batches:
-            flying.append(workers.submit(_read_apart, *batch))
-            while flying and (len(flying) >= _IN_FLIGHT or flying[0].done()):
-                yield from flying.popleft().result()
-        while flying:
-            yield from flying.popleft().result()
+            pending.append(workers.submit(_read_apart, *batch))
+            while pending and (len(pending) >= _IN_FLIGHT or pending[0].done()):
+                yield from pending.popleft().result()
+        while pending:
+            yield from pending.popleft().result()
     except BrokenExecutor as error:
         raise IngestRefused(
             "a process that reads files was killed, probably for lack of memory; nothing was written. "
@@ -123,14 +123,14 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 
 def _read_apart(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """In a process of its own: parsers leave cycles, which would pile up until the next full collection."""
+    """Reads in a worker process. Parsers leave reference cycles, so each batch ends with a collection."""
     readings = read_batch(jobs, stamp, spool, noted_ns)
     gc.collect(1)
     return readings
 
 
 def read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """The families of each file; chunks and families go to two files that begin with `spool`."""
+    """Reads each file; chunks and families go to two files whose names begin with `spool`."""
     with open(f"{spool}.chunks", "xb") as chunks, open(f"{spool}.families", "xb") as rows:  # noqa: PTH123
         return [_read(job, stamp, spool, chunks, rows, noted_ns) for job in jobs]
 
@@ -174,7 +174,7 @@ def open_source(path: str) -> BinaryIO:
 
 
 def _digest(job: Job, reading: Reading) -> Signature:
-    """The checksum of the bytes that are there now; what is appended later is read by the next run."""
+    """The checksum of the current bytes; bytes appended later are read by the next run."""
     with open_source(job.path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
         digest, left = sha256(), signature.size
@@ -197,7 +197,7 @@ def _check_after(job: Job, before: Signature, reading: Reading, noted_ns: int) -
 
 
 def _row(item: Family | Empty, job: Job, stamp: Stamp, reading: Reading, out: BinaryIO) -> list[Any]:
-    """The family as the main process takes it over; of an empty one the key alone."""
+    """The row about a family for the main process; only the key if it is empty."""
     if isinstance(item, Empty):
         return [item.family]
     start, about = out.tell(), describe(item.chunks)

@@ -1,9 +1,8 @@
-"""Stage 4: what the sources give against what the partitions hold, as one diff in SQL.
+"""Stage 4: compares the families from the sources with those in the partitions, as one diff in SQL.
 
-The result are the tables `arrival` and `departure`. Where several files give one family, the last of them by name
-counts, whether it was read now or is unchanged. A family that came out as it is stays untouched: its rank does not
-change and nothing is indexed again. Sources that vanished, and records that vanished from a file, keep their chunks
-unless they are pruned.
+The results are the tables `arrival` and `departure`. If several files contain a family, the last of them by name
+counts, read now or unchanged. An equal family is not touched: its rank stays and nothing is indexed again. Vanished
+sources, and records that vanished from a file, keep their chunks unless they are pruned.
 """
 
 import sqlite3
@@ -25,16 +24,16 @@ EMPTIED = "its source has no text any more"
 
 @dataclass(frozen=True)
 class Vanished:
-    """How many families are not found any more, and the names of the first of them."""
+    """The number of families that were not found, and the names of the first ones."""
 
     families: int
     names: tuple[str, ...]
 
 
 def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found: Discovery, roots: Roots) -> Vanished:
-    """Fills `arrival` and `departure`, and returns what is missing and was not pruned.
+    """Fills `arrival` and `departure`, and returns the missing families that were not pruned.
 
-    `only` is the one partition in reach; None: all. Raises IngestRefused where pruning would be unsafe.
+    `only` is the only partition in reach; None means all. Raises IngestRefused if pruning would be unsafe.
     """
     db.create_function("has_vanished", 1, lambda name: found.has_vanished(roots.path_of(name), options))
     for table in ("arrival", "departure", "stored"):
@@ -47,7 +46,7 @@ def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found:
     return _missing(db, options, found)
 
 
-# Chunks that are passed on as they are do not say which file they came from.
+# Chunks that are passed on unchanged do not name the file they came from.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -57,7 +56,7 @@ update family set origin = (
 )
 """
 
-# The families of the partitions in reach, each where it counts: where the newest of its copies is.
+# The families of the partitions in reach, each in the partition with its newest copy.
 _HELD = """
 insert or replace into stored
 select family, partition, name, origin, version, chunks, digest from family
@@ -72,7 +71,7 @@ select copies.partition, copies.family from family as copies join stored using (
 where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
-# Drafts that count: no later file gives the family, now or by its last reading.
+# Drafts that count: no later file contains the family, now or in its last reading.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
@@ -92,7 +91,7 @@ where {_COUNTING}
            and stored.chunks > draft.chunks)
 """
 
-# Unchanged families that belong elsewhere now move as they are, and families that arrive elsewhere leave their place.
+# Unchanged families move to their new partition as they are; a family that arrives elsewhere leaves its old partition.
 _MOVED = f"""
 insert into arrival (partition, family, uri, from_partition)
 select draft.partition, draft.family, draft.uri, stored.partition from draft join stored using (family)
@@ -104,15 +103,15 @@ select stored.partition, stored.family, arrival.partition from arrival join stor
 where stored.partition <> arrival.partition
 """
 
-# A document that has no text any more, and a record that says so.
+# Documents without text, and records that state this.
 _EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
 select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families that this run's tenant has from a file, and that neither the file nor another one gives any more: the file
-# was read whole without them, or is not there. What other files give is theirs.
+# Families of this run's tenant whose file no longer contains them: it was read completely, or does not exist. Families
+# that another file contains belong to that one.
 _GONE = """
 select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then ? else ? end as reason
@@ -137,7 +136,7 @@ def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
     return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
 
 
-# Sources of which few chunks or none came back. Sources that vanished are not among them: `prune` decides about those.
+# Sources that lost most of their chunks. Vanished sources are handled by `prune`.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)
@@ -148,16 +147,15 @@ where now.chunks * {SHRUNK} < stored.chunks order by lost desc, stored.name
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestRefused where sources would lose a large share of all chunks in reach, and more of them than
-    `allowed`."""
+    """Raises IngestRefused if more than `allowed` sources would lose a large share of all chunks in reach."""
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
     if len(shrunk) <= allowed or not is_much(lost, total or 0, LEAST_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     raise IngestRefused(
-        f"{lost:,} of the {total:,} chunks in all partitions would go, from {len(shrunk):,} of the sources ({names}); "
-        f"nothing was written. Are the files complete? If that is intended: --allow-deletions {len(shrunk)}"
+        f"{lost:,} of the {total:,} chunks in all partitions would be removed, from {len(shrunk):,} sources ({names}); "
+        f"nothing was written. Are the files complete? To remove the chunks: --allow-deletions {len(shrunk)}"
     )
 
 
@@ -176,7 +174,7 @@ def _missing(db: sqlite3.Connection, options: Options, found: Discovery) -> Vani
 def _prune(db: sqlite3.Connection, options: Options, found: Discovery) -> None:
     if found.unlisted is not None:
         raise IngestRefused(
-            f"{found.unlisted} cannot be listed, so nobody knows what vanished from it; nothing was written. Correct "
+            f"{found.unlisted} cannot be listed, so vanished files are unknown; nothing was written. Correct "
             "its permissions, or leave --prune out"
         )
     query, values = _gone(found.scopes, options.tenant)
@@ -188,7 +186,7 @@ def _prune(db: sqlite3.Connection, options: Options, found: Discovery) -> None:
         counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
         removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
         if removed > options.allow_deletions:
-            state = "contains no source any more" if scope.path.exists() else "does not exist"
+            state = "contains no more sources" if scope.path.exists() else "does not exist"
             raise IngestRefused(
                 f"{scope.path} {state}, and --prune would remove {removed:,} sources; nothing was written. Is it "
                 f"mounted? To remove them: --allow-deletions {removed}"
@@ -196,13 +194,13 @@ def _prune(db: sqlite3.Connection, options: Options, found: Discovery) -> None:
 
 
 def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
-    """Whether a file of a known format is there; other files may be in a folder where a disk is not mounted."""
+    """Whether there is a file of a known format; other files may exist even if a disk is not mounted."""
     test, values = scope.condition("uri")
     return db.execute(f"select 1 from found where format <> '' and {test} limit 1", values).fetchone() is not None
 
 
 def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
-    """Marks unchanged files that have a family which leaves: it comes back from there. Whether there are any."""
+    """Marks unchanged files for reading if they also contain a departing family; returns whether there are any."""
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
         " select source_family.uri from departure join source_family using (family) join stored using (family)"
@@ -214,7 +212,7 @@ def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
 
 
 def count_overruled(db: sqlite3.Connection) -> None:
-    """Counts, for each file that was read, the families that a later file gives too."""
+    """Counts, for each file that was read, the families that a later file also contains."""
     db.execute(
         "update found set codes = json_set(codes, '$.' || :code, overruled.number) from ("
         " select draft.uri, count(*) as number from draft"

@@ -1,4 +1,4 @@
-"""From records that are documents to chunks: ids, provenance and fields, of parsed documents and of rows."""
+"""Makes chunks from records that are documents (parsed documents and rows): ids, provenance and fields."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -25,7 +25,7 @@ MAX_CARRIED_BYTES = 2**18
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What all chunks of a document have in common. Its `name` decides on ids, its `address` is shown and linked to."""
+    """The common properties of a document's chunks. `name` determines the ids, `address` is shown and linked to."""
 
     name: str
     address: str
@@ -45,7 +45,7 @@ class Origin:
 
 
 class Own(NamedTuple):
-    """What one chunk has for itself: text, metadata, which goes before that of the document, and other fields."""
+    """The properties of one chunk: text, metadata (which overrides the document's) and other fields."""
 
     shown: Shown
     metadata: Record
@@ -57,7 +57,7 @@ def read_twice(
     store: Callable[[Numbered, Spool], Iterator[Notice]],
     chunk: Callable[[Record, int], Iterator[Item]],
 ) -> Iterator[Item]:
-    """Stores every record, since the last of several counts, then makes chunks. Reports every RecordRefused."""
+    """Stores every record, because the last version counts, then makes chunks. Reports every RecordRefused."""
     with closing(Spool()) as spool:
         for found in records:
             try:
@@ -111,7 +111,8 @@ def _build_chunks(
     )
     chunks = []
     for index, (passage, (shown, metadata, others)) in enumerate(zip(passages, own, strict=True)):
-        taken = {*metadata, "parent_id"}  # which sinks would take for the family; in a record it is what it answers
+        # In a record `parent_id` is the item that it answers; sinks would read it as the family.
+        taken = {*metadata, "parent_id"}
         moved = {name: value for name, value in origin.metadata.items() if name in taken}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})

@@ -1,4 +1,4 @@
-"""From the fields of a JSON record to a chunk: fields without a place of their own are kept, ids are computed."""
+"""Turns the fields of a JSON record into a chunk: unknown fields are kept, ids are computed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from chunksink.chunkbus.identity import own_field
 from chunksink.ingest.errors import RecordRefused
 
 ORIGINAL = "original"
-"""The field of a chunk that keeps what the contract has no place for, or computes itself."""
+"""The field of a chunk for values that the contract has no field for, or computes itself."""
 
 _GROUPS: dict[str, dict[str, Any]] = {
     "source": {field.name: field.type for field in msgspec.structs.fields(Source)},
@@ -26,7 +26,7 @@ _COMPUTED = frozenset(Chunk.__struct_fields__) - _GROUPS.keys() - {"tokens"} | {
 
 
 def keep(rest: Mapping[str, Any]) -> Record:
-    """The fields of a chunk that keep the rest of a record."""
+    """The remaining fields of a record as fields of a chunk."""
     fields: Record = {}
     original: Record = {}
     for name, value in without_vectors(rest).items():
@@ -42,14 +42,14 @@ def keep(rest: Mapping[str, Any]) -> Record:
 
 
 def keep_original(fields: Record, **values: Any) -> None:
-    """Adds the values below `original`, but None and empty groups."""
+    """Adds the values to `original`, without None and empty groups."""
     if added := {name: value for name, value in values.items() if value not in (None, {})}:
         before = fields.get(ORIGINAL, {})
         fields[ORIGINAL] = {**(before if isinstance(before, dict) else {ORIGINAL: before}), **added}
 
 
 def without_vectors(rest: Mapping[str, Any]) -> Record:
-    """The fields without the numbers of `embedding`; what else it contains, as the model's name, is kept."""
+    """The fields without the vectors of `embedding`; other values, such as the model's name, are kept."""
     fields = dict(rest)
     embedding = fields.get("embedding")
     if isinstance(embedding, dict):
@@ -105,7 +105,7 @@ def make_provenance(
 ) -> tuple[Record, Any]:
     """A chunk's provenance with the extra fields of the record's own, and the part of its own that ours replaces.
 
-    `source` is `source_uri` or `source_ref`, and the name. `parser` counts where the record names none.
+    `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """
     own: Record = theirs if isinstance(theirs, dict) else {}
     flat = {name: own.get(name) for name in Parser.__struct_fields__}
@@ -126,7 +126,7 @@ def make_provenance(
 
 
 def make_chunk(**parts: Any) -> Record:
-    """What `new_chunk` makes of these. Raises RecordRefused where it would not be valid in a partition."""
+    """A new chunk. Raises RecordRefused if it would be invalid in a partition."""
     try:
         return check(new_chunk(**parts))
     except NotCanonical as error:

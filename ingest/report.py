@@ -1,4 +1,4 @@
-"""What an ingest reports: each source as it is done, and the whole at the end."""
+"""The report of an ingest: progress for each source, and totals at the end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """One source is done: how many are, of how many, and what happened to it."""
+    """One source is done: the number done so far, the total, and the outcome."""
 
     done: int
     total: int
@@ -37,15 +37,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What an ingest did.
+    """The result of an ingest.
 
-    `partition_key` is the partition or rule that was asked for; `partitions` are those that were written. `documents`
-    and `chunks` are what all partitions in reach hold now; `carried_over` of the families belong to no source of this
-    run; `pruned` were removed. `links` counts links in the artifacts that were written. `left_out` counts by code what
-    did not become chunks or became one otherwise than expected; `left_out_from` names the first sources of each code.
-    `kinds` counts files by format; `other_kinds` counts by suffix the files that no format reads. `missing` sources
-    are not found any more and keep their chunks; `missing_from` names the first of them. `gone` counts by folder the
-    sources of registered folders that do not exist any more. `set_aside` are databases of an earlier form.
+    `partition_key` is the requested partition or rule; `partitions` were written. `documents` and `chunks` are totals
+    of all partitions in reach; `carried_over` families belong to no source of this run; `pruned` ones were removed.
+    `links` counts links in the written artifacts. `left_out` counts notices that are not failures, by code;
+    `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts files of
+    no format by suffix. `missing` sources were not found and keep their chunks; `missing_from` names the first of them.
+    `gone` counts the sources of registered folders that no longer exist, by folder. `set_aside` are old databases.
     """
 
     partition_key: str

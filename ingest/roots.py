@@ -1,8 +1,8 @@
-"""Named roots: which folder a source belongs to decides its name, whichever way it is reached.
+"""Named roots: the registered folder around a source determines its name, by whatever path it was found.
 
-The first ingest of a folder registers its absolute path and its label, which begins the names of all that lies below.
-From then on a file of it, a subfolder, or a folder around it keeps those names. The list is `roots.json` in the bus
-root, so that a bus keeps its names when the home is deleted.
+The first ingest of a folder registers its absolute path and its label, which begins the names of all files below it.
+These names stay the same if later runs name a file, a subfolder or a parent folder. The list is `roots.json` in the bus
+root, so that it survives if the home is deleted.
 """
 
 import json
@@ -34,7 +34,7 @@ class Root:
         return f"{self.label}/" if self.label else ""
 
     def name_of(self, path: Path) -> str:
-        """The name of a file or folder that lies below."""
+        """The name of a file or folder below this root."""
         return str(PurePosixPath(self.label, *path.relative_to(self.path).parts))
 
     def has(self, folder: Path) -> bool:
@@ -80,7 +80,7 @@ class Roots:
         return max(around, key=lambda root: len(root.path.parts), default=None)
 
     def prefix_of(self, folder: Path) -> str:
-        """What the names of files in a real folder begin with. Raises IngestRefused where they are another root's."""
+        """The prefix of the names of files in a real folder. Raises IngestRefused if another root uses it."""
         root = self.of(folder)
         assert root is not None  # the folder that was named is registered
         prefix = _as_prefix(root.name_of(folder))
@@ -98,7 +98,7 @@ class Roots:
         return max(owners, key=lambda root: len(root.prefix), default=None)
 
     def path_of(self, name: str) -> Path | None:
-        """Where a source of this name is, or was; None where no root has it."""
+        """Where a source of this name is, or was; None if no root matches."""
         owner = self._owner_of(name)
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
@@ -111,7 +111,7 @@ class Roots:
         return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
-        """For each root within another one: its prefix, and what it would be by the outermost one."""
+        """For each root within another one: its prefix, and the prefix that the outermost root would give it."""
         found = []
         for root in self._roots:
             outer = min((one for one in self._roots if one.has(root.path)), key=lambda one: len(one.path.parts))
@@ -120,10 +120,10 @@ class Roots:
         return found
 
     def register(self, folder: Path, base: Path | None = None, *, files_only: bool = False) -> Root:
-        """The root of a folder that was named, or of which a file was: the registered one, else a new one.
+        """The root of a folder, or of the folder of a named file: the registered one, else a new one.
 
-        A registered folder keeps its names, whatever `base` is. Raises IngestRefused where another folder has the
-        label, unless that one is gone and `base` says so: then the folder was moved, and its files keep their names.
+        A registered folder keeps its names, even if `base` is given. Raises IngestRefused if another folder has the
+        same label, unless that folder no longer exists and `base` is given: then it counts as moved.
         """
         real = real_path(folder)
         own_name = Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
@@ -141,7 +141,7 @@ class Roots:
         return root
 
     def save(self) -> None:
-        """Writes the list where it has changed."""
+        """Writes the list if it has changed."""
         if not self._is_changed:
             return
         roots = [
@@ -156,11 +156,10 @@ class Roots:
 
 
 def _same_label(folder: Path, real: Path, other: Root) -> str:
-    moved = "" if other.path.exists() else f"If {other.path} was moved to {real}, say so: --base {real.parent}. "
+    moved = "" if other.path.exists() else f"If {other.path} was moved to {real}, add --base {real.parent}. "
     return (
-        f"{folder} and {other.path} are both named {other.label!r}, and the files of one would replace those of the "
-        f"other; nothing was written. {moved}To keep both, name sources by a folder further up: "
-        f"--base {real.parent.parent}"
+        f"{folder} and {other.path} would both be named {other.label!r}; nothing was written. {moved}To keep both, "
+        f"name sources by a folder further up: --base {real.parent.parent}"
     )
 
 
@@ -169,14 +168,14 @@ def _as_prefix(name: str) -> str:
 
 
 def real_path(path: Path) -> Path:
-    """Where a path leads; the last part of a file that is a link keeps its own name."""
+    """The path with links resolved, except that a file keeps its own name."""
     return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 
 def _below(base: Path, folder: Path) -> str:
     real, top = real_path(folder), real_path(base)
     if not real.is_relative_to(top):
-        raise IngestRefused(f"{folder} does not lie below the base folder {base}")
+        raise IngestRefused(f"{folder} is not below the base folder {base}")
     return "" if real == top else str(PurePosixPath(*real.relative_to(top).parts))
 
 
@@ -188,6 +187,6 @@ def _read(file: Path) -> list[Root]:
         return []
     except (ValueError, KeyError, TypeError) as error:
         raise IngestRefused(
-            f"{file} cannot be read ({error}): restore it from a copy. Without it, ingest every folder again, each "
-            "before the folders around it, so that their sources get the names that they have"
+            f"{file} cannot be read ({error}): restore it from a copy. Without it, ingest every folder again, "
+            "subfolders before their parents, so that sources keep their names"
         ) from error

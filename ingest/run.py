@@ -1,4 +1,4 @@
-"""One ingest: discover, classify, read, reconcile, write. Each stage hands plain data, or a table, to the next."""
+"""One ingest: discover, classify, read, reconcile, write. Each stage passes plain data or a table to the next."""
 
 import os
 import sqlite3
@@ -29,7 +29,7 @@ from chunksink.ingest.store import IngestStore, pages, set_aside_old
 from chunksink.ingest.write import write_partitions
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
-"""Given how many bytes there are to read: processes to read them, or none."""
+"""Returns processes for this many bytes to read, or None."""
 
 
 def ingest(
@@ -44,7 +44,7 @@ def ingest(
     now: str | None = None,
     on_progress: Callable[[Progress], object] = lambda _progress: None,
 ) -> IngestReport:
-    """Reads these files and folders into partitions. Raises IngestError where nothing could be begun."""
+    """Reads these files and folders into partitions. Raises IngestError if the run cannot start."""
     formats = formats or all_formats()
     options.check(formats)
     if not paths:
@@ -59,7 +59,7 @@ def ingest(
     with IngestStore(home) as store, store.run(bus) as db, store.spool() as spool:
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
         roots = Roots(bus)
-        # Read as sources they would replace what they were made from.
+        # Our own output must not be read as a source.
         outputs = (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
         found = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
         named = frozenset(os.fsencode(real_path(path)) for path in paths)

@@ -1,4 +1,4 @@
-"""The records of one file on disk, by family: a temporary database, which SQLite deletes when it is closed."""
+"""Keeps the records of one file on disk by family, in a temporary database that SQLite deletes on close."""
 
 import sqlite3
 from collections.abc import Iterator

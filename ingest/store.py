@@ -1,6 +1,6 @@
-"""The database of an ingest, `ingest.db` in the home: the ledger, and a cache of what sources and partitions hold.
+"""The database of an ingest, `ingest.db` in the home: the ledger, and a cache of the content of sources and partitions.
 
-The ledger says which sources were read, by what, and how it ended. Its attempts are only ever appended.
+The ledger records which sources were read, by which versions, and with which result. It only grows.
 """
 
 import os
@@ -45,12 +45,12 @@ class IngestStore(Store):
 
     @contextmanager
     def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
-        """The connection for one run on one bus, with empty run tables. Raises IngestBusy where another run has it."""
+        """The connection for one run on one bus, with empty run tables. Raises IngestBusy if another run uses it."""
         lock = filelock.FileLock(f"{self.path}.run.lock", timeout=_LOCK_SECONDS)
         try:
             lock.acquire()
         except filelock.Timeout as error:
-            reason = f"another ingest is running with {self.path.parent}; try again when it has ended"
+            reason = f"another ingest is running with {self.path.parent}; try again later"
             raise IngestBusy(reason) from error
         try:
             self._prepare(bus)
@@ -83,13 +83,13 @@ class IngestStore(Store):
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
     def spool(self) -> TemporaryDirectory[str]:
-        """A folder for the chunks of this run. What killed runs left goes."""
+        """A folder for the chunks of this run. Folders of killed runs are removed."""
         for folder in self.path.parent.glob(f"{_SPOOL}*"):
             shutil.rmtree(folder, ignore_errors=True)
         return TemporaryDirectory(prefix=_SPOOL, dir=self.path.parent, ignore_cleanup_errors=True)
 
     def _prepare(self, bus: BusRoot) -> None:
-        """The cache is about one bus: for another one it starts empty."""
+        """Empties the run tables, and the cache if it is about another bus."""
         path = os.fsencode(bus.path.resolve())
         with write_transaction(self.db):
             for table in _RUN_TABLES:
@@ -101,7 +101,7 @@ class IngestStore(Store):
 
 
 def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows whose first column is greater than `:after`, a page at a time: they may be updated meanwhile."""
+    """All rows, a page at a time, so that they may be updated meanwhile. The query selects those after `:after`."""
     after = ""
     while page := db.execute(query, {**values, "after": after}).fetchall():
         yield page
@@ -109,7 +109,7 @@ def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iter
 
 
 def set_aside_old(home: Path) -> tuple[Path, ...]:
-    """Renames databases of an earlier form to `NAME.old`, and returns where they are now."""
+    """Renames databases of an earlier form to `NAME.old`, and returns the new paths."""
     moved = []
     for name in (_OLD_LEDGER, FILE_NAME):
         path = home / name

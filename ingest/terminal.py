@@ -1,11 +1,11 @@
-"""From what was sent to a terminal to what a person reads there: for recorder events, and logs with colours in them.
+"""Converts terminal output to readable text, for recorder events and for logs with colours.
 
 Each state of a progress bar is kept as a line. Cursor movements are not followed: this is not an emulator.
 """
 
 import re
 
-# Quantifiers are possessive, so that no text takes more than one pass.
+# Quantifiers are possessive, so that matching takes linear time.
 _SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\r\n]*+(?:\x07|\x1b\\|\x9c)?"

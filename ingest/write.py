@@ -32,7 +32,7 @@ _NEW = ""
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """What a manifest says of the sources of its partition."""
+    """The notices about its sources in a partition's manifest."""
 
     errors: Mapping[str, int] = field(default_factory=dict)
     failures: int = 0
@@ -41,7 +41,7 @@ class Notices:
 
 @dataclass
 class Written:
-    """The partitions that were written, and the sources of families that none takes."""
+    """The written partitions, and the sources of refused families."""
 
     partitions: set[str] = field(default_factory=set)
     refused: list[Failure] = field(default_factory=list)
@@ -56,8 +56,10 @@ def write_partitions(
     notices: Mapping[str, Notices],
     reloaded: frozenset[str],
 ) -> Written:
-    """Carries out `arrival` and `departure`. Also written are the partition that was named and is not there yet, and
-    those whose manifest says something else of its sources; not where that was just `reloaded` without its sources.
+    """Carries out `arrival` and `departure`.
+
+    Also writes a named partition that does not exist yet, and partitions whose notices have changed, except those that
+    were just `reloaded`, because the notices of their sources are unknown.
     """
     in_reach = {key for (key,) in db.execute("select key from partition")} if only is None else {only}
     known = {key: notices.get(key, Notices()) for key in in_reach - reloaded} | dict(notices)
@@ -76,7 +78,7 @@ def write_partitions(
     return writer.written
 
 
-# Partitions to which nothing happens but that families leave them for others.
+# Partitions whose only change is that families move to other partitions.
 _ONLY_GIVING = """
 select partition from departure where target is not null
 except select partition from departure where target is null
@@ -86,8 +88,8 @@ _STILL_LEAVING = """
 select distinct partition from departure join family using (partition, family) where target is not null order by 1
 """
 
-# The families of a partition's new version: those that stay, those that come from a draft, those that move here. What
-# leaves for another partition stays until the last round.
+# The families of a partition's new version: those that stay, those from a draft, those that move here. A family that
+# moves to another partition stays until the last round.
 _COLUMNS = "family, name, tenant, document, version, newest, chunks, digest, made_by, origin"
 _ENTRIES = f"""
 select {_COLUMNS}, null as spool, start, end, partition from family
@@ -123,7 +125,7 @@ class _Writer:
         return (dict(manifest.errors), manifest.counts.failures) != (dict(now.errors), now.failures)
 
     def write(self, key: str, *, is_last: bool) -> None:
-        """The partition without arrivals that share the id of a chunk with a family that is there."""
+        """Writes the partition, without arrivals whose chunk ids another family already has."""
         while not self._commit(key, is_last=is_last):
             pass
         self._db.execute("delete from arrival where partition = ?", [key])
@@ -156,7 +158,7 @@ class _Writer:
         return True
 
     def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
-        """Adds the families in order, notes them in `family`, and returns how many they are."""
+        """Adds the families in order, records them in `family`, and returns their number."""
         documents = at = 0
         entries = self._db.execute(_ENTRIES, {"key": key, "is_last": is_last})
         for place, rows in groupby(entries, key=lambda row: (row[-4], row[-1])):
@@ -187,7 +189,7 @@ class _Writer:
         self._db.execute("insert or replace into partition values (?, ?, ?, ?, ?, ?)", row)
 
     def _tombstones(self, key: str, before: Manifest | None) -> list[Tombstone]:
-        """The earlier ones stay as old as they were; of two for one family the later one counts."""
+        """Existing tombstones keep their time; of two for one family the later one counts."""
         removed = self._db.execute(
             "select family, reason from departure where partition = ? and reason is not null order by family", [key]
         )
@@ -205,7 +207,7 @@ class _Writer:
         return listed
 
     def _versions(self) -> dict[str, Any]:
-        """How the chunks were made: each canonicaliser, and the policies of our own."""
+        """The canonicalizers of the chunks, and the policies of our own ones."""
         query = "select distinct made_by from family where partition = ? order by 1"
         made_by = [one for (one,) in self._db.execute(query, [_NEW])]
         policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})
@@ -219,7 +221,7 @@ class _Writer:
         return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
 
     def _refuse(self, key: str, repeated: Iterable[RepeatedId], error: RepeatedChunks) -> bool:
-        """Takes out arrivals with a chunk id that another family has; the earlier of two arrivals is kept."""
+        """Removes arrivals with a chunk id of another family; of two arrivals the earlier is kept."""
         refused: set[str] = set()
         for one in repeated:
             earlier, later = self._family_at(one.earlier_line), self._family_at(one.line)
@@ -228,7 +230,7 @@ class _Writer:
             kept, left = (earlier, later) if self._arrives(key, later[0]) else (later, earlier)
             if self._arrives(key, left[0]):
                 refused.add(left[0])
-                reason = f"its chunk {one.chunk_id!r} is one of {kept[1]} already"
+                reason = f"its chunk {one.chunk_id!r} already belongs to {kept[1]}"
                 self.written.refused.append(Failure(left[2], DUPLICATE_IDS, reason))
                 self._db.execute("delete from arrival where partition = ? and family = ?", [key, left[0]])
                 self._db.execute("delete from departure where family = ? and target = ?", [left[0], key])
@@ -241,7 +243,7 @@ class _Writer:
         return self._db.execute(query, [key, family]).fetchone() is not None
 
     def _family_at(self, line: int) -> tuple[str, str, str]:
-        """Key, name and file of the family in whose lines this one is."""
+        """Key, name and file of the family that contains this line."""
         query = "select family, name, origin, chunks from family where partition = ? order by start"
         for family, name, origin, chunks in self._db.execute(query, [_NEW]):
             line -= chunks

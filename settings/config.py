@@ -190,7 +190,8 @@ def load_config(
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
     if isinstance(values.get("tokens"), str):
-        values["tokens"] = dict(_pair(each) for each in values["tokens"].split(",") if each.strip())
+        pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
+        values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
     kind = Config
     if environment.get(MEILI_URL) and "sinks" not in values:
         kind, values["sinks"] = _OfMeiliUrl, _WITH_MEILI
@@ -246,11 +247,6 @@ def _with_settings_file(config: Config, folder: Path) -> Config:
     if file is None or "settings_file" in table or "meilisearch" not in config.sinks:
         return config
     return msgspec.structs.replace(config, sink={**config.sink, "meilisearch": {**table, "settings_file": file}})
-
-
-def _pair(text: str) -> tuple[str, str]:
-    token, _, tenant = text.partition("=")
-    return token.strip(), tenant.strip()
 
 
 def variable(name: str) -> str:

@@ -188,7 +188,8 @@ def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[st
 def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
     """The own rules, preceded by ours for fields that they do not allow: the first matching rule counts."""
     try:
-        rules = msgspec.convert(_with_features(own), list[str | _Rule])
+        filled = [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
+        rules = msgspec.convert(filled, list[str | _Rule])
     except msgspec.ValidationError:  # the server will report it
         return own
     added = []
@@ -198,10 +199,6 @@ def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
         if lacking:
             added.append({**rule, "attributePatterns": lacking})
     return [*added, *own]
-
-
-def _with_features(own: Any) -> Any:
-    return [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
 
 
 def _allows(rules: Sequence[str | _Rule], field: str, *, compared: bool) -> bool:

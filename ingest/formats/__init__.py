@@ -1,1 +1,1 @@
-"""Formats: each turns one file into families of chunks. `registry` says what a format is and finds them all."""
+"""Formats: each turns one file into families of chunks. `registry` defines the interface and finds all formats."""

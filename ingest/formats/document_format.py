@@ -1,4 +1,4 @@
-"""What formats share whose files are one document: from what a library reads to parts, places, chunks and notices."""
+"""The base of formats whose files are one document: from the library's result to parts, places, chunks and notices."""
 
 import warnings
 from abc import abstractmethod
@@ -53,7 +53,7 @@ class DocumentFormat(Format):
     extra: ClassVar[str] = ""
     place_name: ClassVar[str] = ""
     rules: ClassVar[str] = "1"
-    """Raise it with every change to the format's own code that chunks show."""
+    """Increase it with every change to the format's code that changes chunks."""
 
     @property
     def parser(self) -> tuple[str, str]:
@@ -66,10 +66,10 @@ class DocumentFormat(Format):
 
     @abstractmethod
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
-        """The document of a file that is not empty; counts what has no text. An exception means a broken file."""
+        """The document of a non-empty file; counts parts without text. An exception means a broken file."""
 
     def read(self, source: Source) -> Iterator[Item]:
-        _ = self.parser  # names a library that is missing
+        _ = self.parser  # raises if a library is missing
         left_out: Counter[str] = Counter()
         with source.path.open("rb") as file:
             document, places = self._convert(file.read(source.size), left_out)
@@ -140,7 +140,7 @@ def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int |
 
 
 def with_metadata(document: Structure, stated: Mapping[str, str]) -> Structure:
-    """The document with what its file states of itself, by the names of Dublin Core."""
+    """The document with the metadata that its file states, by the names of Dublin Core."""
     names = {"title": "title", "language": "language", "created": "date", "date": "date"}
     values = ((names[name], one_line(value)) for name, value in stated.items() if name in names)
     found: dict[str, str | list[str]] = {name: value for name, value in values if value}

@@ -72,7 +72,7 @@ def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[st
 
 
 def decode(data: bytes) -> str:
-    """By the byte order mark, else as UTF-8, which most saved pages are, else as the page says."""
+    """Decodes by the byte order mark, else as UTF-8, else with the charset that the page names."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     with suppress(UnicodeDecodeError):
@@ -102,19 +102,19 @@ def parse_html(page: str) -> Any:
 
 
 def _stated(root: Any) -> dict[str, str]:
-    """What the head of a page states."""
+    """The metadata in the head of a page."""
     metas = root.iter("meta")
-    said = {(meta.get("name") or meta.get("property", "")).lower(): meta.get("content", "") for meta in metas}
+    stated = {(meta.get("name") or meta.get("property", "")).lower(): meta.get("content", "") for meta in metas}
     return {
-        "title": root.findtext(".//title") or said.get("og:title", ""),
+        "title": root.findtext(".//title") or stated.get("og:title", ""),
         "language": root.get("lang") or root.get("xml:lang", ""),
-        "creator": said.get("author", ""),
-        "date": said.get("article:published_time") or said.get("date", ""),
+        "creator": stated.get("author", ""),
+        "date": stated.get("article:published_time") or stated.get("date", ""),
     }
 
 
 def _main_part(body: Any) -> Any:
-    """The part of a page that is its own, with the only `h1` of the page if that is before it."""
+    """The main part of a page, including the page's only `h1` if that is before it."""
     parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")
@@ -126,7 +126,7 @@ def _main_part(body: Any) -> Any:
 
 
 def _without_site(part: Any, *tags: str) -> Any:
-    """A part without navigation and the like. Sections and quotes have headers and footers of their own."""
+    """Removes navigation and the like, but not the headers and footers of sections and quotes."""
     for element in list(part.iterdescendants("*")):
         role = (element.get("role") or "").lower().partition(" ")[0]
         if (role in _SITE_ROLES) if role else element.tag in tags:
@@ -146,7 +146,7 @@ def _drop(element: Any) -> None:
 
 
 def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> tuple[str, list[Link | str]]:
-    """The Markdown of an element with marks in it, and by their numbers the links and the ids of headings."""
+    """The Markdown of an element with marks in it, and the links and heading ids for their numbers."""
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
     from lxml import etree
 
@@ -169,7 +169,7 @@ def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str
 
 
 def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> list[Link | str]:
-    """Makes of an element what Markdown can express, and marks its links, pictures and headings."""
+    """Reduces an element to what Markdown can express, and marks its links, pictures and headings."""
     notes: list[Link | str] = []
     anchors = {heading: _anchor_of(heading) for heading in body.iter(*_HEADINGS)}
     for element in list(body.iter(*_EMBEDDED)):
@@ -204,7 +204,7 @@ def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> l
 
 
 def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
-    """Puts the number of a note behind the first words of an element, where it does not change how they are escaped."""
+    """Puts the number of a note after the first words of an element, where it does not affect escaping."""
     if note:
         first = next((inner for inner in element.iter("*") if inner.text and not inner.text.isspace()), element)
         text = first.text or ""
@@ -214,7 +214,7 @@ def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
 
 
 def _without_marks(markdown: str, notes: list[Link | str]) -> Structure:
-    """The document of the Markdown, with links and anchors at the marks. Other links are addresses that are shown."""
+    """The document of the Markdown, with links and anchors at the marks, and addresses in the text as links."""
     from chunksink.ingest.formats.markdown.structure import parse
 
     # Parsing the same without marks does not change it again.
@@ -248,7 +248,7 @@ def _anchor_of(heading: Any) -> str:
 
 
 def _tidy_table(table: Any) -> None:
-    """Makes the first row the header. One of one column, or with blocks that no cell can have, becomes its cells."""
+    """Makes the first row the header. A table of one column, or with blocks in its cells, becomes its cells."""
     rows = table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr")
     has_blocks = sum(1 for _ in table.iter("table", "pre", *_HEADINGS)) > 1
     is_column = next(table.iter("th"), None) is None and all(len(row) <= 1 for row in rows)
@@ -261,7 +261,7 @@ def _tidy_table(table: Any) -> None:
 
 
 def _tidy_heading(heading: Any, body: Any) -> None:
-    """Takes a heading out of lists, links and the like, in which it would be none, and blocks out of the heading."""
+    """Moves a heading out of lists, links and the like, where Markdown has none, and blocks out of the heading."""
     for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):

@@ -1,7 +1,7 @@
-"""What a format is, and which there are.
+"""The interface of a format, and the registry of all formats.
 
-A format reads one kind of file. Importing its module must be cheap: libraries are imported inside `read`. Formats of
-other packages are found by the entry point group `chunksink.formats`, whose names are those of `--as`
+A format reads one kind of file. Importing its module must be cheap: libraries are imported inside `read`. Other
+packages add formats by the entry point group `chunksink.formats`; the entry's name is the one for `--as`
 (docs/writing-a-format.md).
 """
 
@@ -24,7 +24,7 @@ class Match(IntEnum):
 
     NO = 0
     POSSIBLE = 1
-    """It has the fields, which many other records have too."""
+    """It has the right fields, but many other records have them too."""
     LIKELY = 2
     """It has fields that hardly any other record has."""
     DECLARED = 3
@@ -36,13 +36,13 @@ class Format(ABC):
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    """Files of a folder that are read as this format, or are looked into where several formats share the suffix."""
+    """Files in folders with these suffixes are read; if several formats share one, `match` decides."""
     suffixes_if_asked: ClassVar[tuple[str, ...]] = ()
-    """Also read in a folder where the format is named with `--as`; "" stands for files without a suffix."""
+    """Further suffixes to read if the format is named with `--as`; "" means files without a suffix."""
     mime_type: ClassVar[str] = "text/plain"
     """`metadata.mime_type` of the chunks of a file that is one document."""
     may_grow: ClassVar[bool] = False
-    """Appending to a file while it is read does no harm: only the first `Source.size` bytes are read."""
+    """Whether a file may grow while it is read; only the first `Source.size` bytes are read."""
 
     @property
     def source_type(self) -> str:
@@ -52,14 +52,14 @@ class Format(ABC):
     @property
     @abstractmethod
     def parser(self) -> tuple[str, str]:
-        """Name and version of what parses the file."""
+        """Name and version of the parser."""
 
     @property
     @abstractmethod
     def canonicalizer(self) -> tuple[str, str]:
-        """Name and version of how chunks are made, with every option that moves a boundary or a field.
+        """Name and version of the chunking, with every option that changes a boundary or a field.
 
-        A file is read again where it differs from what made the file's chunks.
+        If it changes, files are read again.
         """
 
     @abstractmethod
@@ -86,7 +86,7 @@ _BUILT_IN = {
     "recorder": "chunksink.ingest.formats.recorder:RecorderFormat",
     "rows": "chunksink.ingest.formats.rows:RowsFormat",
 }
-"""In the order in which formats are asked; of equally sure ones the first reads the file."""
+"""Of formats with an equal match the first reads the file."""
 
 NAMES = tuple(_BUILT_IN)
 

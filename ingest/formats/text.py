@@ -1,4 +1,4 @@
-"""Plain text. It does not go through Markdown, whose backslashes would be in the text that people search and read."""
+"""Plain text. It is not converted to Markdown, whose escapes would appear in the text."""
 
 import re
 from collections import Counter

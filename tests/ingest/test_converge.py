@@ -1,4 +1,4 @@
-"""Whatever happened before, an ingest ends where a first ingest of the same files would."""
+"""After any history, an ingest ends in the same state as a first ingest of the same files."""
 
 import json
 import os

@@ -61,7 +61,7 @@ def test_a_touched_file_is_unchanged(two: Bench) -> None:
 def test_checksum_finds_an_edit_that_left_size_and_times(two: Bench) -> None:
     two.ingest()
     path = two.docs / "a.md"
-    # As where a clock stands still: the cache believes that the file is as it was.
+    # As if the clock stopped: the cache considers the file unchanged.
     path.write_text(A.replace("cat", "cow"))
     with IngestStore(two.home) as store:
         status = path.stat()

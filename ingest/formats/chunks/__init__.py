@@ -17,7 +17,7 @@ from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Item, Source
 
 Form = Callable[[Numbered, Source], Draft]
-"""What makes drafts of the records of one form."""
+"""Makes drafts from the records of one form."""
 
 
 class ChunksFormat(Format):
@@ -61,6 +61,6 @@ def _draft(numbered: Numbered, source: Source) -> Draft:
     fields = ", ".join(sorted(numbered.record)[:8])
     raise RecordRefused(
         RECORD_FORM_UNKNOWN,
-        f"is a chunk of no known form (docs/formats/chunks.md). It has the fields {fields:.200}; metadata of a "
-        f"framework must name its source as one of {', '.join(SOURCES)}. Whole documents are read with `--as rows`",
+        f"is a chunk of an unknown form, with the fields {fields:.200}. Metadata of a framework must name the source "
+        f"as one of {', '.join(SOURCES)}; for whole documents use `--as rows`",
     )

@@ -23,7 +23,7 @@ _CHECKSUMS = ("provenance.source_checksum", "source.source_checksum", "source_ch
 
 PARSER = ("chunk-records", "1")
 CANONICALIZER = ("chunksink-bridge", "5")
-"""Raise the version with any change of where a field goes."""
+"""Increase the version with any change of the field mapping."""
 
 
 def canonical_draft(numbered: Numbered, source: Source) -> Draft:
@@ -69,7 +69,7 @@ class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def markdown_draft(numbered: Numbered, source: Source) -> Draft:
-    """Its id covers tenant, document and version. A document whose source has no name is a source of its own."""
+    """Its id depends on tenant, document and version. If the source has no name, the document is the source."""
     record = numbered.record
     chunk: MarkdownChunk = read_as(MarkdownChunk, record)
     return foreign_draft(
@@ -103,7 +103,7 @@ class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structural_draft(numbered: Numbered, source: Source) -> Draft:
-    """Its ids are numbers that shift when files are added: they are kept, but identity comes from the path."""
+    """Its ids change when files are added, so they are only kept, and identity comes from the path."""
     record = numbered.record
     chunk: StructuralChunk = read_as(StructuralChunk, record)
     return foreign_draft(
@@ -182,7 +182,7 @@ def foreign_draft(
     """The draft of a chunk; fields that are not `placed` are kept.
 
     `substitute` identifies a source without a name. `chunk_id` is the record's, if the form has lasting ones, and
-    `tenant_in_id` the tenant that its formula covers already. What is not given is that of any record.
+    `tenant_in_id` the tenant that its formula already includes. Other arguments default to the record's general fields.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)

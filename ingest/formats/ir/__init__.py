@@ -30,7 +30,7 @@ class IrFormat(Format):
     suffixes = (".jsonl", ".ndjson", ".json")
     parser = ("canonical-document", IR_VERSION)
     canonicalizer = ("chunksink-ir", "1")
-    """Raise the version with any change of where a field goes."""
+    """Increase the version with any change of the field mapping."""
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         return Match.LIKELY if is_ir(record) else Match.NO
@@ -75,12 +75,12 @@ def is_ir(record: Record) -> bool:
 
 
 def identity(path: str, content_hash: str, chunk_index: int) -> tuple[str, str]:
-    """`parent_id`, which an edit leaves as it is, and `id`, by the specification's formulas. `path` is canonical."""
+    """`parent_id`, which edits do not change, and `id`, by the specification's formulas. `path` is canonical."""
     return sha256_hex(path.encode()), sha256_hex(f"{path}|{content_hash}|{chunk_index}".encode())
 
 
 def canonical_paths(path: str) -> list[str]:
-    """The absolute path, of Windows in lower case with either separator; of a relative one nothing is known."""
+    """The canonical forms of an absolute path (for Windows in lower case, with either separator); none if relative."""
     if _WINDOWS.match(path):
         backward = normalise_source(path).lower().replace("/", "\\")
         return [backward, backward.replace("\\", "/")]
@@ -88,7 +88,7 @@ def canonical_paths(path: str) -> list[str]:
 
 
 def _checked(record: Record) -> IrRecord:
-    """The record's typed view. Raises RecordRefused where its types or ids are wrong."""
+    """The record as a typed view. Raises RecordRefused if its types or ids are wrong."""
     version = record.get("schema_version")
     if version is not None and version != IR_VERSION:
         raise RecordRefused(findings.UNSUPPORTED_VERSION, f"schema_version is {version!r:.80}, not {IR_VERSION!r}")

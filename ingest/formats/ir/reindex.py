@@ -1,4 +1,4 @@
-"""Which records an older schema, extractor or model has made, so that their sources can be extracted again."""
+"""Finds records made with an older schema, extractor or model, so that their sources can be extracted again."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,9 +12,9 @@ from chunksink.ingest.record_fields import first_string
 
 @dataclass(frozen=True)
 class Current:
-    """What records should be made with: versions by extractor, values by part of a model (`ocr_engine`, `asr_model`).
+    """The current versions: by extractor, and by part of a model (`ocr_engine`, `asr_model`).
 
-    An extractor or a part of a model that is not named here is never outdated.
+    An extractor or part of a model that is missing here is never outdated.
     """
 
     schema_version: str = IR_VERSION
@@ -24,7 +24,7 @@ class Current:
 
 @dataclass(frozen=True)
 class Outdated:
-    """A record to extract again; `differences` are (what, its own, the current one)."""
+    """A record to extract again; `differences` are (name, its value, the current value)."""
 
     path: str
     record_id: str
@@ -32,7 +32,7 @@ class Outdated:
 
 
 def newest(records: Iterable[Record]) -> Current:
-    """The newest of each in these records: extractors by version, models, which have no order, by `processed_at`."""
+    """The newest values in these records: extractors by version, models by `processed_at`."""
     extractors: dict[str, str] = {}
     models: dict[str, tuple[Any, Any]] = {}
     for record in records:

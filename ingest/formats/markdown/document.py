@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
     `section` indexes `Structure.sections`. `list_number` is different for each top-level list, and None outside of
     lists. `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is the header
-    row of a table or the language of code. A block that `is_whole` is never cut, whatever its size.
+    row of a table or the language of code. A block that `is_whole` is never cut, even if it is large.
     """
 
     kind: Kind

@@ -1,6 +1,6 @@
 """Rows: one document per record, as in data sets, exports and dumps, in JSON or CSV (docs/formats/rows.md).
 
-In go records with a text beside other fields; out comes a family for each, cut as Markdown, in the order of the file.
+Each record has a text and other fields. It becomes a family, cut as Markdown, in the order of the file.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from chunksink.ingest.record_documents import Own, make_family, read_twice
 from chunksink.ingest.spool import Spool
 
 MAX_ROW_BYTES = 32 * 2**20
-_RULES_VERSION = "2"  # to be raised with every change of how a text is read or of the fields of a chunk
+_RULES_VERSION = "2"  # increase it with every change of how a text is read or of the fields of a chunk
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RowsFormat(Format):
         return {**NAMES, **{role: (name,) for role, name in self.fields.items()}}
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
-        """The least sure of all formats: a record of another one that lacks a field often looks like a row."""
+        """Never more than POSSIBLE: a record of another format without a required field often looks like a row."""
         return Match.POSSIBLE if is_row(record, self.names, is_alone=is_alone) else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
@@ -92,7 +92,7 @@ class _Reader:
             reason = f"{self._position} {found.line} is the same row"
             yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
         elif replaced:  # by a later version, or by another document
-            reason = f"{self._position} {found.line} counts: same id, other content; each row needs its own id"
+            reason = f"{self._position} {found.line} replaces it: same id, other content; each row needs its own id"
             yield Notice(findings.DUPLICATE_IDS, reason, replaced[0])
 
     def chunk(self, record: Record, line: int) -> Iterator[Item]:

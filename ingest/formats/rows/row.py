@@ -1,4 +1,4 @@
-"""How rows are recognised, and what one row is as a document: its text, its name, and all its other fields."""
+"""Recognises rows, and reads one row as a document: its text, its name and its other fields."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from chunksink.ingest.record_documents import Origin
 from chunksink.ingest.record_fields import tenant_of, without_vectors
 
 Names = Mapping[str, tuple[str, ...]]
-"""The names of the fields for each role. Of several that have a value the first one counts."""
+"""The possible field names of each role. The first one with a value counts."""
 
 NAMES: Names = {
     "text": ("text", "content", "contents", "body", "markdown", "html", "article", "passage", "abstract"),
@@ -38,7 +38,7 @@ _SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
 
 @dataclass(frozen=True)
 class Row:
-    """`unread` are long fields that could be the text as well; they are dropped."""
+    """`unread` are long fields that could also be the text; they are dropped."""
 
     text: str
     is_html: bool
@@ -58,7 +58,7 @@ def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
 
 
 def read_row(record: Record, names: Names, source: Source, position: str) -> Row:
-    """Takes the record apart. Raises RecordRefused if it has no text."""
+    """Raises RecordRefused if the record has no text."""
     holder, key = _find_text(record, names["text"])
     text = holder.pop(key) or ""
     unread = []
@@ -92,7 +92,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
 
 
 def describe(document: Structure, fields: Record) -> Record:
-    """The fields of a row over the front matter of its text, under the names that sinks look for."""
+    """The front matter of the text, overridden by the fields of the row, under the names that sinks use."""
     about: Record = dict(document.metadata)
     if tags := next(filter(_has_value, _values(fields, _TAGS)), None):
         is_list = isinstance(tags, list)
@@ -104,7 +104,7 @@ def describe(document: Structure, fields: Record) -> Record:
 
 
 def _name(uri: str, id_: str | None, address: str | None, position: str) -> str:
-    """By its id, its address on the web, its path, else its position. The name of a source has no fragment."""
+    """The name from the row's id, else its web address, its path or its position."""
     if id_ is not None or address is None:
         return f"{uri}#{position}" if id_ is None else f"{uri}#id={quote(id_, safe='')}"
     is_name = _SCHEME.match(address) is not None and "#" not in address
@@ -112,7 +112,7 @@ def _name(uri: str, id_: str | None, address: str | None, position: str) -> str:
 
 
 def _find(record: Record, names: Iterable[str]) -> Iterator[tuple[Record, str]]:
-    """The fields with one of these names: at the top in any case, else along the dots of the name."""
+    """The fields with one of these names: a top-level field in any case, else a dotted path."""
     spellings = {name.lower(): name for name in reversed(record)}
     for name in names:
         *outer, last = [spellings[name.lower()]] if name.lower() in spellings else name.split(".")
@@ -128,7 +128,7 @@ def _values(record: Record, names: Iterable[str]) -> Iterator[Any]:
 
 
 def _find_text(record: Record, names: tuple[str, ...]) -> tuple[Record, str]:
-    """The first field with a text; an empty one where all are empty."""
+    """The first field with a text, else the first empty one."""
     found = [(holder, key) for holder, key in _find(record, names) if isinstance(holder[key], str | None)]
     if not found:
         shown = ", ".join(sorted(record, key=lambda name: not isinstance(record[name], str)))
@@ -138,7 +138,7 @@ def _find_text(record: Record, names: tuple[str, ...]) -> tuple[Record, str]:
 
 
 def _id_of(record: Record, names: Iterable[str]) -> str | None:
-    """Also MongoDB's `{"$oid": ...}`, and whole numbers that became floats."""
+    """The id; also from MongoDB's `{"$oid": ...}`, and from whole numbers stored as floats."""
     for value in _values(record, names):
         value = value.get("$oid") if isinstance(value, dict) else value
         value = int(value) if isinstance(value, float) and value.is_integer() else value
@@ -148,7 +148,7 @@ def _id_of(record: Record, names: Iterable[str]) -> str | None:
 
 
 def _addresses(record: Record, names: Iterable[str]) -> Iterator[str]:
-    """Without `n/a` and labels of links."""
+    """Addresses, without `n/a` and link labels."""
     for value in _values(record, names):
         address = value.strip() if isinstance(value, str) else ""
         is_label = address.lower() == "n/a" or re.search(r"\s", address)
@@ -157,7 +157,7 @@ def _addresses(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _merged(below: Record, above: Record) -> Record:
-    """Both; of two fields with one name that of `above`, unless it has no value."""
+    """Both merged; the values of `above` win unless they are empty."""
     return below | {name: value for name, value in above.items() if name not in below or _has_value(value)}
 
 

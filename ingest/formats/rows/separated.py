@@ -1,4 +1,4 @@
-"""Separated values (CSV, TSV) as records: after a wrong quote the next one has no known beginning, so none is read."""
+"""Reads separated values (CSV, TSV) as records. A wrong quote fails the file: later rows have no known beginning."""
 
 import csv
 import re
@@ -27,7 +27,7 @@ def read_header(path: Path) -> list[str]:
 
 
 def read_separated(path: Path, kept: Collection[str]) -> Iterator[Numbered | Notice]:
-    """Every record, with its first line. `kept` names columns of which empty cells are fields, too."""
+    """Every record, with its first line. `kept` names columns whose empty cells also become fields."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARACTERS))  # of the whole process
     names = read_header(path)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL

@@ -42,7 +42,7 @@ def test_each_rule_can_be_broken(change: Change, problem: str) -> None:
 
 
 def partition(folder: Path, records: list[Record]) -> BusRoot:
-    """A partition that the contract accepts, whatever was changed in the chunks."""
+    """A valid partition with changed chunks."""
     root = BusRoot(folder)
     with PartitionWriter(root, "markdown") as writer:
         for record in records:
@@ -63,7 +63,7 @@ def canonicalized(records: list[Record], canonicalizer: dict[str, str]) -> None:
     [
         (lambda records: records[1]["metadata"].update(ordinal=7), "its ordinal is 7"),
         (lambda records: records[1]["metadata"].pop("kind"), "missing"),
-        (lambda records: canonicalized(records, UNKNOWN), "does not know"),
+        (lambda records: canonicalized(records, UNKNOWN), "was cut by"),
     ],
 )
 def test_breaches_of_a_partition_name_source_and_line(tmp_path: Path, change: Change, reason: str) -> None:
