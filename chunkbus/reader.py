@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -51,7 +51,8 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     """
     path = root.manifest_file(key)
     while True:
-        with _open_if_there(path) as manifest:  # open until the end, so that no later manifest can get its inode
+        # The manifest stays open, so that no later one can get its inode.
+        with _open_or_none(path) or nullcontext() as manifest:
             data = manifest.read() if manifest is not None else None
             file = _open_chunks(root, key, data)
             if _is_at(path, manifest):
@@ -61,16 +62,6 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
                 return file, data
             if file is not None:
                 file.close()
-
-
-@contextmanager
-def _open_if_there(path: Path) -> Iterator[BinaryIO | None]:
-    try:
-        file = _open_regular(path)
-    except FileNotFoundError:
-        file = None
-    with file or nullcontext():
-        yield file
 
 
 def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
