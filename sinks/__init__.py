@@ -1,4 +1,4 @@
-"""sinks: where indexes are written. Families of documents go in, confirmed by the engine, no gap and no orphan.
+"""sinks: the engines that indexes are written to. In: families of documents. Out: confirmed writes, scans and readers.
 
-Start with `contract.py`, which says what a sink is.
+Read `contract.py` first: it defines what a sink is.
 """

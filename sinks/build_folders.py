@@ -1,6 +1,6 @@
-"""Where embedded sinks keep their builds: one folder a build, `<root>/<build_id>/`, made and removed as a whole.
+"""The folders of embedded sinks: one per build, `<root>/<build_id>/`, created and removed as a whole.
 
-A link is no build, wherever it leads: neither listed, nor opened, nor removed.
+A symbolic link is never a build: it is not listed, opened or removed.
 """
 
 import os
@@ -10,17 +10,17 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_HIDDEN = "."  # half made, half removed: no build
+_HIDDEN = "."  # prefix of folders that are half created or half removed
 
 
 def check_build_id(build_id: str) -> str:
-    """Build ids become folders and collections: they may not be paths."""
+    """Raise `ValueError` if the id could be a path: ids become names of folders and collections."""
     if not _BUILD_ID.fullmatch(build_id):
         raise ValueError(
-            f"{build_id!r} cannot name a build: 1 to 64 of A-Z a-z 0-9 _ -, beginning with one of A-Z a-z 0-9"
+            f"invalid build id {build_id!r}: use 1 to 64 of A-Z a-z 0-9 _ -, starting with one of A-Z a-z 0-9"
         )
     return build_id
 
@@ -30,26 +30,26 @@ def folder(root: Path, build_id: str) -> Path:
 
 
 def make(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
-    """Make a build that is not there: filled aside and renamed when it is whole, so that no half build has a name."""
+    """Create a build unless it exists. It is filled under a hidden name, then renamed, so no half build is visible."""
     path = folder(root, build_id)
     if not path.is_dir():
-        aside = _hidden(root, build_id)
-        aside.mkdir(mode=0o700, parents=True)  # it holds texts, also where the home may be read by others
+        hidden = _hidden(root, build_id)
+        hidden.mkdir(mode=0o700, parents=True)  # private, even if others may read the home: it will contain texts
         try:
-            fill(aside)
-            aside.rename(path)
+            fill(hidden)
+            hidden.rename(path)
         except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)  # what a kill leaves goes with `remove`
+            shutil.rmtree(hidden, ignore_errors=True)  # after a kill `remove` does it
             raise
-    sync(root)  # also of one that is there: the call that made it may have failed just here
+    sync(root)  # also for an existing build: the call that created it may have failed at this line
 
 
 def existing(root: Path, build_id: str) -> Path:
     path = folder(root, build_id)
     if path.is_symlink():
-        raise BuildMissing(f"{path} is a link, not a build: name the build that it leads to")
+        raise BuildMissing(f"{path} is a symbolic link, not a build. Use the id of the build it points to")
     if not path.is_dir():
-        raise BuildMissing(f"there is no build at {path}: {MAKE_ANEW}")
+        raise BuildMissing(f"no build at {path}: {SYNC_REBUILDS}")
     return path
 
 
@@ -60,16 +60,16 @@ def listing(root: Path) -> list[str]:
 
 
 def remove(root: Path, build_id: str) -> None:
-    """Hide it under another name first, so that a kill in between leaves no half build under its own."""
+    """Remove a build. It is renamed to a hidden name first, so that a kill leaves no half build visible."""
     path = folder(root, build_id)
     if _is_folder(path):
         path.rename(_hidden(root, build_id))
     for rest in root.glob(f"{_HIDDEN}{build_id}.*"):
-        shutil.rmtree(rest, ignore_errors=True)  # refuses links, and follows none
+        shutil.rmtree(rest, ignore_errors=True)  # never follows symbolic links
 
 
 def sync(folder: Path) -> None:
-    """Make what was renamed and removed there survive a loss of power."""
+    """Make renames and removals in this folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,10 +1,10 @@
-"""What only some sinks, builds and readers can do: one small protocol each, asked for through `capability`.
+"""What only some sinks, builds and readers can do: one small protocol each, looked up with `capability`.
 
     settings = capability(sink, SupportsSettings)
     if settings is not None:
         changed = settings.update_settings(build_id)
 
-A sink has a capability when it has all of its methods. A wrapper answers for what it wraps, see `Wrapper`.
+An object has a capability if it has all methods of the protocol. A `Wrapper` answers for the object it wraps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,122 +19,122 @@ C = TypeVar("C")
 
 
 class SupportsReader(Protocol):
-    """A sink that searches can ask. Which searches is a capability of the reader: `KeywordReader`, `VectorReader`,
+    """A sink that can be searched. The reader's own capabilities say how: `KeywordReader`, `VectorReader`,
     `HybridReader`, `SupportsFamilies`."""
 
     def reader(self, build_id: str) -> Reader:
-        """Open a build for searches; `BuildMissing` where it is not."""
+        """Open a build for searches. Raises `BuildMissing`."""
 
 
 class SupportsPublicName(Protocol):
-    """A sink that shows one of its builds to other programs, under a name that a flip leaves the same."""
+    """A sink that shows its live build to other programs under a fixed public name."""
 
     def shown(self) -> Marker | None:
-        """The marker of the build under the public name; None where it has none. `Refused` if no sink made it."""
+        """The marker of the build under the public name, or None. Raises `Refused` if no sink made that build."""
 
 
 class SupportsSettings(Protocol):
-    """A sink whose builds have settings that can change while they are in use."""
+    """A sink whose builds have settings that can change while they are in use.
+
+    `dimensions` is the length of the build's vectors, if it has any.
+    """
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """Give a build the configured settings; returns the names of those that changed.
-
-        `dimensions` is the length of the build's vectors, if it holds any.
-        """
+        """Apply the configured settings to a build. Returns the names of those that changed."""
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """The names of those that `update_settings` would change."""
+        """The names of the settings that `update_settings` would change."""
 
 
 class SupportsSearchSettings(Protocol):
-    """A build whose search has settings that follow from what it holds. No file names them."""
+    """A build with search settings that depend on its size, not on the configuration."""
 
     def search_settings_due(self) -> list[str]:
-        """The names of those that do not fit it."""
+        """The names of the settings that do not fit the current size."""
 
     def update_search_settings(self) -> list[str]:
-        """Make them fit; returns the names of those that changed. Readers have them when they open the build."""
+        """Adjust them. Returns the names of those that changed. Readers that open the build afterwards use them."""
 
 
 class SupportsNearest(Protocol):
-    """A reader whose engine looks for near vectors in an index of its own, which may miss some."""
+    """A reader whose engine finds near vectors approximately, so that it may miss some."""
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
         """The ids of the nearest documents, as a search without filters finds them."""
 
     def index_size(self) -> int | None:
-        """How many vectors the index has, deleted ones that it still goes through among them; None if not known."""
+        """How many vectors the index has, including deleted ones that it still visits; None if unknown."""
 
 
 class SupportsAddress(Protocol):
     """A sink whose builds other programs can open themselves."""
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where the build is: `path`, `url`, `index` and the like. Asks nothing of the engine."""
+        """Where the build is: `path`, `url`, `index` and the like. Does not call the engine."""
 
 
 class SupportsVersion(Protocol):
     """A sink that knows the version of its engine."""
 
     def version(self) -> str:
-        """The engine, its version and where it answers, in words."""
+        """The engine, its version and its address, as text for people."""
 
 
 class SupportsPrepare(Protocol):
-    """A sink that can get ready for much writing."""
+    """A sink that can prepare for a large write."""
 
     def prepare(self) -> None:
-        """Much will be written to the next build that is created: start what helps. Asks nothing of the engine."""
+        """Prepare for many writes to the next build that is created. Does not call the engine."""
 
 
 class SupportsScrub(Protocol):
-    """A build whose files still hold deleted text for a while."""
+    """A build whose files keep deleted text for a while."""
 
     def scrub(self) -> None:
-        """After a flush: erase from its files all that was ever deleted."""
+        """Erase all deleted text from the files. Call it after a flush."""
 
 
 class SupportsUnchanged(Protocol):
-    """A build that can tell whether it was written to, without being asked what it holds."""
+    """A build that detects foreign writes without reading its content."""
 
     def is_unchanged(self) -> bool:
-        """Whether nobody has written to it since our last writer closed it. False where that is not known."""
+        """Whether nobody has written to it since our last writer closed it. False if unknown."""
 
 
 class SupportsFamilies(Protocol):
-    """A keyword reader that knows quickly which family a document is of."""
+    """A keyword reader that quickly finds the family of a document."""
 
     def families(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The families of those of these documents that have a text, by their ids."""
+        """The family of each of these documents, by id. Documents without text are left out."""
 
 
 class Wrapper(Protocol):
-    """What wraps a sink, build or reader, and has the capabilities of what it wraps."""
+    """An object around a sink, build or reader that also has the capabilities of the wrapped object."""
 
     def capability(self, kind: type[C]) -> C | None:
-        """As the function `capability`, for what is wrapped."""
+        """As the function `capability`, for the wrapped object."""
 
 
 def capability(owner: object, kind: type[C]) -> C | None:
-    """`owner` (a sink, a build or a reader) as something that can do `kind`; None if it cannot."""
+    """`owner` (a sink, build or reader) typed as `kind`; None if it lacks that capability."""
     if _has(owner, Wrapper):
         return owner.capability(kind)
     return owner if _has(owner, kind) else None
 
 
 def required(owner: object, kind: type[C]) -> C:
-    """The same, of one that is known to have it."""
-    found = capability(owner, kind)
-    if found is None:
-        raise TypeError(f"{owner!r} is no {kind.__name__}")
-    return found
+    """As `capability`, but raises `TypeError` if it is missing."""
+    capable = capability(owner, kind)
+    if capable is None:
+        raise TypeError(f"{owner!r} does not implement {kind.__name__}")
+    return capable
 
 
 def _has(owner: object, kind: type[C]) -> TypeGuard[C]:
-    """By `hasattr`, as `isinstance` would not see the methods that an object delegates to another one."""
+    """Uses `hasattr`: `isinstance` would miss methods that an object delegates."""
     return all(hasattr(owner, method) for method in _methods(kind))
 
 
 def _methods(kind: type) -> set[str]:
-    found = (name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, FunctionType))
-    return {name for name in found if not name.startswith("_")}
+    names = (name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, FunctionType))
+    return {name for name in names if not name.startswith("_")}

@@ -1,18 +1,17 @@
-"""The two interfaces that everything else writes an index through. The comments are the contract.
+"""The two interfaces through which every index is written. The docstrings are the contract.
 
-A `Sink` is one engine as a place where builds lie. A `Build` is one build in it, opened for writing. Every sink,
-ours or another package's, passes `sinks.conformance`.
+A `Sink` is an engine that stores builds. A `Build` is one build in it, opened for writing. Every sink, ours or another
+package's, passes `sinks.conformance`.
 
-What holds for all of it:
+Rules for all methods:
 
-- Errors are `sinks.errors`: `Transient` (the same call may go through later) or `Refused`. After either, every call
-  may be repeated: repeating one that had already been done changes nothing.
+- Errors are `sinks.errors`: `Transient` (the same call may succeed later) or `Refused`. After an error any call may be
+  repeated: repeating a call that had succeeded changes nothing.
 - Retry, throttling and fault recording wrap a sink; they are not branches inside it.
-- A build is written by one process. Who may write is decided elsewhere (the home's lock).
-- A build is used by one thread at a time, and seldom by one only: it is opened in one, written in others, scanned and
-  closed in yet others. Nothing in it may be bound to the thread that made it, as a connection of `sqlite3` is without
-  `check_same_thread=False`.
-- Readers are served all the time, and at no moment find a family absent that is there before and after.
+- One process writes a build. The home's lock decides which.
+- One thread at a time uses a build, but not always the same one. Nothing in it may be bound to the thread that created
+  it, as a connection of `sqlite3` is without `check_same_thread=False`.
+- Readers are served all the time. They never miss a family that is there before and after a write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,23 +21,23 @@ from typing import Protocol
 from chunksink.sinks.document import Document, Family, Vectors
 
 NO_PARENT = ""
-"""Stands for the `parent_id` of what somebody else put into a build without one; `delete` takes it too."""
+"""The `parent_id` reported for foreign documents that have none. `delete` and `held` accept it."""
 
 
 @dataclass(frozen=True)
 class Marker:
-    """Whose build it is. Stored in the build, so that it goes where the content goes, whatever that is then called."""
+    """Whose build it is. Stored in the build, so that it follows the content if that is copied or renamed."""
 
     home_id: str
     build_id: str
     projection_version: int
     stamp: str = ""
-    """Another one after each run that wrote to it, so that an older copy of it is known for one."""
+    """Changes with each run that writes, so that an older copy is recognised."""
 
 
 @dataclass(frozen=True)
 class RefusedDocument:
-    """A document that the engine will not take, with the reason in words. Its siblings are in, its old version gone."""
+    """A document that the engine does not accept, and why. Its siblings are stored; its old version is removed."""
 
     id: str
     parent_id: str
@@ -47,10 +46,10 @@ class RefusedDocument:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """One document as the engine holds it. The hashes are "" where the build holds none.
+    """One document as stored in the engine. A hash that is not stored is "".
 
-    With `content=True` the scan reads `document` too and computes `text_hash` and `document_hash` from it, as far
-    as the sink stores what they are made of; with `vectors=True` it reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it, as far as the sink stores the
+    fields they depend on. With `vectors=True` it reads `vector`.
     """
 
     id: str
@@ -60,8 +59,8 @@ class Stored:
     document: Document | None = None
     vector: Vectors | None = None
     damage: str = ""
-    """With `content=True`: why it may not be found by a search although it stands there, in words; "" where it is.
-    Such a document counts as changed, and to replace its family puts that right."""
+    """With `content=True`: why a search may miss this stored document; "" if it does not. Such a document counts as
+    changed; replacing its family repairs it."""
 
     def hashes(self) -> tuple[str, str, str, str]:
         return self.id, self.parent_id, self.document_hash, self.text_hash
@@ -74,53 +73,47 @@ class Build(Protocol):
     """
 
     def marker(self) -> Marker | None:
-        """Whose build it is, asked of the engine; None where it does not say."""
+        """The marker, read from the engine; None if there is none."""
 
     def sign(self, marker: Marker) -> None:
-        """Make it the build of `marker`, durably, whatever it said before."""
+        """Store this marker durably in place of any other."""
 
     def count(self) -> int:
-        """How many documents the engine holds now, of whatever origin."""
+        """How many documents the engine has now, including foreign ones."""
 
     def replace(self, families: Sequence[Family]) -> int:
-        """Put families in the place of what the build holds of them. May return before anything is done.
+        """Replace these families. May return before anything is done. Returns how many documents the engine is sent.
 
-        Returns how many documents the engine is sent.
-
-        A sink may list what it holds and leave out documents that it holds with the same id and `document_hash`, except
-        those that the family names in `rewrite`. When the engine has confirmed the documents that were sent, everything
-        else that it then lists of these families is removed. A document that moved to another family carries that
-        family by then and is safe. A document that the engine refuses is left out, without hindering the others. Of two
-        replacements of one family the later one counts.
+        A sink may skip documents that it lists with the same id and `document_hash`, except those in the family's
+        `rewrite`. When the engine has confirmed the documents, every other document that it then lists for these
+        families is removed. A document that moved to another family carries that family by then and is safe. A refused
+        document is left out without affecting the others. Of two replacements of one family the later one counts.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        """Remove families, all that the engine holds of them. May return before. Absent ones are no error."""
+        """Remove all documents of these families. May return before that is done. Absent families are no error."""
 
     def flush(self) -> list[RefusedDocument]:
-        """Return when everything asked for since the last flush is done and survives a kill; raise if it is not.
+        """Return when all calls since the last flush are done and survive a kill; raise if they cannot be.
 
-        Returns the documents that were refused since the last flush that returned; each is reported once.
+        Returns the documents refused since the last flush that returned; each is reported once.
         """
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        """What the engine really holds of these families, read as `scan` does. Absent ones are no error.
-
-        Must see all that the last flush confirmed. Nothing is written while it is being read.
-        """
+        """The stored documents of these families, as `scan` reads them. Absent families are no error."""
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        """Everything that the engine really holds, in any order, each document once, in bounded memory.
+        """Every stored document once, read from the engine in any order and in bounded memory.
 
-        Must see all that the last flush confirmed. Nothing is written while it is being read.
+        Must see all that the last flush confirmed. Nothing is written during a scan.
         """
 
     def close(self) -> None:
-        """Let go of the engine. What was not flushed may be lost. May be called twice."""
+        """Release the engine. Unflushed writes may be lost. May be called twice."""
 
 
 class Sink(Protocol):
-    """One engine as a place where builds lie.
+    """An engine that stores builds.
 
     Optional, in `sinks.capabilities`: `SupportsReader`, `SupportsPublicName`, `SupportsSettings`, `SupportsAddress`,
     `SupportsVersion`, `SupportsPrepare`.
@@ -128,35 +121,35 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the sink in messages and receipts: `fts`, `chroma`."""
+        """The sink in messages and receipts: `fts`, `chroma`."""
 
     @property
     def wants_vectors(self) -> bool:
-        """Whether families need vectors. A sink that wants none ignores them."""
+        """Whether families need vectors. Other sinks ignore them."""
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
-        """Make the build `marker.build_id`, sign it, open it. `dimensions` is the length of its vectors.
+        """Create, sign and open the build `marker.build_id`. `dimensions` is the length of its vectors.
 
-        Where it is there already it is opened as it is; only a build without any marker (its maker was killed in
-        between) is signed. So the caller compares `marker()`, and nobody's build is taken over in passing.
+        An existing build is opened as it is. It is signed only if it has no marker, because its creator was killed. So
+        the caller compares `marker()`: nobody's build is taken over by accident.
         """
 
     def open(self, build_id: str) -> Build:
-        """Open a build that is there; `BuildMissing` where it is not. Never makes one."""
+        """Open an existing build. Raises `BuildMissing`; never creates one."""
 
     def builds(self) -> list[str]:
-        """Ids of all builds that this sink holds, sorted; also of unfinished ones."""
+        """The sorted ids of all builds, including unfinished ones."""
 
     def flip(self, old: str | None, new: str) -> None:
-        """Make `new` what other programs reach under the sink's public name, in one step; `old` was it before.
+        """Move the sink's public name from `old` to `new` in one step, for other programs.
 
-        `BuildMissing` where `new` is not there. Asks what is live first: where it is `new` already nothing happens,
-        where it is neither, `Refused`. A sink whose builds have no public name only looks whether `new` is there:
-        readers open the build that the home's pointer names.
+        Raises `BuildMissing` if `new` does not exist. Checks what is live first: if `new` is, nothing happens; if it is
+        neither, `Refused`. A sink without a public name only checks that `new` exists: readers follow the home's
+        pointer.
         """
 
     def drop(self, build_id: str) -> None:
         """Remove a build and all its content for good. An absent one is no error."""
 
     def close(self) -> None:
-        """Let go of the engine. May be called twice."""
+        """Release the engine. May be called twice."""

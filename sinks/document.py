@@ -1,6 +1,6 @@
-"""The sink document: one chunk as every sink stores it, whatever the engine. `projection` makes it.
+"""The sink document: one chunk as every engine stores it. `projection` creates it.
 
-Plain data and two hashes; no engine, no file. Absent values are None or empty and are not stored.
+Plain data and two hashes. Absent values are None or empty and are not stored.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,10 +21,10 @@ else:
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a sink holds of one chunk. `fields.PROJECTION` says what each field means.
+    """One chunk as a sink stores it. `fields.PROJECTION` defines each field.
 
-    It is made of a valid chunk, so every engine can hold it: no string has U+0000 or a lone surrogate, every number is
-    exact, and `parent_id` is 64 lower-case hex digits. Sinks rely on that and check none of it.
+    Every engine can store it, because it comes from a valid chunk: no string has U+0000 or a lone surrogate, every
+    number is exact, and `parent_id` is 64 lower-case hex digits. Sinks rely on that without checking.
     """
 
     id: str
@@ -76,19 +76,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     end_offset: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields that say something, ready for JSON: what engines are sent."""
+        """The fields that have a value, ready for JSON."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         return fields
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Document":
-        """The document that these fields were taken from; unknown ones are left out, None is absent."""
+        """The inverse of `fields`. Ignores unknown fields."""
         known = {name: value for name, value in fields.items() if name in FIELDS and value is not None}
         return msgspec.convert(known, cls)
 
     @classmethod
     def if_ours(cls, fields: Mapping[str, Any]) -> "Document | None":
-        """The same; None where no sink has written these fields."""
+        """As `from_fields`; None if no sink has written these fields."""
         try:
             return cls.from_fields(fields)
         except ValueError:
@@ -101,39 +101,38 @@ LISTS = ("headings", "tags", "authors")
 
 
 def document_hash(fields: Mapping[str, Any]) -> str:
-    """Hash of everything that is stored of a document (`Document.fields()`). `text_hash` takes the place of the text,
-    so that a sink that keeps no texts can compute it too."""
+    """Hash of `Document.fields()`. `text_hash` replaces the text, so that a sink without texts can compute it too."""
     return json_hash({name: value for name, value in fields.items() if name not in ("text", "document_hash")})
 
 
 def hashes_of_content(document: Document) -> tuple[str, str]:
-    """Document hash and text hash of what is stored, whatever hashes are stored with it."""
-    hashed = text_hash(document.text)
-    return document_hash(document.fields() | {"text_hash": hashed}), hashed
+    """Document hash and text hash, computed from the content instead of the stored hashes."""
+    of_text = text_hash(document.text)
+    return document_hash(document.fields() | {"text_hash": of_text}), of_text
 
 
 def family_hash(document_hashes: Iterable[str]) -> str:
-    """Hash of a family, from the hashes of its documents in any order; "" where there are none. It changes exactly when
-    something of the family must be written."""
+    """Hash of a family from its document hashes in any order; "" for no documents. It changes exactly when the family
+    must be written."""
     hashes = sorted(document_hashes)
     return json_hash(hashes) if hashes else ""
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Documents of one family, and for sinks that want them one vector a document, in the same order.
+    """Documents of one family, and one vector per document in the same order for sinks that want vectors.
 
-    A row that is not finite says that this document has no vector: a sink that wants vectors refuses it.
+    A row that is not finite means that the document has no vector: a sink that wants vectors refuses it.
     """
 
     documents: Sequence[Document]
     vectors: Vectors | None = None
     rewrite: Collection[str] = ()
-    """Ids of documents to write although the build seems to hold them: a scan found that they differ."""
+    """Ids of documents to write even if the build seems to have them: a scan found that they differ."""
     first: bool = True
-    """False for a further part of a large family: the parts before it stay."""
+    """False for a later part of a large family: the earlier parts stay."""
     last: bool = True
-    """False while parts are still to come: nothing of the old family is removed before the last one."""
+    """False while more parts follow: no old document is removed before the last one."""
 
     def __post_init__(self) -> None:
         if len({document.parent_id for document in self.documents}) != 1:

@@ -1,43 +1,42 @@
-"""Errors of the sinks. Each docstring is the sentence its reader needs; messages add the facts.
+"""Errors of the sinks. A docstring tells what to do; messages add the facts.
 
     SinkError
-    ├── Transient            the engine may take the same call later: wait and repeat it
-    │   ├── Unreachable      nobody answers at the engine's address
-    │   └── NotConfirmed     the engine took the work but did not say in time that it is done
-    └── Refused              the engine will never take this call: repeating it cannot help
-        ├── WrongKey         the engine does not know the key, or the key may not do this
-        ├── BuildMissing     the build is not there (dropped, or never made)
-        ├── BuildBroken      the build is there and cannot be read: rebuild it
-        ├── OutOfResources   this machine is short of open files, memory or room: nothing is broken
-        └── InvalidFilter    a filter names a field that cannot be filtered, or asks what the field cannot answer
+    ├── Transient            the same call may succeed later: wait and repeat it
+    │   ├── Unreachable      nothing answers at the engine's address
+    │   └── NotConfirmed     the engine accepted the work but did not confirm it in time
+    └── Refused              the engine will never accept this call: do not repeat it
+        ├── WrongKey         the key is unknown, or lacks a permission
+        ├── BuildMissing     the build does not exist (dropped, or never created)
+        ├── BuildBroken      the build exists but cannot be read: rebuild it
+        ├── OutOfResources   this machine is short of open files, memory or disk space: nothing is broken
+        └── InvalidFilter    the field cannot be filtered, or not like this
 
-Adapters translate foreign exceptions into these once, where they call the engine. Whatever else comes out
-of a sink is a bug and keeps its traceback. A single document that an engine refuses is no exception: it is
-returned by `flush` as a `RefusedDocument`.
+Adapters translate foreign exceptions into these where they call the engine. Any other exception from a sink is a bug
+and keeps its traceback. One refused document raises nothing: `flush` returns it as a `RefusedDocument`.
 """
 
 from chunksink.chunkbus.errors import ChunksinkError
 
-MEND = "`chunksink verify --repair` makes it anew, nothing is lost"
-"""What to do about a build that is broken."""
-MAKE_ANEW = "run `chunksink sync`, which makes it anew"
-"""What to do about one that is gone."""
+REPAIR_REBUILDS = "`chunksink verify --repair` rebuilds it from the chunks, nothing is lost"
+"""Remedy for a broken build."""
+SYNC_REBUILDS = "run `chunksink sync` to rebuild it"
+"""Remedy for a missing build."""
 
 
 class SinkError(ChunksinkError):
-    """Something about a sink that its reader can act on."""
+    """An error of a sink that the user can act on."""
 
 
 class Transient(SinkError):
-    """The engine could not do it now; the same call may go through later."""
+    """The engine could not do it now; the same call may succeed later."""
 
 
 class Unreachable(Transient):
-    """Nobody answers there: start the engine, or correct its address."""
+    """Nothing answers at this address: start the engine, or correct the address."""
 
 
 class NotConfirmed(Transient):
-    """The engine did not confirm the work in time; what it has done is unknown until it is asked again."""
+    """The engine did not confirm the work in time; the next run checks what was done."""
 
 
 class Refused(SinkError):
@@ -45,20 +44,20 @@ class Refused(SinkError):
 
 
 class WrongKey(Refused):
-    """The engine does not accept the key; set the right one."""
+    """The engine does not accept the key; set a valid one."""
 
 
 class BuildMissing(Refused):
-    """There is no such build in this sink; make it anew with a rebuild."""
+    """This sink has no such build; run a rebuild."""
 
 
 class BuildBroken(Refused):
-    """The build cannot be read any more; rebuild it. Nothing is lost: indexes are made from the chunks."""
+    """The build can no longer be read; rebuild it. Nothing is lost: indexes are built from the chunks."""
 
 
 class OutOfResources(Refused):
-    """This machine is short of something; nothing is broken. Do what the message says, then run it again."""
+    """This machine is short of a resource; nothing is broken. Follow the message, then run the command again."""
 
 
 class InvalidFilter(Refused):
-    """The filter cannot be answered; use a field that can be filtered."""
+    """The filter cannot be applied; use a field that can be filtered."""

@@ -1,6 +1,6 @@
-"""The map from chunks to sink documents: a rule a field, in the order in which they are worked out.
+"""The map from chunks to sink documents: one rule per field, in the order of evaluation.
 
-`docs/contract.md` prints it. `projection` applies it and adds what depends on the siblings.
+`docs/contract.md` prints it. `projection` applies it and adds the fields that depend on siblings.
 """
 
 import re
@@ -21,10 +21,10 @@ _SINK_ID = re.compile(r"(?!h-)[A-Za-z0-9_-]{1,511}")
 
 @dataclass(frozen=True)
 class FieldRule:
-    """How one field of the document comes about.
+    """How one field of the document is computed.
 
-    `paths` are asked in order and `read` turns what is found into the field's value, or into None: next path.
-    Where no path answers, `derive` is given the chunk and the fields of the rules above.
+    `paths` are tried in order. `read` converts the value at a path; if it returns None, the next path is tried. If no
+    path has a value, `derive` computes one from the chunk and the fields of earlier rules.
     """
 
     name: str
@@ -34,19 +34,19 @@ class FieldRule:
     derive: Callable[[Record, Values], Any] | None = None
     filter: Literal["", "equal", "range"] = ""
 
-    def value(self, record: Record, placed: Values, above: Values) -> Any:
-        """From the chunk, and from the same as `placed` has it."""
+    def value(self, record: Record, by_path: Values, above: Values) -> Any:
+        """The value of the field. `by_path` is the result of `values_by_path(record)`."""
         for path in self.paths:
-            found = placed.get(path)
-            if found is not None:
-                value = self.read(found)
+            raw = by_path.get(path)
+            if raw is not None:
+                value = self.read(raw)
                 if value is not None:
                     return value
         return self.derive(record, above) if self.derive is not None else None
 
 
 def sink_id(chunk_id: str) -> str:
-    """The id of a document in every sink: the `chunk_id` where every engine takes it, else `h-` and its sha256.
+    """The id of a document in every sink: the `chunk_id` if every engine accepts it, else `h-` and its sha256.
 
     A `chunk_id` that begins with `h-` is hashed too, so that two chunks never get one id.
     """
@@ -77,13 +77,13 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("chunk_id", "the chunk's own id", derive=lambda r, _: r["chunk_id"]),
     FieldRule(
         "id",
-        "`chunk_id` where it is 1 to 511 of A-Z a-z 0-9 _ - and does not begin with `h-`; else `h-` and its sha256",
+        "`chunk_id` if it is 1 to 511 of A-Z a-z 0-9 _ - and does not begin with `h-`; else `h-` and its sha256",
         derive=lambda r, _: sink_id(r["chunk_id"]),
     ),
     FieldRule(
         "parent_id",
         "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
-        "hashed with the tenant where there is one",
+        "hashed with the tenant if there is one",
         derive=_parent,
         filter="equal",
     ),
@@ -91,20 +91,20 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: identity.tenant_id(r)),
     FieldRule(
         "tenant_key",
-        "sha256 of `tenant_id`: what searches are bound to",
+        "sha256 of `tenant_id`; searches of a tenant filter by it",
         derive=lambda _, above: identity.tenant_key(above["tenant_id"]),
         filter="equal",
     ),
-    FieldRule("schema_version", "the chunk's contract", ("schema_version",), filter="equal"),
+    FieldRule("schema_version", "version of the chunk format", ("schema_version",), filter="equal"),
     FieldRule(
         "chunk_index",
-        "place in the document from 0; where no path says it, the place in the family",
+        "position in the document from 0; else the position in the family",
         (*_paths("chunk_index", "metadata", "span"), *_paths("index", "metadata"), *_paths("ordinal", "metadata")),
         values.count,
         filter="range",
     ),
-    # --- what it says -----------------------------------------------------------------------------------------
-    FieldRule("text", "the text as it is", ("text",), values.verbatim, derive=lambda *_: ""),
+    # --- content ----------------------------------------------------------------------------------------------
+    FieldRule("text", "the unchanged text", ("text",), values.verbatim, derive=lambda *_: ""),
     FieldRule("text_hash", "`sha256:` and the hash of that text", derive=lambda _, above: text_hash(above["text"])),
     FieldRule(
         "title",
@@ -114,7 +114,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "headings",
-        "headings above the chunk, outermost first; of this and every list the first 256 members",
+        "headings above the chunk, outermost first; every list is limited to its first 256 members",
         (
             *_paths("headings", "metadata"),
             *_paths("headings_path", "metadata", "span"),
@@ -134,7 +134,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "tags",
-        "labels, each once; one string is split at commas and semicolons",
+        "labels without duplicates; a single string is split at commas and semicolons",
         ("tags", "metadata.tags", "content.tags", "metadata.keywords", "metadata.topics"),
         values.labels,
         filter="equal",
@@ -162,7 +162,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "content_truncated",
-        "true where the producer says that text was cut",
+        "true if the producer reports that text was cut off",
         (
             "content_truncated",
             "content.content_truncated",
@@ -179,10 +179,10 @@ PROJECTION: tuple[FieldRule, ...] = (
         (*_paths("token_count", "tokens", "metadata"), "tokens.count", "tokens.total", "tokens"),
         values.count,
     ),
-    # --- where it comes from ----------------------------------------------------------------------------------
+    # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source, as identity takes it; else whatever names it",
+        "name of the source: the one that identity uses, else any other name",
         (
             "provenance.source_uri",
             "provenance.source_ref",
@@ -197,7 +197,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "path",
-        "path of the file; else `source_uri` where that is a path or a file: URL",
+        "path of the file; else `source_uri` if that is a path or a file: URL",
         ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
         derive=lambda _, above: values.path_of(above["source_uri"]) if above["source_uri"] else None,
     ),
@@ -218,7 +218,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "source_folder",
-        "the folder, for facets: at most 468 bytes, cut between characters; else the folder of `path`",
+        "folder, at most 468 bytes (cut between characters); else the folder of `path`",
         ("source.source_folder", "source.folder", *_paths("source_folder", "metadata"), "metadata.folder"),
         values.facet,
         derive=lambda _, above: values.facet(values.folder_of(above["path"])) if above["path"] else None,
@@ -255,8 +255,8 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "modified_at_epoch",
-        "last change of the source in UTC seconds (numbers from 10^11 on are milliseconds); of recorded events the end "
-        "of their window, `occurred_at_end_ms`",
+        "last change of the source in UTC seconds (numbers from 10^11 are milliseconds); for recorded events the end "
+        "of their time window, `occurred_at_end_ms`",
         (
             "source.modified_at_epoch",
             "source.modified_at",
@@ -269,7 +269,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         derive=_window_end,
         filter="range",
     ),
-    # --- where in it ------------------------------------------------------------------------------------------
+    # --- position in the source -------------------------------------------------------------------------------
     FieldRule(
         "page_start",
         "first page",
@@ -308,10 +308,10 @@ PROJECTION: tuple[FieldRule, ...] = (
         ("locator.timestamp_end", "span.timestamp_end", "metadata.timestamp_end"),
         values.seconds,
     ),
-    FieldRule("speaker", "who speaks", ("locator.speaker", "span.speaker", "metadata.speaker"), values.line),
+    FieldRule("speaker", "name of the speaker", ("locator.speaker", "span.speaker", "metadata.speaker"), values.line),
     FieldRule(
         "section",
-        "path through the document to the chunk, for people",
+        "readable path of sections to the chunk",
         (*_paths("chunk_path", "metadata", "span"), "span.section", "span.section_path", "metadata.section"),
         values.chain,
     ),
@@ -335,41 +335,41 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "start_offset",
-        "first place in an append log as `segment/ordinal/byte`",
+        "first position in an append log as `segment/ordinal/byte`",
         _paths("start_offset", "span", "locator", "metadata"),
         values.offset,
     ),
     FieldRule(
         "end_offset",
-        "last place in an append log as `segment/ordinal/byte`",
+        "last position in an append log as `segment/ordinal/byte`",
         _paths("end_offset", "span", "locator", "metadata"),
         values.offset,
     ),
     # --- added by project_family ------------------------------------------------------------------------------
-    FieldRule("previous_id", "`id` of the chunk before, in the order of `chunk_index`"),
-    FieldRule("next_id", "`id` of the chunk after, in the order of `chunk_index`"),
-    FieldRule("document_hash", "hash of everything above, with `text_hash` in place of the text"),
+    FieldRule("previous_id", "`id` of the previous chunk, in the order of `chunk_index`"),
+    FieldRule("next_id", "`id` of the next chunk, in the order of `chunk_index`"),
+    FieldRule("document_hash", "hash of all fields above, with `text_hash` instead of the text"),
 )
 
 GROUPS = frozenset(
     path[:end] for rule in PROJECTION for path in rule.paths for end in range(len(path)) if path[end] == "."
 )
-"""Paths to objects of which members are asked."""
+"""Paths to objects whose members are read."""
 
 
-def placed(record: Record) -> Values:
-    """What stands in a chunk, by the path to it: read once, and not again for each of the many paths that are asked."""
-    found: Values = {}
+def values_by_path(record: Record) -> Values:
+    """The values of a chunk by dotted path, so that the record is walked once and not for each rule."""
+    by_path: Values = {}
     groups: list[tuple[str, Any]] = [("", record)]
     for prefix, group in groups:
         for name, value in group.items():
-            if "." in name:  # no path leads there
+            if "." in name:  # no rule can address it
                 continue
             path = prefix + name
-            found[path] = value
+            by_path[path] = value
             if path in GROUPS and isinstance(value, dict):
                 groups.append((path + ".", value))
-    return found
+    return by_path
 
 
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
@@ -380,4 +380,4 @@ VALUE_TYPES: Mapping[str, type] = {
     for rule in PROJECTION
     if rule.filter
 }
-"""What the values of these fields are, or the members where it is a list."""
+"""The types of their values, or of the members of a list."""

@@ -1,4 +1,4 @@
-"""The interfaces that searches read a build through, and the filters that all of them understand."""
+"""The interfaces for searching a build, and the filters that all of them support."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from chunksink.sinks.values import HALF
 
 Value = str | int | bool
 
-_BEYOND = 2**53  # above all whole numbers that are projected
+_BEYOND = 2**53  # above all projected whole numbers
 _COMPARED = {
     int: "compared with whole numbers, not with",
     bool: "true or false, not",
@@ -22,11 +22,11 @@ _COMPARED = {
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition on one projected field: one of some values, or bounds that both count in.
+    """A condition on one projected field: a set of values, or inclusive bounds.
 
-    On a list (tags, authors) one member that fits is enough. A document without the field never passes.
-    Values are compared as they are stored. What no document can hold (half a surrogate pair, a number beyond all that
-    are projected) is refused: not every engine could read it.
+    A list (tags, authors) passes if one member does. A document without the field never passes. Comparison is exact. A
+    value that no document can have (half a surrogate pair, a number of 2^53 or more) is refused, because not every
+    engine can read it.
     """
 
     field: str
@@ -37,11 +37,11 @@ class Filter:
     def __post_init__(self) -> None:
         kind = FILTERS.get(self.field)
         if kind is None:
-            raise InvalidFilter(f"{self.field!r} cannot be filtered; these can: {', '.join(sorted(FILTERS))}")
+            raise InvalidFilter(f"{self.field!r} cannot be filtered. Fields to filter by: {', '.join(sorted(FILTERS))}")
         bounds = self.at_least is not None or self.at_most is not None
         if bounds and kind != "range":
             numbers = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "range"))
-            raise InvalidFilter(f"{self.field!r} has no order to take bounds of; these have: {numbers}")
+            raise InvalidFilter(f"{self.field!r} cannot have bounds. Fields with bounds: {numbers}")
         if bounds == (self.any_of is not None):
             raise InvalidFilter(f"the filter on {self.field!r} needs either values or bounds")
         if isinstance(self.any_of, str):
@@ -50,34 +50,34 @@ class Filter:
             _check_value(self.field, value)
 
     def passes(self, document: Document) -> bool:
-        """What every engine must agree with."""
+        """The reference for all engines."""
         value = getattr(document, self.field)
-        held = value if isinstance(value, tuple) else () if value is None else (value,)
+        members = value if isinstance(value, tuple) else () if value is None else (value,)
         if self.any_of is not None:
-            return any(value in self.any_of for value in held)
+            return any(member in self.any_of for member in members)
         low, high = self.at_least, self.at_most
-        return any((low is None or one >= low) and (high is None or one <= high) for one in held)
+        return any((low is None or one >= low) and (high is None or one <= high) for one in members)
 
 
 def _check_value(field: str, value: Value) -> None:
-    """Raise `InvalidFilter` where no document can have this value."""
+    """Raise `InvalidFilter` if no document can have this value."""
     kind = VALUE_TYPES[field]
     if type(value) is not kind:
         raise InvalidFilter(f"{field} is {_COMPARED[kind]} {value!r:.100}")
     if HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND:
-        raise InvalidFilter(f"no {field} can be so: half a character, or too large a number")
+        raise InvalidFilter(f"invalid value for {field}: half a surrogate pair, or a number of 2^53 or more")
 
 
 def require_facets(fields: Sequence[str]) -> None:
-    """Raise `InvalidFilter` where one of these fields has no values to count: they are those that can be filtered."""
+    """Raise `InvalidFilter` if one of these fields has no facets. The fields that can be filtered have them."""
     unknown = [field for field in fields if field not in FILTERS]
     if unknown:
-        raise InvalidFilter(f"no facets of {', '.join(unknown)}; these have: {', '.join(sorted(FILTERS))}")
+        raise InvalidFilter(f"no facets for {', '.join(unknown)}. Fields with facets: {', '.join(sorted(FILTERS))}")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A run of a snippet; `match` where it is what was searched for. Plain text: whoever shows it escapes it."""
+    """A part of a snippet; `match` marks a search match. Plain text: escape it for display."""
 
     text: str
     match: bool = False
@@ -85,7 +85,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Hit:
-    """One document that answers. A higher score is better; scores compare within one answer only."""
+    """One document found. A higher score is better; compare scores only within one answer."""
 
     id: str
     parent_id: str
@@ -94,54 +94,52 @@ class Hit:
 
 @dataclass(frozen=True)
 class FacetValue:
-    """A value of a field, and how many families among the answers have it."""
+    """A value of a field, and how many of the families found have it."""
 
     value: Value
     families: int
 
 
 class Reader(Protocol):
-    """What both kinds share. A reader may be used by several threads, and beside a writer in any process. Every `limit`
-    is 1 or more."""
+    """The methods of every reader. Several threads may use one, even while a process writes. `limit` is at least 1."""
 
     def marker(self) -> Marker | None:
-        """Which build answers here."""
+        """The marker of the build."""
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         """The documents with these ids, in this order; absent ones are left out."""
 
     def refresh(self) -> None:
-        """See what was written since. Called when receipts or pointer moved; where it fails the old view stays."""
+        """See later writes. Called when receipts or the pointer changed; if it fails, the old view stays."""
 
     def close(self) -> None:
-        """Let go of the engine. May be called twice."""
+        """Release the engine. May be called twice."""
 
 
 class KeywordReader(Reader, Protocol):
-    """An engine that finds words. Where it soon says whose a document is, it has `families` too, a `FamiliesOf`.
+    """Keyword search. Optional: `SupportsFamilies`.
 
-    Under a filter by `tenant_key` all answers depend on that tenant's documents alone, scores among them; what an
-    engine cannot keep of this is in docs/tenants.md.
+    Under a filter by `tenant_key` all answers, including scores, depend on that tenant's documents alone.
+    docs/tenants.md lists the exceptions of each engine.
     """
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        """The best documents for words as a person types them, best first; `"words in quotes"` must stand so in each.
+        """The best documents for a typed query, best first. Every hit contains `"words in quotes"` exactly.
 
-        Without `every` an engine may answer with the best document of each family only.
-
-        No input is an error. A blank query takes everything that the filters let through, in a stable order.
+        Without `every` an engine may return only the best document of each family. No input is an error. A blank query
+        finds everything that passes the filters, in a stable order.
         """
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        """Of each of these documents a part of its text with what was searched for; of some there may be none. The
-        filters, those of the search, say whose documents count where something is counted."""
+        """Parts of the texts of these documents around the matches, by id; some may have none. Give the filters of the
+        search: statistics are limited to what passes them."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """About what a document would score that has all that is looked for; None where that is not known."""
+        """The approximate score of a document that contains all of the query; None if unknown."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        """By words of the query that no document holds which the filters let through: such a word as one does hold and
-        that is written nearly so. Nothing from an engine that looks for those by itself."""
+        """Similar words that occur, for each query word that occurs in no document that passes the filters. Empty for
+        an engine that tolerates typos itself."""
 
     def facets(
         self,
@@ -151,12 +149,12 @@ class KeywordReader(Reader, Protocol):
         limit: int = 100,
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
-        """For each field its most frequent values among all that `search` would find without a limit; with `among`
-        only what is of these families is counted."""
+        """The most frequent values of each field among all documents that `search` finds without a limit. With `among`
+        only these families are counted."""
 
 
 FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
-"""From ids of documents to the families of those of them that have a text, as far as they are known."""
+"""From document ids to families, for the known documents that have a text."""
 
 
 def nobodys(_ids: Sequence[str]) -> Mapping[str, str]:
@@ -169,17 +167,17 @@ class VectorReader(Reader, Protocol):
     ) -> list[Hit]:
         """The nearest documents that have a text, best first; the score is the cosine similarity.
 
-        What `families` tells need not be asked of an engine that takes longer to say it.
+        `families` is a faster source for the family of a hit than the engine.
         """
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
-        """The cosine similarity of these documents; those that have no vector here are left out."""
+        """The cosine similarity of these documents; those without a vector are left out."""
 
 
 class HybridReader(Reader, Protocol):
-    """An engine that fuses words and meaning itself."""
+    """An engine that fuses keyword and vector search itself."""
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        """As `search`, by words and by the query's vector, half and half."""
+        """As `search`, with equal weight for the words and the vector of the query."""

@@ -1,10 +1,10 @@
-"""A sink around another one: transient errors are retried until a deadline, writing can be slowed, faults reported.
+"""A wrapper around a sink: it retries transient errors until a deadline, limits the write rate and reports faults.
 
     sink = RetryingSink(ChromaSink(Server(url)), RetryPolicy(documents_per_second=500), on_fault=faults.append)
 
-`Transient` errors are retried, with waits that grow and are random; `Refused` never: it is an answer. Anything else is
-a bug and passes. That a call may be repeated is the promise of `sinks.contract`, also where it was done and only its
-answer was lost. Readers are not retried: a person who searches would rather see an error than wait.
+`Transient` errors are retried with growing random waits. `Refused` and all other errors pass. `sinks.contract` promises
+that calls may be repeated, even if only the answer was lost. Readers are not retried: a person who searches prefers an
+error to waiting.
 """
 
 import math
@@ -34,21 +34,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long a call may be tried, and how fast documents may go in."""
+    """How long a call is retried, and how fast documents are written."""
 
     deadline_seconds: float = 120.0
-    """For one call with all its tries: none begins later. One that is under way is not broken off: that is for the
-    timeout of the engine's client, which should be the shorter one."""
+    """For one call: no attempt begins later. A running attempt is not interrupted; that is up to the timeout of the
+    engine's client, which should be shorter."""
     first_wait_seconds: float = 0.25
-    """The least wait. The longest one possible is twice this at first, and doubles with every try."""
+    """The minimum wait. The maximum is twice this at first and doubles with every attempt."""
     longest_wait_seconds: float = 15.0
     documents_per_second: float | None = None
-    """The most on average, over all builds of the sink: a batch goes when those before it have had their time."""
+    """The maximum average rate over all builds of the sink."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A `Transient` error, mended since or not: which try of which call it was, from 1."""
+    """A `Transient` error of one attempt (counted from 1), whether a later attempt succeeded or not."""
 
     sink: str
     call: str
@@ -77,16 +77,16 @@ class _Caller:
             except Transient as error:
                 self.report(call, error, attempt)
                 spent = self.clock() - started
-                left = self.policy.deadline_seconds - spent
-                if left <= 0:
-                    often = "once" if attempt == 1 else f"{attempt} times"
-                    # The same error, for its type and its cause say more than any that we could make of it.
+                remaining = self.policy.deadline_seconds - spent
+                if remaining <= 0:
+                    times = "once" if attempt == 1 else f"{attempt} times"
+                    # The same error object, to keep its type and cause.
                     error.args = (
-                        f"{error} -- {call} was tried {often} in {spent:.1f} s: see that {self.sink} is up, then run "
-                        "again; what was done stays done",
+                        f"{error} -- tried {call} {times} in {spent:.1f} s. Check that {self.sink} is up, then run it "
+                        "again; finished work is kept",
                     )
                     raise
-            self.sleep(min(self._wait(attempt), left))  # the last try begins at the deadline
+            self.sleep(min(self._wait(attempt), remaining))  # the last attempt begins at the deadline
 
     def _wait(self, attempt: int) -> float:
         first, longest = self.policy.first_wait_seconds, self.policy.longest_wait_seconds
@@ -96,7 +96,7 @@ class _Caller:
         self.on_fault(Fault(self.sink, call, f"{type(error).__name__}: {error}", attempt))
 
     def await_turn(self, documents: int) -> None:
-        """Return when this many more documents are within the limit."""
+        """Wait until this many more documents are within the rate limit."""
         if self.policy.documents_per_second is None:
             return
         with self.lock:  # builds of one sink are written by several threads
@@ -108,7 +108,7 @@ class _Caller:
 
 
 class RetryingSink:
-    """Another sink with its capabilities, whose calls are retried."""
+    """A sink and its capabilities, with retries."""
 
     def __init__(
         self,
@@ -119,15 +119,15 @@ class RetryingSink:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`on_fault` is called in the thread that made the call, before it is tried again."""
+        """`on_fault` is called in the thread of the call, before the next attempt."""
         self.name, self.wants_vectors = sink.name, sink.wants_vectors
         self._sink = sink
         self._call = _Caller(sink.name, policy, on_fault, sleep, clock)
 
     def capability(self, kind: type[C]) -> C | None:
-        """The inner sink's; retried where it asks the engine, and nobody waits for the answer."""
-        found = capability(self._sink, kind)
-        return cast(C, self) if found is not None and kind in (SupportsPublicName, SupportsSettings) else found
+        """The inner sink's capability. Calls to the engine are retried, except those of readers."""
+        inner = capability(self._sink, kind)
+        return cast(C, self) if inner is not None and kind in (SupportsPublicName, SupportsSettings) else inner
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "RetryingBuild":
         return RetryingBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
@@ -186,8 +186,8 @@ class RetryingBuild:
         return self._call("flush", self._build.flush)
 
     def capability(self, kind: type[C]) -> C | None:
-        found = capability(self._build, kind)
-        return cast(C, self) if found is not None and kind in (SupportsScrub, SupportsSearchSettings) else found
+        inner = capability(self._build, kind)
+        return cast(C, self) if inner is not None and kind in (SupportsScrub, SupportsSearchSettings) else inner
 
     def scrub(self) -> None:
         self._call("scrub", required(self._build, SupportsScrub).scrub)
@@ -205,13 +205,13 @@ class RetryingBuild:
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))
 
-    def _read(self, call: str, look: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
-        """Tried again until the first document is there. A `Transient` in the middle is reported and raised: to
-        continue, every id so far would have to be remembered. The caller reads again from the beginning."""
+    def _read(self, call: str, read: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
+        """Retried until the first document. A later `Transient` is reported and raised, because to continue, every id
+        so far would have to be remembered. The caller reads again from the beginning."""
 
         def begin() -> tuple[Stored | None, Iterator[Stored]]:
-            found = look()
-            return next(found, None), found
+            documents = read()
+            return next(documents, None), documents
 
         first, rest = self._call(call, begin)
         if first is None:

@@ -1,7 +1,6 @@
-"""A survey of chunks for who made them: which fields of the index they fill, what stands where a field looks and cannot
-be read, and what no field looks at.
+"""A survey of chunks for their producer: which fields they fill, and which values are unreadable or unused.
 
-The projection leaves such values out without a word, so that one odd value keeps no chunk from the index.
+The projection silently leaves out such values, so that one odd value does not keep a chunk out of the index.
 """
 
 from collections import Counter
@@ -10,26 +9,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chunksink.chunkbus.chunk import NAMES, Chunk, Record
-from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, placed
+from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, values_by_path
 from chunksink.sinks.values import MOST_MEMBERS
 
-_ASKED = frozenset(path for rule in PROJECTION for path in rule.paths)
-_LOOKED_AT_ELSEWHERE = frozenset(
+_USED = frozenset(
     (
+        *(path for rule in PROJECTION for path in rule.paths),
         *Chunk.__struct_fields__,
         *(f"metadata.{name}" for name in NAMES),
-        "occurred_at_end_ms",
-        "metadata.occurred_at_end_ms",
-        "span.occurred_at_end_ms",
+        *(f"{group}occurred_at_end_ms" for group in ("", "metadata.", "span.")),
     )
 )
 FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
-"""Those that chunks can fill."""
+"""The fields that chunks can fill."""
 
 
 @dataclass(frozen=True)
 class Unread:
-    """A value that a field found and could make nothing of."""
+    """A value at a path of a field that the field cannot read."""
 
     path: str
     value: Any
@@ -39,7 +36,7 @@ class Unread:
 
 @dataclass
 class Survey:
-    """Counts of chunks: by field those that fill it, and those that only try to; by path what no field looks at."""
+    """Counts of chunks: by field those that fill it and those with an unreadable value; by path the unused values."""
 
     chunks: int = 0
     filled: Counter[str] = field(default_factory=Counter)
@@ -49,35 +46,30 @@ class Survey:
 
     def take(self, record: Record, partition: str, line: int) -> None:
         self.chunks += 1
-        found = placed(record)
+        by_path = values_by_path(record)
         above: Values = {}
         for rule in PROJECTION:
-            above[rule.name] = value = rule.value(record, found, above)
+            above[rule.name] = value = rule.value(record, by_path, above)
             self.filled[rule.name] += value is not None
-            if rule.paths and (path := _unread(rule, found)):
+            if rule.paths and (path := _unread(rule, by_path)):
                 self.unread[rule.name] += 1
-                self.first_unread.setdefault(rule.name, Unread(path, found[path], partition, line))
-        self.unasked.update(path for path, value in found.items() if _is_unasked(path, value))
+                self.first_unread.setdefault(rule.name, Unread(path, by_path[path], partition, line))
+        unused = (path for path in by_path if path not in _USED and not path.startswith("provenance."))
+        self.unasked.update(path for path in unused if _has_value(path, by_path[path]))
 
 
-def _unread(rule: FieldRule, found: Values) -> str | None:
-    """Where something stands for this field of which nothing could be read, or a list that was cut; else None."""
-    said = [path for path in rule.paths if _says_something(path, found.get(path))]
-    for path in said:
-        value = rule.read(found[path])
+def _unread(rule: FieldRule, by_path: Values) -> str | None:
+    """The path of a value that this field could not read, or of a list that it cut; else None."""
+    paths = [path for path in rule.paths if _has_value(path, by_path.get(path))]
+    for path in paths:
+        value = rule.read(by_path[path])
         if value is not None:
-            is_cut = isinstance(found[path], list) and len(found[path]) > MOST_MEMBERS == len(value)
+            is_cut = isinstance(by_path[path], list) and len(by_path[path]) > MOST_MEMBERS == len(value)
             return path if is_cut else None
-    return next(iter(said), None)
+    return next(iter(paths), None)
 
 
-def _says_something(path: str, value: Any) -> bool:
+def _has_value(path: str, value: Any) -> bool:
     if isinstance(value, dict) and path in GROUPS:
-        return False  # its members are asked by paths of their own
+        return False  # its members have paths of their own
     return value is not None and not (isinstance(value, Sized) and len(value) == 0)
-
-
-def _is_unasked(path: str, value: Any) -> bool:
-    if path in _ASKED or path in _LOOKED_AT_ELSEWHERE or path.startswith("provenance."):
-        return False
-    return _says_something(path, value)

@@ -1,6 +1,6 @@
-"""How values found in a chunk are read. Each reader returns None for what it cannot use; none of them raises.
+"""Functions that read the values of a chunk. Each returns None for a value that it cannot use; none raises.
 
-So a field of the wrong type is as good as an absent one, and the projection asks the next path.
+So a value of the wrong type counts as absent, and the projection tries the next path.
 """
 
 import math
@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-FACET_BYTES = 468  # Meilisearch cuts filterable values here, but not what they are compared with
+FACET_BYTES = 468  # Meilisearch cuts stored filterable values here, but not the values in a filter
 MOST_MEMBERS = 256
-"""Of a list. To Chroma each is a row, and one document with more than 5,461 of them makes a build unreadable."""
+"""The limit of a list. Chroma stores a row per member; a document with more than 5,461 makes a build unreadable."""
 HALF = re.compile("[\ud800-\udfff]")
-"""Of a surrogate pair: UTF-8 cannot carry it, so no engine holds it, or can be asked for it."""
+"""Half a surrogate pair. UTF-8 cannot encode it, so no engine can store it or search for it."""
 
-_LARGEST_EXACT_INTEGER = 2**53 - 1  # what JSON carries between languages, and every engine keeps
+_LARGEST_EXACT_INTEGER = 2**53 - 1  # exact in JSON of all languages, and in every engine
 _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LABEL_ENDS = re.compile("[,;\n]")
@@ -27,12 +27,12 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 def verbatim(value: Any) -> str | None:
-    """A string as it is, but for U+0000, at which SQLite ends a text: it becomes U+FFFD."""
+    """A string unchanged, except that U+0000, which ends a text in SQLite, becomes U+FFFD."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else None
 
 
 def string(value: Any) -> str | None:
-    """A string that says something, without white space around it."""
+    """A string without surrounding white space; None if it is empty."""
     text = verbatim(value)
     return (text.strip() or None) if text is not None else None
 
@@ -58,8 +58,8 @@ def facet(value: Any) -> str | None:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures: up to 3 times for Hangul. What a
-    person types may hold a lone surrogate."""
+    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures (up to 3 times for Hangul). Typed
+    input may contain a lone surrogate."""
     if text.isascii():
         return len(text), len(text)
     folded = unicodedata.normalize("NFKD", text).lower()
@@ -67,7 +67,7 @@ def _sizes(text: str) -> tuple[int, int]:
 
 
 def integer(value: Any) -> int | None:
-    """A whole number that survives JSON; 3.0 is one, true is not."""
+    """A whole number that JSON keeps exact; 3.0 is one, true is not."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_EXACT_INTEGER:
@@ -91,7 +91,7 @@ def last_count(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> float | None:
-    """A finite number from 0, to the millisecond: of more digits, engines change the last one."""
+    """A finite number from 0, rounded to milliseconds: engines change the last of more digits."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER // 1000:
         return None
     return round(float(value), 3) if math.isfinite(value) and value >= 0 else None
@@ -116,7 +116,7 @@ def labels(value: Any) -> tuple[str, ...] | None:
 
 
 def names(value: Any) -> tuple[str, ...] | None:
-    """People: one string, or a list of strings or objects that hold `name`, or `given`/`family` and their like.
+    """People: one string, or a list of strings or of objects with `name`, or `given` and `family`, or similar keys.
 
     One string stays one name: "Doe, Jane" is a single person.
     """
@@ -137,11 +137,11 @@ def _name(person: Any) -> str | None:
 
 
 def epoch(value: Any) -> int | None:
-    """Whole UTC seconds since 1970 from a number or an ISO 8601 string; a string without a zone is UTC, and numbers
-    that as seconds would lie beyond the year 5000 are milliseconds."""
+    """Whole UTC seconds since 1970 from a number or an ISO 8601 string. A string without a zone is UTC. Numbers that
+    as seconds would be after the year 5000 are milliseconds."""
     if not isinstance(value, str):
-        found = math.floor(value) if seconds(value) is not None else integer(value)
-        return found // 1000 if found is not None and abs(found) >= _MILLISECONDS else found
+        number = math.floor(value) if seconds(value) is not None else integer(value)
+        return number // 1000 if number is not None and abs(number) >= _MILLISECONDS else number
     try:
         moment = datetime.fromisoformat(value.strip())
         if moment.tzinfo is None:
@@ -160,8 +160,8 @@ def milliseconds(value: Any) -> int | None:
 def year(value: Any) -> int | None:
     """1 to 9999 from a number, or from a string that begins with four digits."""
     if isinstance(value, str):
-        found = _YEAR.match(value)
-        value = int(found[1]) if found else None
+        match = _YEAR.match(value)
+        value = int(match[1]) if match else None
     number = integer(value)
     return number if number is not None and 1 <= number <= 9999 else None
 
@@ -173,13 +173,13 @@ def extension(value: Any) -> str | None:
 
 
 def chain(value: Any) -> str | None:
-    """A path through headings as one line: a string as it is, a list joined by ` > `."""
+    """A path of headings on one line: a list is joined with ` > `."""
     parts = lines(value)
     return " > ".join(parts) if parts is not None else None
 
 
 def offset(value: Any) -> str | None:
-    """A place in an append log as `segment/ordinal/byte`, from an object with these parts or such a string."""
+    """A position in an append log as `segment/ordinal/byte`, from an object with these parts or a string."""
     if not isinstance(value, dict):
         number = count(value)
         return str(number) if number is not None else line(value)
@@ -190,17 +190,17 @@ def offset(value: Any) -> str | None:
 
 
 def anchor(value: Any) -> str | None:
-    """The id of an element: a string, or an object that holds one as `xml_id`, `xml:id`, `id` or `anchor`."""
+    """The id of an element: a string, or the `xml_id`, `xml:id`, `id` or `anchor` of an object."""
     if not isinstance(value, dict):
         return line(value)
     return next((found for key in ("xml_id", "xml:id", "id", "anchor") if (found := line(value.get(key)))), None)
 
 
-# --- what the name of a source says about it; nothing is opened
+# --- parts of the name of a source; no file is opened
 
 
 def path_of(source: str) -> str | None:
-    """The path that a source's name is, or that its file: URL holds; None for what lies elsewhere (https:, doi:)."""
+    """The path of a source named by a path or a file: URL; None for other names (https:, doi:)."""
     if not _SCHEME.match(source):
         return source
     try:
@@ -232,7 +232,7 @@ def folder_of(path: str) -> str | None:
 
 
 def extension_of(filename: str) -> str | None:
-    """`gz` of `a.tar.gz`; None for `.bashrc` and for what does not look like one."""
+    """`gz` of `a.tar.gz`; None for `.bashrc` and for endings that do not look like an extension."""
     ending = posixpath.splitext(filename)[1][1:].lower()
     return ending if re.fullmatch("[a-z0-9]{1,16}", ending) else None
 

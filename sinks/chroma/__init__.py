@@ -1,4 +1,4 @@
-"""The vector sink on Chroma: embedded (a folder a build) and server (a collection a build), behind the same code."""
+"""The vector sink on Chroma: embedded (one folder per build) or on a server (one collection per build)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,12 +18,11 @@ __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "Embedd
 
 
 class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Embedded in `folder` (without it `chroma` in the home), or on the server at `url`.
+    """Embedded in `folder` (default: `chroma` in the home), or on the server at `url`.
 
-    `prefix` begins the names of a server's collections; `token_variable` names the environment variable with a token
-    that is sent as `x-chroma-token`. Without `store_text` Chroma holds no text: it loads faster, and other programs
-    that open the collection find vectors and metadata only. Requests to a server end after `timeout` seconds, those of
-    a search after `search_timeout`.
+    `prefix` begins the names of collections on a server. `token_variable` is the environment variable with a token that
+    is sent as `x-chroma-token`. Without `store_text` Chroma loads faster, but other programs that open the collection
+    find only vectors and metadata. `timeout` and `search_timeout` are seconds per request.
     """
 
     folder: str | None = None
@@ -36,22 +35,17 @@ class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
-    wanted = read_options("chroma", ChromaOptions, options)
-    if wanted.url is None:
-        folder = Path(wanted.folder) if wanted.folder else home / "chroma"
-        return EmbeddedChromaSink(folder, store_text=wanted.store_text)
-    if wanted.folder is not None:
-        raise ConfigError("the sink chroma is either in a folder or on a server: give `folder` or `url`, not both")
-    variable = wanted.token_variable
+    chosen = read_options("chroma", ChromaOptions, options)
+    if chosen.url is None:
+        folder = Path(chosen.folder) if chosen.folder else home / "chroma"
+        return EmbeddedChromaSink(folder, store_text=chosen.store_text)
+    if chosen.folder is not None:
+        raise ConfigError("options of the sink chroma: set `folder` or `url`, not both")
+    variable = chosen.token_variable
     token = key_in(variable, "option token_variable of the sink chroma", needed=True) if variable else None
+    timeouts = {"timeout": chosen.timeout, "search_timeout": chosen.search_timeout}
     try:
-        server = Server(
-            wanted.url,
-            prefix=wanted.prefix,
-            token=token,
-            timeout=wanted.timeout,
-            search_timeout=wanted.search_timeout,
-        )
+        server = Server(chosen.url, prefix=chosen.prefix, token=token, **timeouts)
     except ValueError as error:
         raise ConfigError(f"options of the sink chroma: {error}") from error
-    return ChromaSink(server, store_text=wanted.store_text)
+    return ChromaSink(server, store_text=chosen.store_text)

@@ -1,4 +1,4 @@
-"""A build in Chroma, for its writer. Writes are done when Chroma has answered; surplus goes at `flush`."""
+"""A build in Chroma, for its writer. A write is done when Chroma answers; `flush` removes the surplus."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken
 from chunksink.sinks.payload import Replacements, batches, with_sound_vectors
 
-PAGE = 5000  # above 32,766 rows Chroma cannot answer
-REQUEST_BYTES = 32 * 2**20  # a server takes 40 MiB
-_LOOKS = 20
-"""For vectors, spread over a build."""
+PAGE = 5000  # Chroma fails above 32,766 rows
+REQUEST_BYTES = 32 * 2**20  # a server accepts 40 MiB
+_SAMPLES = 20
+"""How many vectors `_require_vectors` reads."""
 
 
 class ChromaBuild:
@@ -51,20 +51,20 @@ class ChromaBuild:
         return self._handle.is_sealed()
 
     def replace(self, families: Sequence[Family]) -> int:
-        last = self._replacements.begin(families)
-        taken: dict[str, tuple[Document, Vectors, bool]] = {}  # an id that occurs twice goes to the later family
-        for family in last:
+        latest = self._replacements.begin(families)
+        by_id: dict[str, tuple[Document, Vectors, bool]] = {}  # the later family gets an id that occurs twice
+        for family in latest:
             sound, refused = with_sound_vectors(family)
             self._replacements.refuse(refused)
             for document, vector in sound:
-                taken[document.id] = document, vector, document.id in family.rewrite
-        documents, vectors, rewritten = zip(*taken.values(), strict=True) if taken else ((), (), ())
+                by_id[document.id] = document, vector, document.id in family.rewrite
+        documents, vectors, rewritten = zip(*by_id.values(), strict=True) if by_id else ((), (), ())
         width = len(vectors[0]) if vectors else 0
         parts = rows.slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
-        # Also families that the build did not hold: flush then looks for old chunks that are not there, which costs
-        # less than a hundredth of the writing.
-        self._replacements.add(last)
+        # Also families that are new to the build. Flush then searches for their old chunks in vain, which takes less
+        # than a hundredth of the time of the write.
+        self._replacements.add(latest)
         return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -78,21 +78,21 @@ class ChromaBuild:
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         yield from rows.read(self.page, PAGE, content=content, parent_ids=parent_ids)
         if NO_PARENT in parent_ids:  # no condition selects rows without a parent
-            yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
+            yield from (stored for stored in self.scan(content=content) if stored.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         if content and self._is_served:
-            self._require_vectors(self.count())  # before the first document, for until then all of it is tried again
+            self._require_vectors(self.count())  # before the first document: until then errors are retried
         yield from rows.read(self.page, PAGE, content=content, vectors=vectors)
 
     def _require_vectors(self, documents: int) -> None:
-        """Documents and vectors lie apart, and a server that has lost its vectors goes on with the documents. In a
-        folder of our own the seal tells."""
-        for offset in range(0, documents, documents // _LOOKS + 1):
+        """Raise if vectors are missing. A server that has lost its vectors still serves the documents, which are stored
+        separately. For embedded builds the seal detects that."""
+        for offset in range(0, documents, documents // _SAMPLES + 1):
             self.page(offset, 1, content=False, vectors=True)
 
     def page(self, offset: int, limit: int, content: bool, vectors: bool, where: rows.Where = None) -> rows.Page:
-        """Some of what a scan reads, as Chroma gives it."""
+        """A page of rows, as Chroma returns it."""
         include = ["metadatas"]
         if content and self._store_text:
             include.append("documents")
@@ -105,8 +105,8 @@ class ChromaBuild:
             if not self._is_served:
                 raise
             raise BuildBroken(
-                f"Chroma at {self._handle.where} holds documents without their vectors: `chunksink verify --repair` "
-                "writes them again, nothing is computed again"
+                f"Chroma at {self._handle.where} has lost vectors: `chunksink verify --repair` writes them again from "
+                "the cache"
             ) from error
         return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
 
@@ -114,19 +114,19 @@ class ChromaBuild:
         self._handle.close()
 
     def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
-        """Send what the build does not hold as it is, and return how many that was; where only metadata differ, those
-        alone, which leaves the graph of vectors as it is. What Chroma refuses is halved until the document is found
-        that it does not take."""
+        """Send the documents that differ from the stored ones, and return how many. If only metadata differ, only these
+        are sent, which leaves the vector graph unchanged. A refused request is halved until the refused document is
+        isolated."""
         try:
             with self._handle.asking() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
-                old = {id: held or {} for id, held in zip(found["ids"], found["metadatas"], strict=True)}
+                old = {id: metadata or {} for id, metadata in zip(found["ids"], found["metadatas"], strict=True)}
                 whole, metadata_only = [], []
                 for row, document in enumerate(documents):
-                    held = {} if rewritten[row] else old.get(document.id, {})
-                    if held.get("parent_id") != document.parent_id or held.get("text_hash") != document.text_hash:
+                    known = {} if rewritten[row] else old.get(document.id, {})
+                    if known.get("parent_id") != document.parent_id or known.get("text_hash") != document.text_hash:
                         whole.append(row)
-                    elif held.get("document_hash") != document.document_hash:
+                    elif known.get("document_hash") != document.document_hash:
                         metadata_only.append(row)
                 if metadata_only:
                     collection.update(
@@ -150,7 +150,7 @@ class ChromaBuild:
         return len(whole) + len(metadata_only)
 
     def _ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
-        """Without their metadata, which take Chroma twenty times as long."""
+        """Does not read metadata, which takes Chroma twenty times as long."""
         for where in rows.of_families(parent_ids):
             with self._handle.asking() as collection:
                 yield from collection.get(where=where, include=[])["ids"]

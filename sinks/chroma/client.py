@@ -1,7 +1,7 @@
-"""chromadb, imported and set by chunksink alone, and its clients.
+"""The import of chromadb, and its clients.
 
-Left alone, Chroma would also take its settings from the environment and from a `.env` in the current folder, where
-those of other programs are.
+By default chromadb reads settings from the environment and from `.env` in the current folder, which may belong to other
+programs. Here only chunksink sets them.
 """
 
 import os
@@ -23,28 +23,28 @@ _spellings = count(1)
 
 
 def package() -> ModuleType:
-    """chromadb, imported. It reads those other settings even then, and ends where one makes no sense to it."""
+    """Import chromadb. The import alone reads foreign settings, and fails on an invalid one."""
     try:
         import chromadb
     except ValueError as error:
         raise ConfigError(
-            f"Chroma's library reads settings from the environment and from {Path('.env').absolute()}, "
-            f"and {_why(error)}: change it, or run this in another folder"
+            f"chromadb reads settings from the environment and from {Path('.env').absolute()}, and {_why(error)}. "
+            "Change the setting, or run this in another folder"
         ) from error
     return chromadb
 
 
 def open_folder(path: Path) -> "ClientAPI":
-    """An engine of its own in this process. chromadb keeps one for each spelling of a path, also one that did not
-    start: so no spelling is used twice, nor the plain one, which others may use with settings of theirs."""
+    """A separate engine in this process. chromadb caches one per spelling of a path, even if it failed to start. So no
+    spelling is used twice, nor the plain one, which other code may use with its own settings."""
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
     client: ClientAPI = package().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
 
 
 def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], timeout: float) -> "ClientAPI":
-    """A client that has not asked the server anything yet: what `chromadb.HttpClient` asks while it is made has
-    no timeout, and where it fails the reason is lost."""
+    """A client that has not called the server yet. The calls in `chromadb.HttpClient()` have no timeout, and hide the
+    reason of a failure."""
     import httpx
 
     package()
@@ -57,7 +57,7 @@ def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], 
         chroma_server_host=host,
         chroma_server_http_port=port,
         chroma_server_ssl_enabled=ssl,
-        chroma_server_ssl_verify=ssl,  # else all certificates are read for nothing, some 50 ms
+        chroma_server_ssl_verify=ssl,  # without TLS, saves the 50 ms of loading certificates
         chroma_server_headers=dict(headers),
     )
     client = Client.__new__(Client)
@@ -68,53 +68,48 @@ def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], 
 
 
 def close_server(client: Any) -> None:
-    """Chroma's client would leave its connection to the server open until somebody collects it."""
+    """Close the client and its connection, which chromadb itself leaves open until garbage collection."""
     session = client._server._session
     client.close()
     session.close()
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """To run a module of this package in a process of its own."""
-    # -P: what lies in the current folder must not hide installed packages.
+    """The command that runs a module of this package in its own process."""
+    # -P: files in the current folder must not hide installed packages.
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def module_environment() -> dict[str, str]:
-    """For that process: with what is found here, whatever the folder."""
-    found = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)
-    return {**os.environ, "PYTHONPATH": found}
+    """The environment of that process, with the import path of this one."""
+    import_path = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)
+    return {**os.environ, "PYTHONPATH": import_path}
 
 
-def _settings(**given: Any) -> "Settings":
+def _settings(**values: Any) -> "Settings":
     package()
-    return _settings_type()(anonymized_telemetry=False, **given)
+    return _settings_type()(anonymized_telemetry=False, **values)
 
 
 @cache
 def _settings_type() -> "type[Settings]":
     from chromadb.config import Settings
 
-    class GivenSettings(Settings):
+    class ExplicitSettings(Settings):
         @classmethod
         def settings_customise_sources(
-            cls,
-            settings_cls: Any,
-            init_settings: Any,
-            env_settings: Any,
-            dotenv_settings: Any,
-            file_secret_settings: Any,
+            cls, settings_cls: Any, init_settings: Any, *_: Any, **_others: Any
         ) -> tuple[Any, ...]:
             return (init_settings,)
 
-    return GivenSettings
+    return ExplicitSettings
 
 
 def _why(error: ValueError) -> str:
-    """Never a value: it may be a secret."""
+    """The reason without any value: it may be a secret."""
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
         names = ", ".join(str(each["loc"][0]).upper() for each in error.errors() if each["loc"])
-        return f"cannot use what is there as {names}"
+        return f"does not accept the value of {names}"
     return "that file is not in UTF-8" if isinstance(error, UnicodeError) else "cannot read one of them"

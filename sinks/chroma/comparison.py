@@ -1,9 +1,9 @@
-"""All vectors that pass some filters, each compared with what is asked.
+"""Exact search: the query is compared with every vector that passes the filters.
 
-The graph of neighbours is a guess: where few documents pass a filter, or many are alike, it may lead past the best. And
-it goes through everybody's vectors: which of its own documents a tenant gets would depend on what others have. To
-compare all is exact, and for a tenant quicker than the graph under a filter. To read the vectors is slow, so those of a
-tenant are kept as long as the collection is open.
+Chroma's graph search is approximate. It may miss the best document if few pass a filter or many are alike. It also
+visits the vectors of all tenants, so one tenant's results would depend on the others. Exact search has neither problem,
+and is faster for a tenant than the filtered graph. Reading vectors is slow, so those of tenants are cached as long as
+the collection is open.
 """
 
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 MOST_OF_TENANT = 20_000
-"""Documents: to read them takes about a second. A tenant with more is searched through the graph."""
+"""Documents that take about a second to read. A larger tenant is searched with the graph."""
 _FEW = 1000
-"""So many documents are compared one by one where that is all there is."""
-_MOST_BYTES = 128 * 2**20  # kept, of all tenants together
+"""The most documents that `of_few` compares."""
+_MOST_BYTES = 128 * 2**20  # cached for all tenants together
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Documents by id, and their vectors."""
+    """Document ids and their vectors."""
 
     ids: Sequence[str]
     vectors: Vectors
 
     def nearest(self, vector: Vectors) -> Iterator[tuple[str, float]]:
-        """Best first, each with its similarity; those of equal vectors by id."""
+        """Ids and similarities, best first; equal ones by id."""
         if self.ids:
             similar = self.vectors @ unit(np.asarray(vector, dtype=np.float32))
             yield from ((self.ids[row], float(similar[row])) for row in np.argsort(-similar, kind="stable"))
@@ -46,19 +46,19 @@ class Candidates:
 
 
 Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]], "Candidates | None"]
-"""Of a collection what passes some filters; None where it is not compared. A known tenant is not read again."""
+"""Reads the documents of a collection that pass some filters; None if they should not be compared exactly."""
 
 
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """None also where there are not `more_than` so many."""
-    found = _read(collection, filters, _FEW)
-    return found if found is not None and len(found.ids) > more_than else None
+    """Up to 1,000 documents; None if there are more, or not `more_than` this many."""
+    candidates = _read(collection, filters, _FEW)
+    return candidates if candidates is not None and len(candidates.ids) > more_than else None
 
 
 def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Candidates | None:
-    """None where that are too many documents."""
+    """None if there are more than `most` documents."""
     where: Any = rows.where(filters)
     if len(collection.get(where=where, limit=most + 1, include=[])["ids"]) > most:
         return None
@@ -71,12 +71,12 @@ def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Can
 def of_tenant(
     collection: "Collection", filters: Sequence[Filter], known: dict[str, "Candidates | None"]
 ) -> Candidates | None:
-    """What is `known` of the tenant, or else read; also where it lacks any that pass, which were written since."""
+    """The tenant's documents from the cache `known`. They are read if missing there, or if one that passes is newer."""
     tenant = [one for one in filters if one.field == "tenant_key"]
     where: Any = rows.where(filters)
     passing = None if tenant == list(filters) else set(collection.get(where=where, include=[])["ids"])
     key = repr(tenant)
-    if key not in known or (passing and (held := known[key]) and not passing.issubset(held.ids)):
+    if key not in known or (passing and (cached := known[key]) and not passing.issubset(cached.ids)):
         known.pop(key, None)
         own = _read(collection, tenant, MOST_OF_TENANT)
         if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MOST_BYTES:

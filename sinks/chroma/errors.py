@@ -1,7 +1,4 @@
-"""Chroma's errors as ours, once: here the words of Chroma's messages are known, and nowhere else.
-
-chromadb is imported by whoever calls Chroma; until then none of its errors can occur.
-"""
+"""Translates Chroma's errors into ours. Only this module depends on the texts of Chroma's messages."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +6,8 @@ from contextlib import contextmanager
 
 from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import (
-    MAKE_ANEW,
-    MEND,
+    REPAIR_REBUILDS,
+    SYNC_REBUILDS,
     BuildBroken,
     BuildMissing,
     NotConfirmed,
@@ -24,11 +21,11 @@ from chunksink.sinks.errors import (
 
 
 class RefusedData(Refused):
-    """Chroma refuses something in what was sent; a smaller part of it may go through."""
+    """Chroma refuses something in the request; a smaller part may be accepted."""
 
 
 class StaleIndex(Transient):
-    """The vector index in this process is behind the documents: open it again."""
+    """The vector index in this process is older than the documents: open it again."""
 
 
 _BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle")
@@ -36,12 +33,12 @@ _BUSY = ("locked", "busy", "timed out", "timeout")
 
 
 class Address(str):
-    """Where a server is; no message about it holds one of its secrets."""
+    """The address of a server, and the secrets to remove from messages about it."""
 
     secrets: tuple[str, ...] = ()
 
     def without_secrets(self, text: str) -> str:
-        """A proxy may answer with what it was sent."""
+        """Needed because a proxy may repeat the request in its answer."""
         for secret in self.secrets:
             text = text.replace(secret, "[key]")
         return text
@@ -49,30 +46,30 @@ class Address(str):
 
 @contextmanager
 def translated(where: str) -> Iterator[None]:
-    """`where` names folder or address for the message."""
+    """`where` is the folder or address for the message."""
     try:
         yield
     except BaseException as error:
         is_here = not isinstance(where, Address) and not isinstance(error, SinkError)
         if is_here and (remedy := shortage(error)) is not None:
-            raise OutOfResources(f"Chroma at {where} cannot work ({error}): {remedy}, and run it again") from error
+            raise OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again") from error
         if _is_panic(error):
-            raise BuildBroken(f"Chroma gave up on {where} ({error}): {MEND}") from error
+            raise BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}") from error
         if not isinstance(error, Exception):
             raise
         ours = error if isinstance(error, SinkError) else _ours(error, where)
         if ours is None:
             raise
-        told = where.without_secrets(str(ours)) if isinstance(where, Address) else str(ours)
-        if told != str(ours):
-            raise type(ours)(told) from None
+        message = where.without_secrets(str(ours)) if isinstance(where, Address) else str(ours)
+        if message != str(ours):
+            raise type(ours)(message) from None
         if ours is error:
             raise
         raise ours from error
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Of the engine within this process, as on a page of its database that is damaged: no Exception, and no bug."""
+    """A panic of the embedded engine, for example on a damaged database page. It is not an `Exception`."""
     return type(error).__name__ == "PanicException"
 
 
@@ -81,21 +78,21 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     import httpx
 
     if isinstance(error, AttributeError) and isinstance(error.__context__, Exception):
-        return _ours(error.__context__, where)  # of an engine that did not start, and so cannot be stopped
+        return _ours(error.__context__, where)  # the engine failed to start; stopping it raised the AttributeError
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
-        return BuildMissing(f"Chroma at {where} does not hold it ({error}): {MAKE_ANEW}")
+        return BuildMissing(f"Chroma at {where} has no such build ({error}): {SYNC_REBUILDS}")
     if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
         return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return NotConfirmed(
-            f"Chroma at {where} did not answer in time ({_reason(error)}): see whether it hangs or has too much to do; "
-            "`timeout` and `search_timeout` of the sink are the seconds that it is given"
+            f"Chroma at {where} did not answer in time ({_reason(error)}). Check whether it hangs or is overloaded, or "
+            "increase the sink's `timeout` or `search_timeout`"
         )
     if isinstance(error, httpx.TransportError) or isinstance(error.__context__, httpx.TransportError):
-        return Unreachable(f"no Chroma answers at {where} ({error}): start it, or correct the address")
+        return Unreachable(f"Chroma does not answer at {where} ({error}): start it, or correct the address")
     if isinstance(error, chromadb.errors.RateLimitError) or status in (429, 502, 503, 504):
-        return Transient(f"Chroma at {where} is overloaded or restarting ({_reason(error)}); its log may say why")
+        return Transient(f"Chroma at {where} is overloaded or restarting ({_reason(error)}). See its log")
     if isinstance(error, chromadb.errors.InternalError) or (status is not None and status >= 500):
         return _internal(str(error), where)
     if isinstance(error, json.JSONDecodeError) or status in (*range(300, 400), 404, 405):
@@ -105,12 +102,12 @@ def _ours(error: Exception, where: str) -> SinkError | None:
         413,
         422,
     ):
-        return RefusedData(f"Chroma refuses it: {error}")
+        return RefusedData(f"Chroma refuses the request: {error}")
     return None
 
 
 def no_chroma(where: str, answered: str) -> Refused:
-    return Refused(f"what answers at {where} is no Chroma ({answered}): correct the address, or what stands between")
+    return Refused(f"the server at {where} is not Chroma ({answered}): correct the address, or check the proxy")
 
 
 def _reason(error: Exception) -> str:
@@ -120,16 +117,16 @@ def _reason(error: Exception) -> str:
 def _internal(message: str, where: str) -> SinkError:
     lower = message.lower()
     if "error finding id" in lower:
-        return StaleIndex(f"the vectors of {where} changed behind this reader: open it again")
+        return StaleIndex(f"the vectors of {where} changed after this reader was opened: open it again")
     if any(word in lower for word in _BUSY):
         return Transient(f"Chroma at {where} is busy ({message})")
     if any(word in lower for word in _BROKEN):
-        return BuildBroken(f"the vector index at {where} cannot be read ({message}): {MEND}")
+        return BuildBroken(f"the vector index at {where} cannot be read ({message}): {REPAIR_REBUILDS}")
     return Transient(f"Chroma at {where} failed ({message})")
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status: where Chroma knows no name for it, it raises a bare Exception from within httpx's error."""
+    """The HTTP status. For one without its own class, Chroma raises a bare Exception in the context of httpx's."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

@@ -1,7 +1,7 @@
-"""Chroma in this process: one folder a build.
+"""Chroma in this process: one folder per build.
 
-An engine does not see what another one wrote to the vectors. So every writer and every reader has an engine of its own,
-within a process too.
+An engine does not see vectors that another one wrote. So every writer and every reader has its own engine, even within
+one process.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ from chunksink.sinks.contract import Marker
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000
-"""Of a build that readers may have; they wait for so many to be written, and no longer. One that is being made nobody
-reads, and Chroma takes a sixth less time for five times as many."""
+"""The most rows per write to a build that may have readers, since they wait for one write. A new build has none, and
+takes five times as many rows, which is a sixth faster."""
 
 
 class Folder:
-    """One folder a build below a root. `in_turn` is called at the beginning of every turn, and may end it."""
+    """The builds below a root. `in_turn` is called at the beginning of every turn, and may end the process."""
 
     def __init__(self, root: Path, in_turn: Callable[[], None] = lambda: None) -> None:
         self._root = root
@@ -37,8 +37,8 @@ class Folder:
         return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        """A writer's is not opened as long as the seal says all that is asked: to import Chroma and to open a build
-        takes most of a second, which is most of a sync that has nothing to do (ADR 0020)."""
+        """A writer is not opened while the seal has all the answers. Importing Chroma and opening a build takes most of
+        a second, which is most of a sync that has nothing to do (ADR 0020)."""
         path = build_folders.existing(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:
@@ -69,7 +69,7 @@ class Folder:
             partial(self._connect, path, writing=writing, made=made),
             database=path / seal.DATABASE,
             turn=partial(self._turn, path, writing),
-            look=partial(seal.snapshot, path),
+            peek=partial(seal.snapshot, path),
         )
 
     def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None) -> Opened:
@@ -95,14 +95,14 @@ class Folder:
 
         def release(handle: Handle) -> None:
             try:
-                held = handle.snapshot() if writing else None
+                snapshot = handle.snapshot() if writing else None
                 with self._turn(path, writing):
                     engine.close()  # type: ignore[attr-defined]
             finally:
                 unlock()
             if writing:
                 with seal.turn(path):
-                    seal.put(path, held)
+                    seal.put(path, snapshot)
 
         return Opened(collection, engine, most, release)
 

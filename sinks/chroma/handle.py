@@ -1,8 +1,8 @@
-"""A collection of Chroma, in a folder or on a server, opened when it is first needed.
+"""A Chroma collection, in a folder or on a server, opened on first use.
 
-What is known of an embedded build holds for as long as nobody writes to its database: Chroma takes most of a second to
-count 100,000 documents. The database's file is looked at from outside: to open it beside Chroma's own SQLite, and to
-close it again, would take that one's locks away.
+Answers about an embedded build are cached until its database file changes: Chroma takes most of a second to count
+100,000 documents. The file is only inspected with `stat`: opening and closing it beside Chroma's own SQLite would
+release that one's locks.
 """
 
 import math
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 EF_SEARCH = "ef_search"
-"""How many candidates a search keeps on its way through the graph of neighbours."""
+"""Chroma's setting for the number of candidates that a graph search keeps."""
 _WIDTHS = ((50_000, 800), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
-"""Up to so many documents."""
+"""The values of `EF_SEARCH`: (up to this many documents, value)."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a build held and was signed as while its database had this signature."""
+    """The size and metadata of a build while its database file had this signature."""
 
     database: Signature
     documents: int
@@ -42,7 +42,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Opened:
-    """An open collection, how many rows it takes at once, and how its handle lets go of it."""
+    """An open collection, the most rows per call, and a function that closes it."""
 
     collection: "Collection"
     client: "ClientAPI"
@@ -51,24 +51,24 @@ class Opened:
 
 
 class Cached(Generic[T]):
-    """An answer of Chroma, asked for again when the database has changed; without a database (a server) every time."""
+    """An answer of Chroma, cached until the database file changes. Not cached for a server."""
 
     def __init__(self, database: Path | None) -> None:
         self._database = database
         self._known: tuple[Signature, T] | None = None
 
     def get(self, ask: Callable[[], T]) -> tuple[Signature | None, T]:
-        """The answer, and the signature that it holds for."""
+        """The answer, and the file signature for which it is valid."""
         if self._known is not None and self._known[0] == signature_of(self._database):
             return self._known
-        at = settled(self._database)  # before it is asked: what is written meanwhile looks otherwise
+        at = settled(self._database)  # before the call: a write in between changes the signature
         answer = ask()
         self._known = None if at is None else (at, answer)
         return at, answer
 
 
 class Handle:
-    """A collection at `where`. Until it is opened, `look` may know what it holds; `turn` is taken around each call."""
+    """A collection at `where`. Before it is opened, `peek` may know its size and metadata. Calls run within `turn`."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class Handle:
         *,
         database: Path | None = None,
         turn: Callable[[], AbstractContextManager[None]] = nullcontext,
-        look: Callable[[], Snapshot | None] = lambda: None,
+        peek: Callable[[], Snapshot | None] = lambda: None,
     ) -> None:
         self.where = where
         self._open = open_
         self._turn = turn
-        self._look = look
+        self._peek = peek
         self._opened: Opened | None = None
         self._database = database
         self._documents = Cached[int](database)
@@ -90,9 +90,9 @@ class Handle:
         self._has_loaded = False
         self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
-        """The family of each document that answers have named, as long as this is open."""
+        """Cache of `reader`: the family of each document found so far."""
         self.tenants: dict[str, Candidates | None] = {}
-        """For `comparison.of_tenant`."""
+        """Cache of `comparison.of_tenant`."""
 
     def opened(self) -> Opened:
         if self._opened is None:
@@ -101,45 +101,45 @@ class Handle:
 
     @contextmanager
     def asking(self) -> Iterator["Collection"]:
-        """Around every call of Chroma: its errors become ours, and embedded it is the turn of this process."""
+        """Surrounds every call of Chroma: translates errors, and takes the turn of an embedded build."""
         collection = self.opened().collection
         with self._turn(), translated(self.where):
             yield collection
 
     def load(self) -> None:
-        """The vectors are about to be loaded, if they are not yet: what is written later, they do not show. Call it
-        within `asking`."""
+        """Note the state of the database before the first use of vectors: Chroma loads them then, and does not see
+        later writes. Call it within `asking`."""
         if not self._has_loaded:
             self._has_loaded, self._loaded_at = True, settled(self._database)
 
     def may_have_moved(self) -> bool:
-        """Whether anybody may have written since the vectors were loaded. Call it within `asking`."""
+        """Whether there may be writes since the vectors were loaded. Call it within `asking`."""
         return self._loaded_at is None or self._loaded_at != signature_of(self._database)
 
     def metadata(self) -> Metadata:
-        """The metadata as Chroma has it now, and `EF_SEARCH`; somebody else may have changed them."""
-        if (seen := self._unopened()) is not None:
-            return seen.metadata
+        """The current metadata, including `EF_SEARCH`; others may have changed them."""
+        if (snapshot := self._unopened()) is not None:
+            return snapshot.metadata
         client = self.opened().client
         with self.asking() as collection:
             return self._metadata.get(lambda: metadata_in(client, collection.name))[1]
 
     def count(self) -> int:
-        if (seen := self._unopened()) is not None:
-            return seen.documents
+        if (snapshot := self._unopened()) is not None:
+            return snapshot.documents
         return self._counted()[1]
 
     def is_sealed(self) -> bool:
-        """Whether it is not opened, since all that was asked is known from its last writer."""
+        """Whether the build is still as its last writer left it, and did not have to be opened."""
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
-        from chunksink.sinks.chroma.probe import graph_size  # which is run as a program, too
+        from chunksink.sinks.chroma.probe import graph_size  # lazy: the module also runs as a program
 
         return None if self._database is None else graph_size(self._database.parent)
 
     def snapshot(self) -> Snapshot | None:
-        """What it holds now; None where that is not sure."""
+        """The current state; None if it is uncertain."""
         with suppress(SinkError):
             if signature_of(self._database) is not None:
                 at, documents = self._counted()
@@ -158,16 +158,16 @@ class Handle:
             return self._documents.get(collection.count)
 
     def _unopened(self) -> Snapshot | None:
-        return self._look() if self._opened is None else None
+        return self._peek() if self._opened is None else None
 
 
 def _closed() -> Opened:
-    raise RuntimeError("this build was closed: open it again")
+    raise RuntimeError("this build is closed: open it again")
 
 
 def signature_of(database: Path | None) -> Signature | None:
-    """None where the file says little: there is none, or a log or a journal is beside it."""
-    if database is None or any(Path(f"{database}-{left}").exists() for left in ("wal", "journal")):
+    """The signature of the file; None if it does not exist, or has a log or journal with newer changes."""
+    if database is None or any(Path(f"{database}-{suffix}").exists() for suffix in ("wal", "journal")):
         return None
     try:
         return Signature.of(database.stat())
@@ -176,23 +176,23 @@ def signature_of(database: Path | None) -> Signature | None:
 
 
 def settled(database: Path | None) -> Signature | None:
-    """As it is now, if every later change is sure to look otherwise; waits for that where it was written just now."""
+    """The current signature if any later write is sure to change it, else None. Waits once if the file is very new."""
     for attempt in range(2):
-        found = signature_of(database)
-        if found is None or found.is_settled(time.time_ns()):
-            return found
+        signature = signature_of(database)
+        if signature is None or signature.is_settled(time.time_ns()):
+            return signature
         if not attempt:
             wait_a_tick()
     return None
 
 
 def metadata_in(client: "ClientAPI", collection: str) -> Metadata:
-    held = client.get_collection(collection, embedding_function=None)
-    return {**(held.metadata or {}), EF_SEARCH: (held.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
+    stored = client.get_collection(collection, embedding_function=None)
+    return {**(stored.metadata or {}), EF_SEARCH: (stored.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
 
 
 def metadata_of(marker: Marker) -> dict[str, Any]:
-    """The marker as metadata of a collection: it goes where the collection goes, whatever it is called."""
+    """The marker as metadata of a collection."""
     return {
         "home_id": marker.home_id,
         "build_id": marker.build_id,
@@ -202,27 +202,24 @@ def metadata_of(marker: Marker) -> dict[str, Any]:
 
 
 def ef_search(documents: int) -> int:
-    """So many that 99.5 % of the nearest hundred are found among so many documents (ADR 0040)."""
+    """The value that finds 99.5 % of the nearest hundred among this many documents (ADR 0040)."""
     return next(width for most, width in _WIDTHS if documents <= most)
 
 
-def marker_in(held: Metadata) -> Marker | None:
-    home, build, version = held.get("home_id"), held.get("build_id"), held.get("projection_version")
+def marker_in(metadata: Metadata) -> Marker | None:
+    home, build, version = metadata.get("home_id"), metadata.get("build_id"), metadata.get("projection_version")
     if isinstance(home, str) and isinstance(build, str) and isinstance(version, int):
-        return Marker(home, build, version, str(held.get("stamp") or ""))
+        return Marker(home, build, version, str(metadata.get("stamp") or ""))
     return None
 
 
-_GRAPH: dict[str, Any] = {"space": "cosine"}
-
-
 def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
-    """The collection; where `made` is given and there is none, a new one that bears it as metadata."""
+    """The collection. If it does not exist, it is created with the metadata `made`, if given."""
     try:
         with translated(where):
             return client.get_collection(name, embedding_function=None)
     except BuildMissing:
         if made is None:
             raise
-    graph: Any = {"hnsw": {**_GRAPH, EF_SEARCH: ef_search(0)}}
+    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
     return client.create_collection(name, metadata=made, configuration=graph, embedding_function=None)

@@ -1,4 +1,4 @@
-"""Asking a Chroma build for the nearest documents."""
+"""Vector search in a Chroma build."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,13 +21,13 @@ from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
 _TRIES = 4
 _PAGE = 5000
 _MOST_KNOWN = 100_000
-"""Documents whose families are remembered: some 30 MB."""
+"""Documents whose families are cached: about 30 MB."""
 _NO_TEXT = text_hash("")
 
 
 class ChromaReader:
-    """Embedded, it sees the vectors as they were when it was opened. Where an answer shows that they moved (it names
-    what is gone), it opens the build again and asks once more, so that nobody sees the gap."""
+    """An embedded reader sees the vectors as of its opening. If an answer names removed documents, the build is opened
+    again and the query repeated, so that no caller sees a gap."""
 
     def __init__(self, open_: Callable[[], Handle]) -> None:
         self._open = open_
@@ -42,10 +42,10 @@ class ChromaReader:
     ) -> list[Hit]:
         for _ in range(_TRIES - 1):
             try:
-                hits, gone = self._ask(vector, limit, filters, families)
+                hits, removed = self._ask(vector, limit, filters, families)
             except StaleIndex:
-                gone = 1
-            if not gone:
+                removed = 1
+            if not removed:
                 return hits
             self._handle.replace(self._open())
         return self._ask(vector, limit, filters, families)[0]
@@ -54,7 +54,7 @@ class ChromaReader:
         return [hit.id for hit in self.query(vector, limit)]
 
     def index_size(self) -> int | None:
-        """As it was last saved; a server's is not known."""
+        """As last saved; unknown for a server."""
         with self._in_use() as handle:
             return handle.graph_size()
 
@@ -64,8 +64,8 @@ class ChromaReader:
             for some in batches(list(dict.fromkeys(ids)), _PAGE):
                 with handle.asking() as collection:
                     page: Any = collection.get(ids=list(some), include=["metadatas", "documents"])
-                for id, held, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
-                    if (document := rows.document(id, held, text)) is not None:
+                for id, metadata, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
+                    if (document := rows.document(id, metadata, text)) is not None:
                         found[id] = document
         return [found[id] for id in ids if id in found]
 
@@ -83,7 +83,7 @@ class ChromaReader:
         return found
 
     def refresh(self) -> None:
-        """To open a build takes a moment, in which nobody else can ask: so only where somebody wrote to it."""
+        """Opens the build again only if somebody wrote to it, because opening blocks other queries."""
         with self._in_use() as handle, handle.asking():
             moved = handle.may_have_moved()
         if moved:
@@ -95,8 +95,8 @@ class ChromaReader:
     def _ask(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
     ) -> tuple[list[Hit], int]:
-        """The hits, and how many of the answers are no longer there. What has no text is near to nothing, whatever its
-        vector says: as many more are asked for."""
+        """The hits, and how many of the results were removed meanwhile. Documents without text never count as near;
+        more results are requested in their place."""
         exactly = partial(self._exactly, vector, limit, filters, families)
         is_of_tenant = any(one.field == "tenant_key" for one in filters)
         if is_of_tenant and (of_tenant := exactly(comparison.of_tenant)) is not None:
@@ -133,7 +133,7 @@ class ChromaReader:
         families: FamiliesOf,
         read: comparison.Read,
     ) -> tuple[list[Hit], int] | None:
-        """The same of all that is `read`, which is compared one by one; None where nothing is."""
+        """As `_ask`, by exact search in the candidates that `read` returns; None if it returns none."""
         with self._in_use() as handle:
             with handle.asking() as collection:
                 handle.load()
@@ -147,28 +147,29 @@ class ChromaReader:
     def _in_use(self) -> Iterator[Handle]:
         with self._handle.use() as handle:
             if handle is None:
-                raise RuntimeError("this reader was closed: open another one")
+                raise RuntimeError("this reader is closed: open another one")
             yield handle
 
 
 def _first(
     handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, moved: bool
 ) -> tuple[list[Hit], int]:
-    """The first hits that have a text, and how many documents before their last one are no longer there."""
+    """The first hits that have a text, and how many documents before the last one were removed meanwhile."""
     hits: list[Hit] = []
-    gone = 0
-    while len(hits) < limit and not gone and (some := dict(islice(nearest, limit))):
+    removed = 0
+    while len(hits) < limit and not removed and (some := dict(islice(nearest, limit))):
         parents = _parents_of(handle, list(some), families, moved=moved)
         hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
-        gone = len(some) - len(parents)
-    return hits[:limit], gone
+        removed = len(some) - len(parents)
+    return hits[:limit], removed
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:
-    """The families of those that are there; empty for one without text, which is not remembered: it may get one.
+    """The families of the documents that still exist; "" for one without text, which is not cached: it may get one.
 
-    Chroma reads all metadata or none, and all of a hundred documents takes ten times as long as the search. So it is
-    asked for what nobody else knows; of the rest only where something `moved`, and only whether it is there.
+    Chroma reads all metadata or none, which for a hundred documents takes ten times as long as the search. So it reads
+    them only for families that neither the cache nor `families` knows. If the build `moved`, it also checks that the
+    others still exist.
     """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}
@@ -178,15 +179,14 @@ def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, mov
         return named
     with handle.asking() as collection:
         if moved and named:
-            there = collection.get(ids=list(named), include=[])["ids"]
-            named = {id: named[id] for id in there}
+            named = {id: named[id] for id in collection.get(ids=list(named), include=[])["ids"]}
         page: Any = {"ids": [], "metadatas": []}
         if unknown:
             page = collection.get(ids=unknown, include=["metadatas"])
-    found = {id: held for id, held in zip(page["ids"], page["metadatas"], strict=True) if held}
-    without_text = {id: "" for id, held in found.items() if held.get("text_hash") == _NO_TEXT}
-    told = {id: str(held.get("parent_id", "")) for id, held in found.items() if id not in without_text}
-    if len(known) + len(told) > _MOST_KNOWN:
+    stored = {id: metadata for id, metadata in zip(page["ids"], page["metadatas"], strict=True) if metadata}
+    without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == _NO_TEXT}
+    new = {id: str(metadata.get("parent_id", "")) for id, metadata in stored.items() if id not in without_text}
+    if len(known) + len(new) > _MOST_KNOWN:
         known.clear()
-    known.update(told)
-    return named | told | without_text
+    known.update(new)
+    return named | new | without_text

@@ -1,4 +1,4 @@
-"""A document as Chroma keeps it: flat metadata beside the text. Pure."""
+"""Documents as Chroma rows (an id, flat metadata, a text), and filters as its conditions. No calls."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,45 +10,48 @@ from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_h
 from chunksink.sinks.payload import batches, portions
 from chunksink.sinks.reader import Filter
 
-# Lists must be said always: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
+# Lists are always sent: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
 
 Where = dict[str, Any] | None
-"""A condition of Chroma's."""
+"""Chroma's form of a condition."""
 Page = Mapping[str, Any]
-"""What `Collection.get` has found."""
+"""A result of `Collection.get`."""
 
-_FLOAT_BYTES = 6  # of a vector in a request: base64 of float32, rounded up
-_KEYS = 500  # families in one condition
+_FLOAT_BYTES = 6  # per number of a vector in a request: base64 of float32, rounded up
+_KEYS = 500  # families per condition
 _ROW_BYTES = 1500  # names and hashes of a row
 
 
 def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
-    """The fields beside id and text, for a row that may have had the `old` ones: what vanished would stay in it."""
+    """The fields except id and text. The `old` fields of the row are set to None if absent, because Chroma keeps them
+    otherwise."""
     fields = document.fields()
     del fields["id"], fields["text"]
     for name in LISTS:
         if name in fields:
             fields[name] = list(fields[name])
-    said = _BLANK_LISTS | fields
-    return said | dict.fromkeys(sorted(name for name in old if name not in said))  # the same however often it is sent
+    sent = _BLANK_LISTS | fields
+    return sent | dict.fromkeys(sorted(name for name in old if name not in sent))  # sorted: repeats are identical
 
 
-def document(id: str, held: Mapping[str, Any] | None, text: str | None) -> Document | None:
-    """What was stored; None where the row was not written by a sink."""
-    return Document.if_ours({**(held or {}), "id": id, "text": text or ""})
+def document(id: str, metadata: Mapping[str, Any] | None, text: str | None) -> Document | None:
+    """The stored document; None if no sink has written the row."""
+    return Document.if_ours({**(metadata or {}), "id": id, "text": text or ""})
 
 
-def stored(id: str, held: Mapping[str, Any] | None, text: str | None, vector: Vectors | None, content: bool) -> Stored:
-    """What somebody else has put a field into was not written by us: to replace its family takes the field away."""
-    held = held or {}
-    found = document(id, held, text) if content and NAMES.issuperset(held) else None
-    hashes = {name: _string(held.get(name)) for name in ("parent_id", "document_hash", "text_hash")}
-    if found is not None and text is not None:
-        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(found)
-    elif found is not None:  # without the text its hash is taken as it is
-        hashes["document_hash"] = document_hash(found.fields())
-    return Stored(id=id, **hashes, document=found, vector=vector)
+def stored(
+    id: str, metadata: Mapping[str, Any] | None, text: str | None, vector: Vectors | None, content: bool
+) -> Stored:
+    """A row with an unknown field counts as not ours, so that replacing its family removes the field."""
+    metadata = metadata or {}
+    ours = document(id, metadata, text) if content and NAMES.issuperset(metadata) else None
+    hashes = {name: _string(metadata.get(name)) for name in ("parent_id", "document_hash", "text_hash")}
+    if ours is not None and text is not None:
+        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(ours)
+    elif ours is not None:  # no stored text: trust its stored hash
+        hashes["document_hash"] = document_hash(ours.fields())
+    return Stored(id=id, **hashes, document=ours, vector=vector)
 
 
 def read(
@@ -59,13 +62,13 @@ def read(
     vectors: bool = False,
     parent_ids: Sequence[str] | None = None,
 ) -> Iterator[Stored]:
-    """All documents of a build, or those of some families; `page` gives at most so many of them, from an offset on."""
+    """All documents of a build, or those of some families. `page` returns at most `most` of them from an offset."""
     for where in [None] if parent_ids is None else of_families(parent_ids):
         offset = 0
         while True:
-            found = page(offset, most, content, vectors, where)
-            yield from _documents_in(found, content)
-            if len(found["ids"]) < most:
+            rows = page(offset, most, content, vectors, where)
+            yield from _documents_in(rows, content)
+            if len(rows["ids"]) < most:
                 break
             offset += most
 
@@ -83,7 +86,7 @@ def _string(value: Any) -> str:
 
 
 def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
-    """Runs that one request can carry, by number and by bytes."""
+    """Slices that fit into one request, by number and by bytes."""
     more = dimensions * _FLOAT_BYTES + _ROW_BYTES
     sizes = [len(one.text.encode()) + more for one in documents]
     return portions(sizes, most, most_bytes)
@@ -95,7 +98,7 @@ def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
 
 
 def where(filters: Sequence[Filter]) -> Where:
-    """The filters as Chroma's `where`; None for none."""
+    """The filters as Chroma's `where`; None if there are none."""
     conditions: list[dict[str, Any]] = []
     for condition in filters:
         if condition.any_of is not None:
@@ -115,9 +118,9 @@ def _any_of(field: str, values: Sequence[str | int | bool]) -> dict[str, Any]:
 
 def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:
     if not conditions:
-        return {"parent_id": {"$in": [""]}}  # one of no values: nothing passes, for every document has a parent
+        return {"parent_id": {"$in": [""]}}  # no values: nothing passes, because every document has a parent
     return conditions[0] if len(conditions) == 1 else {operator: conditions}
 
 
-def as_vector(found: Any) -> Vectors:
-    return np.asarray(found, dtype=np.float32)
+def as_vector(numbers: Any) -> Vectors:
+    return np.asarray(numbers, dtype=np.float32)

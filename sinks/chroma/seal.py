@@ -1,11 +1,11 @@
-"""Telling a sound build from one that could take the process down.
+"""Detects builds that could crash this process, and takes turns between the processes that use a build.
 
-Chroma saves its vector file in place. A kill or a fault of the disk in between leaves a file whose loading can
-crash the process, which no `except` catches. So a writer that closes in order leaves a seal with the size and time
-of every vector file; a build that does not look as it was sealed is first opened in another process (`probe`).
+Chroma saves its vector files in place. A kill or disk fault in between leaves files that can crash the process that
+loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of every
+vector file. A build that does not match its seal is first opened in another process (`probe`).
 
-While a writer is open the files move and say nothing. It holds a lock on a file of the build: the kernel frees that
-when the writer dies, whereas a process number may be another one's by then.
+While a writer is open, the files change and prove nothing. It locks a file of the build instead: the kernel releases
+the lock when the writer dies, whereas its process id may be reused.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ import msgspec
 
 from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.chroma.handle import Snapshot, signature_of
-from chunksink.sinks.errors import MEND, BuildBroken, NotConfirmed
+from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
@@ -31,40 +31,40 @@ TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
 READER_SECONDS = 10.0
-"""For a turn, as long as its holder is seen to be at work; a call of a writer takes about one."""
+"""How long a reader waits for a turn while its holder is running. A call of a writer takes about one second."""
 WRITER_SECONDS = 60.0
 _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
-"""After these a reader checks whether the holder of the turn was stopped. A search must be answered within two."""
+"""After this time a reader checks whether the holder of the turn is stopped. A search must answer within two."""
 
 Numbers = tuple[int, ...]
 
 _given_up: dict[int, Event] = {}
-"""By the lock's file, for which a thread may still wait though its caller has given up: no second one is begun."""
+"""By inode of a lock's file: a thread that may still wait although its caller gave up. No second one is started."""
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """The vector files as the last writer left them, and what the build held then, where that is known."""
+    """The vector files as the last writer left them, and the state of the build then, if known."""
 
     files: dict[str, Numbers] | None = None
-    """None while a writer is open, or where one was killed."""
+    """None while a writer is open, or after one was killed."""
     held: Snapshot | None = None
 
 
 def put(path: Path, held: Snapshot | None) -> None:
-    """The writer is done, if nobody else writes: this is how its files look and, where it is known, what it holds."""
-    if not path.is_dir() or _is_written(path):  # dropped meanwhile, or in other hands
+    """Seal the build after a writer has closed, unless another writer is open."""
+    if not path.is_dir() or _is_written(path):  # dropped meanwhile, or another writer
         return
     _write(path, Seal(_files(path), held))
 
 
 def lift(path: Path) -> None:
-    """A writer begins: from now on the files move."""
+    """Remove the seal when a writer begins."""
     _write(path, Seal())
 
 
 def snapshot(path: Path) -> Snapshot | None:
-    """What the build holds, if its files are as they were sealed; None where it has to be opened to know."""
+    """The sealed state, if the files match the seal; else None, and the build must be opened to know."""
     seal = _read(path)
     if seal.held is None or seal.held.database != signature_of(path / DATABASE):
         return None
@@ -72,7 +72,7 @@ def snapshot(path: Path) -> Snapshot | None:
 
 
 def renew(path: Path) -> None:
-    """In the turn that has opened it: Chroma has changed the database, but none of what it holds."""
+    """Update the seal in the turn that opened the build: Chroma changed the database file, but not its content."""
     seal, now = _read(path), signature_of(path / DATABASE)
     if seal.held is not None and now is not None:
         _write(path, msgspec.structs.replace(seal, held=replace(seal.held, database=now)))
@@ -80,15 +80,14 @@ def renew(path: Path) -> None:
 
 @contextmanager
 def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
-    """One process, and one thread of it, asks the engine of a build at a time.
+    """Allow only one thread of one process at a time to call the engine of a build.
 
-    The engine saves its vectors in place, in whichever process it runs; to load them meanwhile crashes the process
-    that does. So a reader waits for the call that a writer is making, and a writer for a reader's. NotConfirmed where
-    that takes too long.
+    Loading vectors while another engine saves them in place crashes the process. So readers wait for the current call
+    of a writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long.
     """
     try:
         handle = os.open(path / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except FileNotFoundError:  # the folder is gone: nobody else can be in there
+    except FileNotFoundError:  # the folder was removed: nobody else can use it
         yield
         return
     with _locked(handle, path, is_reader=is_reader):
@@ -97,9 +96,9 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
 
 @contextmanager
 def reseal(path: Path) -> Iterator[None]:
-    """In a reader's turn: what was sealed before its call is sealed after it.
+    """Renew a valid seal after the call of a reader.
 
-    Chroma saves the vectors of a small build anew when they are first asked for; only a kill leaves that half done.
+    Chroma saves the vectors of a small build on the first query, which changes the files. Only a kill interrupts that.
     """
     before = _files(path)
     sealed = _read(path).files == before
@@ -109,13 +108,13 @@ def reseal(path: Path) -> Iterator[None]:
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
-    """Raise `BuildBroken` where loading this build would fail or crash; costs a process only where in doubt.
+    """Raise `BuildBroken` if loading this build would fail or crash. Starts a process only in doubt.
 
-    With `writing` the caller counts as an open writer until it calls what is returned.
+    With `writing` the caller counts as an open writer until it calls the returned function.
     """
     with _alone(path, is_reader=not writing):
         if (path / DATABASE).exists() and not _is_written(path) and _read(path).files != _files(path):
-            with turn(path, is_reader=not writing):  # a reader's call may be saving them, and seals them when it has
+            with turn(path, is_reader=not writing):  # a reader may be saving the files, and then seals them
                 _check(path)
         return _writing(path) if writing else lambda: None
 
@@ -124,9 +123,9 @@ def _check(path: Path) -> None:
     files, seal = _files(path), _read(path)
     if seal.files == files:
         return
-    gone = sorted((seal.files or {}).keys() - files.keys())
-    if gone:
-        raise BuildBroken(f"vector files of {path} are gone ({', '.join(gone)}): {MEND}")
+    missing = sorted((seal.files or {}).keys() - files.keys())
+    if missing:
+        raise BuildBroken(f"vector files of {path} are missing ({', '.join(missing)}): {REPAIR_REBUILDS}")
     try:
         done = subprocess.run(
             module_command("chunksink.sinks.chroma.probe", str(path)),
@@ -139,19 +138,19 @@ def _check(path: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:
-        put(path, None)  # proved; whoever writes next lifts it
+        put(path, None)
         return
-    if done.returncode == -signal.SIGKILL:  # not by what it read
-        raise NotConfirmed(f"the process that loaded the vector index at {path} was killed, as where memory is short")
+    if done.returncode == -signal.SIGKILL:  # not caused by the files
+        raise NotConfirmed(f"the process that loaded the vector index at {path} was killed. Is memory short?")
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
-    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {MEND}")
+    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {REPAIR_REBUILDS}")
 
 
 def _files(path: Path) -> dict[str, Numbers]:
-    """Taken twice with every call of a reader, so by the quickest way. None where the folder is gone."""
-    found: dict[str, Numbers] = {}
+    """Size and time of each vector file. Runs twice per call of a reader, so it uses `scandir`, which is fastest."""
+    sizes: dict[str, Numbers] = {}
     if not path.is_dir():
-        return found
+        return sizes
     with os.scandir(path) as folders:
         for folder in folders:
             if not folder.is_dir():
@@ -160,8 +159,8 @@ def _files(path: Path) -> dict[str, Numbers]:
                 for file in files:
                     if file.is_file():
                         status = file.stat()
-                        found[f"{folder.name}/{file.name}"] = (status.st_size, status.st_mtime_ns)
-    return found
+                        sizes[f"{folder.name}/{file.name}"] = (status.st_size, status.st_mtime_ns)
+    return sizes
 
 
 def _read(path: Path) -> Seal:
@@ -178,7 +177,7 @@ def _write(path: Path, seal: Seal) -> None:
 
 
 def _alone(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """One looks at a build at a time: otherwise two who look at once would each take the other for a writer."""
+    """One check at a time: two at once would each take the other for a writer."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 
@@ -192,10 +191,10 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, but not for ever: the process that holds it may be stopped and not dead.
+    """Wait for a lock, with a limit: its holder may be stopped.
 
-    A thread waits in the kernel's queue, because a process that only asks now and then loses to a writer that takes
-    turn after turn. It has a handle of its own: when that is closed too, a lock that came too late is free again.
+    A thread waits in the kernel's queue, because polling loses against a writer that takes turn after turn. The thread
+    has its own handle and closes it, so that a lock obtained too late is released.
     """
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -226,13 +225,13 @@ def _not_confirmed(holders: Mapping[str, str], path: Path, began: float) -> NotC
     stopped = [holder for holder, state in holders.items() if state in _STOPPED]
     who = f"process {', '.join(stopped)}, which is stopped," if stopped else "another process"
     return NotConfirmed(
-        f"{who} has been using the build at {path} for {monotonic() - began:.1f} s and longer; resume it or end it"
+        f"{who} has been using the build at {path} for more than {monotonic() - began:.1f} s: resume it or end it"
     )
 
 
 def _holders(handle: int) -> dict[str, str]:
-    """The processes that hold the lock, and their states; empty where they cannot be seen: a container that was paused,
-    or a system without /proc."""
+    """The processes that hold the lock, and their states. Empty if they are invisible: in a paused container, or on a
+    system without /proc."""
     inode = str(os.fstat(handle).st_ino)
     with suppress(OSError, IndexError):
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
@@ -257,5 +256,5 @@ def _is_written(path: Path) -> bool:
 
 def _writing(path: Path) -> Callable[[], None]:
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    fcntl.flock(handle, fcntl.LOCK_SH)  # shared: a second handle of the writer is no other writer
+    fcntl.flock(handle, fcntl.LOCK_SH)  # shared: the writer may have a second handle
     return lambda: os.close(handle)

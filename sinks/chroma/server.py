@@ -1,4 +1,4 @@
-"""A Chroma server: one collection a build."""
+"""A Chroma server: one collection per build."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ _PAGE = 5000
 
 
 class Server:
-    """`prefix` begins the names of its collections. Requests end after `timeout` seconds, those of readers after
-    `search_timeout`: somebody waits for their answers."""
+    """`prefix` begins the names of the collections. Requests time out after `timeout` seconds, those of readers after
+    `search_timeout`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Server:
                 found += page
                 if len(page) < _PAGE:
                     break
-        # By what they say of themselves: after `a-` the name of one of the prefix `a-b` goes on with `b-`.
+        # By their markers: with prefix `a-`, the collections of prefix `a-b-` match by name too.
         ids = {collection.name: str((collection.metadata or {}).get("build_id")) for collection in found}
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 
@@ -66,9 +66,7 @@ class Server:
 
     def version(self) -> str:
         with self._client() as client, translated(self._where):
-            return self._where.without_secrets(
-                f"Chroma at {self._where}, whose API calls itself {client.get_version()}"
-            )
+            return self._where.without_secrets(f"Chroma at {self._where}, API version {client.get_version()}")
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + build_folders.check_build_id(build_id)
@@ -76,8 +74,8 @@ class Server:
             try:
                 with translated(self._where):
                     collection = client.get_collection(name, embedding_function=None)
-                    # Row by row: deleting a collection alone leaves its lists behind, and the next collection
-                    # of anybody on that server inherits them (chroma-core/chroma#7594).
+                    # Rows first: deleting only the collection leaves its lists behind, and the next new collection
+                    # on that server inherits them (chroma-core/chroma#7594).
                     while ids := collection.get(limit=_PAGE, include=[])["ids"]:
                         collection.delete(ids=ids)
                     client.delete_collection(name)
@@ -104,7 +102,7 @@ class Server:
             raise
 
     def _require_chroma(self, client: "ClientAPI") -> None:
-        """Chroma's client takes any JSON for what it asked for, and stumbles over it later."""
+        """Raise `Refused` early: Chroma's client accepts any JSON and fails on it later."""
         with translated(self._where):
             version: object = client.get_version()
             if not isinstance(version, str):
@@ -124,12 +122,12 @@ class Server:
 
 
 def address(url: str) -> tuple[bool, str, int]:
-    """Whether it is https, the host and the port. The message does not repeat it: it may hold a password."""
+    """Whether it is https, the host, and the port. The message does not repeat the URL: it may contain a password."""
     parts = server_address(url)
     if parts is None or parts.path.strip("/"):
         raise ValueError(
-            "url is no address of a Chroma server: that is http://HOST:PORT, without user, password, path and "
-            "parameters; a token goes into the environment variable that token_variable names"
+            "url must be http://HOST:PORT, without user, password, path and parameters. A token goes into the "
+            "environment variable named by token_variable"
         )
     ssl = parts.scheme == "https"
     return ssl, parts.hostname or "", (443 if ssl else 8000) if parts.port is None else parts.port

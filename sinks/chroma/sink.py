@@ -13,10 +13,7 @@ from chunksink.sinks.errors import BuildMissing
 
 
 class ChromaSink:
-    """Vector builds in a folder, or on a server.
-
-    Without `store_text` Chroma loads faster and holds no text to show or to check.
-    """
+    """Vector builds in a folder or on a server. Without `store_text` Chroma loads faster, but cannot show texts."""
 
     name = "chroma"
     wants_vectors = True
@@ -26,7 +23,7 @@ class ChromaSink:
         self._store_text = store_text
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
-        del dimensions  # those of the first vector that is written
+        del dimensions  # Chroma takes those of the first vector
         return ChromaBuild(self._place.create(marker), self._store_text)
 
     def open(self, build_id: str) -> Build:
@@ -39,16 +36,15 @@ class ChromaSink:
         return self._place.builds()
 
     def flip(self, old: str | None, new: str) -> None:
-        """Nothing bears a public name: Chroma cannot rename in one step, so readers go by the home's pointer."""
+        """There is no public name, because Chroma cannot rename in one step. Readers follow the home's pointer."""
         del old
         if new not in self.builds():
-            raise BuildMissing(f"Chroma holds no build {new}: run a rebuild")
+            raise BuildMissing(f"Chroma has no build {new}: run a rebuild")
 
     def drop(self, build_id: str) -> None:
         self._place.drop(build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where other programs find a build."""
         return self._place.address(build_id)
 
     def version(self) -> str:
@@ -59,8 +55,8 @@ class ChromaSink:
 
 
 class EmbeddedChromaSink(ChromaSink):
-    """Builds in a folder. One that was prepared for is filled by a process of its own; all others are written in this
-    one, since a process takes a second to start, which only much writing wins back."""
+    """Builds in a folder. After `prepare`, a separate process fills the next new build. Other builds are written in
+    this process: starting one takes a second, which pays only for many writes."""
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
         super().__init__(Folder(root), store_text=store_text)
@@ -68,7 +64,6 @@ class EmbeddedChromaSink(ChromaSink):
         self._spare: Worker | None = None
 
     def prepare(self) -> None:
-        """Much will be written: start the process for the next build that is made, so that it is there in time."""
         self._spare = self._spare or self._start()
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:

@@ -1,10 +1,9 @@
-"""An embedded build that a process of its own fills, so that reading, embedding and other sinks go on beside it.
+"""An embedded build that a separate process fills, so that reading, embedding and other sinks run in parallel.
 
-Chroma holds Python's lock for as long as it writes or reads: in this process everything else would stand still.
+In this process they could not: Chroma holds Python's global lock while it writes or reads.
 
-The process is asked one call at a time. It ends when the process that started it does: that closes the pipe. No call
-begins after that, since each asks within its turn whether the pipe is open; so the next writer, who takes a turn to
-open the build, meets nobody who still writes.
+The process handles one call at a time, and ends when this one does, because that closes the pipe. No call begins after
+that: each checks the pipe within its turn. So the next writer, which takes a turn to open the build, is alone.
 """
 
 import subprocess
@@ -26,21 +25,21 @@ from chunksink.sinks.payload import portions
 ANSWER_SECONDS = 300.0
 """Much more than any call takes."""
 _WRITTEN_AT_ONCE = 5000
-"""Documents; as many as Chroma takes in one call."""
+"""Documents per message; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
-"""Documents in one answer."""
+"""Documents per answer."""
 
 
 class Worker:
-    """A process that fills one build below `root`; it ends with this one, however that ends."""
+    """A process that fills one build below `root`. It never outlives this process."""
 
     def __init__(self, root: Path, *, store_text: bool) -> None:
         self._root = root
-        self._connection, theirs = Pipe()
-        with theirs:
+        self._connection, remote = Pipe()
+        with remote:
             self._process = subprocess.Popen(
-                module_command("chunksink.sinks.chroma.worker_process", str(theirs.fileno())),
-                pass_fds=[theirs.fileno()],
+                module_command("chunksink.sinks.chroma.worker_process", str(remote.fileno())),
+                pass_fds=[remote.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env=module_environment(),
@@ -48,21 +47,21 @@ class Worker:
         self._connection.send((str(root), store_text))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """What the build in there returns, or the error that it raises. A process that does not answer, for example
-        because it was stopped, is killed."""
-        hangs = Timer(ANSWER_SECONDS, self._process.kill)
-        hangs.daemon = True
+        """Call a method of the build in the process: returns its result or raises its error. A process that does not
+        answer, for example because it is stopped, is killed."""
+        timer = Timer(ANSWER_SECONDS, self._process.kill)
+        timer.daemon = True
         try:
-            hangs.start()  # a Ctrl-C in here would leave a thread that keeps this process for as long
+            timer.start()  # within `try`, so that a Ctrl-C does not leave it running
             self._connection.send((name, arguments))
             done, value = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._lost() from error
         except BaseException:
-            self._connection.close()  # half of it may have been sent or read
+            self._connection.close()  # a message may be half sent or half read
             raise
         finally:
-            hangs.cancel()
+            timer.cancel()
         if done:
             return value
         raise value
@@ -76,7 +75,7 @@ class Worker:
             self._process.wait()
 
     def discard(self) -> None:
-        """End one that has been given nothing to do."""
+        """End a process that has not been used."""
         self._process.kill()
         self.end()
 
@@ -85,8 +84,7 @@ class Worker:
         code = self._process.returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
         return BuildBroken(
-            f"the process that fills the Chroma build below {self._root} {how}: run it again; what was confirmed is "
-            "kept where it can be read, and nothing is lost"
+            f"the process that fills the Chroma build below {self._root} {how}. Run it again; nothing is lost"
         )
 
 
@@ -123,7 +121,7 @@ class WorkerBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         sizes = [len(family.documents) for family in families]
-        parts = portions(sizes, len(sizes), _WRITTEN_AT_ONCE)  # as one message it would be held in memory twice
+        parts = portions(sizes, len(sizes), _WRITTEN_AT_ONCE)  # a single message would be in memory twice
         return sum(self._worker.call("replace", families[part]) for part in parts)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -143,7 +141,7 @@ class WorkerBuild:
         if self._open:
             self._open = False
             try:
-                with suppress(BuildBroken):  # it is gone already
+                with suppress(BuildBroken):  # the process has ended already
                     self._worker.call("close")
             finally:
                 self._worker.end()

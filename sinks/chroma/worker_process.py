@@ -1,4 +1,4 @@
-"""The process that fills one embedded build; `worker` starts it and asks it one call at a time."""
+"""The process that fills one embedded build. `worker` starts it and sends it one call at a time."""
 
 import os
 import pickle
@@ -17,22 +17,22 @@ from chunksink.sinks.chroma.client import package
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.sink import ChromaSink
 
-_FOR_OTHERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # to all of a group; a call is not broken off by them
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # sent to the whole process group; they must not stop a call
 _TASKS = Path("/proc/self/task")
-_SQLITE = "sqlx"  # so the names of those that run statements begin; some come when they are first needed
-_PROCESSOR = 36  # of the fields behind the name
+_SQLITE = "sqlx"  # prefix of the names of threads that run SQL; some start later
+_PROCESSOR = 36  # index of the field in /proc/PID/stat, counted after the name
 
 
 def main(handle: int) -> None:
-    for number in _FOR_OTHERS:
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(handle)
-    with suppress(ConfigError):  # the first call meets it again
-        package()  # takes most of a second, in which the other side reads chunks
+    with suppress(ConfigError):  # raised again by the first call
+        package()  # takes most of a second, while the other side reads chunks
     with suppress(EOFError, ConnectionError):
         serve(connection)
     sys.stderr.flush()
-    os._exit(0)  # what is open was closed if that was asked for; else it stays as a kill would leave it
+    os._exit(0)  # without closing: a build that was not closed must look as after a kill
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
@@ -49,9 +49,9 @@ def serve(connection: "Connection[Any, Any]") -> None:
                 answer = True, getattr(build, call)(*arguments)
                 if call == "replace":
                     threads.gather()
-        except BaseException as error:  # the engine's own panics too
+        except BaseException as error:  # also panics of the engine
             answer = False, _portable(error)
-        del arguments  # a batch is large, and the next one is coming
+        del arguments  # frees a large batch before the next one
         connection.send(answer)
 
 
@@ -73,24 +73,24 @@ def _portable(error: BaseException) -> BaseException:
 
 
 class Threads:
-    """Chroma's threads that hand each statement to one another, kept on one processor (ADR 0017).
+    """Keeps the threads of Chroma that execute SQL on one processor (ADR 0017).
 
-    One asks and another runs it in SQLite, some eight times for a document. On two processors each of these turns
-    wakes one of them from its sleep, which takes as long as many a statement does. The threads that insert vectors work
-    side by side and are left free: they begin with the first vectors, after this is made.
+    One thread sends a statement and another runs it, about eight times per document. On two processors each exchange
+    wakes a sleeping one, which takes as long as a short statement. The threads that insert vectors in parallel stay
+    free: they start with the first vectors, after this object is created.
     """
 
     def __init__(self) -> None:
         self._is_possible = hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
-        self._asking = self._all() - {os.getpid()}
+        self._senders = self._all() - {os.getpid()}
 
     def gather(self) -> None:
-        """On the processor that this thread has now: the system lets it run where there is room."""
+        """Move them to the current processor of this thread, which the system chose by load."""
         if not self._is_possible:
             return
         processor = int((_TASKS / str(os.getpid()) / "stat").read_text().rpartition(")")[2].split()[_PROCESSOR])
-        for thread in self._asking | {thread for thread in self._all() if _name(thread).startswith(_SQLITE)}:
-            with suppress(OSError):  # it has ended, or is not ours to move
+        for thread in self._senders | {thread for thread in self._all() if _name(thread).startswith(_SQLITE)}:
+            with suppress(OSError):  # it has ended, or may not be moved
                 os.sched_setaffinity(thread, {processor})
 
     def _all(self) -> set[int]:

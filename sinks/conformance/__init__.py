@@ -5,10 +5,10 @@
     class TestMine(SinkConformance, VectorConformance):
         @pytest.fixture
         def connect(self, tmp_path):
-            return lambda: MySink(tmp_path)  # every call: the same storage, as another process would open it
+            return lambda: MySink(tmp_path)  # every call opens the same storage, as another process would
 
 `SinkConformance` is for all sinks; `KeywordConformance` and `VectorConformance` are for those whose `reader(build_id)`
-gives such a reader. This package alone imports pytest, and nothing of ours imports it.
+returns such a reader. Only this package imports pytest, and no product code imports it.
 """
 
 from chunksink.sinks.conformance.reading import KeywordConformance, VectorConformance

@@ -1,4 +1,4 @@
-"""The read side: what searches may rely on, whichever engine answers."""
+"""The read side: what searches may rely on in every engine."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ OTHERS = [
     *(family(f"docs/{n}.md", ["red apple car", "machine learning"], tenant_id="t2") for n in range(9)),
     family("docs/rare.md", ["blue zebra", "grean grean greeen"], tenant_id="t2", metadata={"title": "zebra"}),
 ]
-"""Of another tenant: words that are rare in all become frequent, and words come in that the first one does not have."""
+"""Another tenant's families. They make rare words frequent, and add words that the first tenant lacks."""
 FAMILY_OF = {document.id: one.parent_id for one in FAMILIES for document in one.documents}
 ALL = [document.id for one in FAMILIES for document in one.documents]
 
@@ -47,6 +47,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("extension", any_of=())], []),
     ([Filter("year", at_least=-(2**52), at_most=2**53 - 1)], [0, 1, 3]),
 ]
+SIGNS = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \''
 
 
 def ids(numbers: list[int]) -> set[str]:
@@ -70,7 +71,7 @@ def open_reader(connect: Any, families: list[Family]) -> Iterator[Any]:
     sink.close()
 
 
-def telling(known: Mapping[str, str]) -> FamiliesOf:
+def families_of(known: Mapping[str, str]) -> FamiliesOf:
     return lambda ids: {id: known[id] for id in ids if id in known}
 
 
@@ -107,14 +108,14 @@ class VectorConformance(ReaderConformance):
         assert len(hits) == 3
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
 
-    def test_families_may_be_told(self, reader: VectorReader) -> None:
-        """By somebody who knows all, some or none of them; what nobody knows is the sink's to find out."""
+    def test_query_with_known_families_returns_the_same_hits(self, reader: VectorReader) -> None:
+        """The caller may know all, some or none of the families; the sink finds the others."""
         hits = reader.query(vector("red apple"), 3)
         of = {hit.id: hit.parent_id for hit in hits}
         for known in (of, dict(list(of.items())[:1]), {}):
-            assert reader.query(vector("red apple"), 3, (), telling(known)) == hits
+            assert reader.query(vector("red apple"), 3, (), families_of(known)) == hits
 
-    def test_what_has_no_text_is_near_to_nothing(self, connect: Any) -> None:
+    def test_query_omits_documents_without_text(self, connect: Any) -> None:
         empty = family("empty.md", ["", "", "red apple", ""])
         for reader in open_reader(connect, [*FAMILIES, empty]):
             everything = {hit.id for hit in reader.query(vector(""), 10)}
@@ -135,8 +136,8 @@ class VectorConformance(ReaderConformance):
     def test_similarities_are_those_of_query(self, reader: VectorReader) -> None:
         asked = vector("red apple") * 3
         near = {hit.id: hit.score for hit in reader.query(asked, 3)}
-        told = reader.similarities(asked, [*near, "nobody", *near])
-        assert told == {id: pytest.approx(score, abs=1e-4) for id, score in near.items()}
+        similarities = reader.similarities(asked, [*near, "nobody", *near])
+        assert similarities == {id: pytest.approx(score, abs=1e-4) for id, score in near.items()}
         assert reader.similarities(asked, []) == {}
 
 
@@ -144,7 +145,7 @@ class KeywordConformance(ReaderConformance):
     """For sinks whose reader answers `search`."""
 
     one_hit_a_family = False
-    """True for an engine that shows of each family its best document only."""
+    """True for an engine that returns only the best document of each family."""
 
     def test_the_reader_is_a_keyword_reader(self, reader: Any) -> None:
         assert capability(reader, KeywordReader) is not None, "a method of KeywordReader is missing"
@@ -170,8 +171,8 @@ class KeywordConformance(ReaderConformance):
         assert reader.search("zebra", 10) == []
         assert len(reader.search("red", 1)) == 1
 
-    def test_what_is_meant_is_another_word_that_is_there(self, reader: KeywordReader) -> None:
-        assert reader.corrections("blue car ") == {}, "both stand somewhere"
+    def test_corrections_are_other_words_that_occur(self, reader: KeywordReader) -> None:
+        assert reader.corrections("blue car ") == {}, "both words occur"
         for word, near in reader.corrections("machien lerning ").items():
             assert near != word
             assert reader.search(f"{near} ", 1), near
@@ -199,24 +200,7 @@ class KeywordConformance(ReaderConformance):
         assert all(hits for hits, *_ in found[0][:4])
 
     def test_nothing_typed_is_syntax(self, reader: KeywordReader) -> None:
-        for typed in (
-            '"',
-            '""',
-            '"red',
-            "(",
-            "red AND",
-            "NOT",
-            "*",
-            "red*",
-            "-",
-            "^",
-            "{",
-            "text:",
-            "\\",
-            "\0",
-            "%",
-            "'",
-        ):
+        for typed in ("red AND", *SIGNS.split(" ")):
             for query in (typed, f"red {typed}", f"{typed}red", f"red {typed} apple"):
                 reader.search(query, 5)
                 reader.facets(query, ["tags"])
@@ -224,7 +208,7 @@ class KeywordConformance(ReaderConformance):
         found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
         assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
 
-    def test_ids_that_nobody_has_are_left_out(self, reader: KeywordReader) -> None:
+    def test_get_leaves_out_unknown_ids(self, reader: KeywordReader) -> None:
         assert [one.id for one in reader.get(["\ud800", ALL[0], "a b", "", "x" * 600, "\0", f"{ALL[0]}\n"])] == [ALL[0]]
 
     def test_half_a_surrogate_pair_is_ignored(self, reader: KeywordReader) -> None:

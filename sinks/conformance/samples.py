@@ -1,4 +1,4 @@
-"""Families to try a sink with, made as producers make them; and what a build must hold of them."""
+"""Sample families for testing a sink, and what a build must contain for them."""
 
 import hashlib
 import uuid
@@ -19,7 +19,7 @@ DIMENSIONS = 8
 
 
 def marker(home_id: str = "home-a") -> Marker:
-    """A build nobody has had before: servers are shared by many tests."""
+    """A unique build, because tests share servers."""
     return Marker(home_id, f"b{uuid.uuid4().hex[:12]}", PROJECTION_VERSION)
 
 
@@ -61,18 +61,18 @@ def with_vectors(documents: Sequence[Document]) -> Family:
 
 
 def rewritten(one: Family) -> Family:
-    """The same, whatever the build seems to hold."""
+    """The family with all its documents to be rewritten."""
     return replace(one, rewrite=[document.id for document in one.documents])
 
 
 def renamed(document: Document, id: str) -> Document:
-    """The same under another id, with the hash that it then has."""
+    """The document under another id, with the matching hash."""
     other = msgspec.structs.replace(document, id=id, chunk_id=id)
     return msgspec.structs.replace(other, document_hash=document_hash(other.fields()))
 
 
 def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
-    """The hashes of all that a build holds, sorted."""
+    """The sorted hashes of a build's content."""
     return sorted(stored.hashes() for stored in build.scan(content=content))
 
 

@@ -198,8 +198,8 @@ class SinkConformance:
         fill(build, [edited])
         assert held(build, content=True) == wanted([edited, other])
 
-    def test_orphans_that_nobody_remembers_go_too(self, connect: Connect, build: Build, signed: Marker) -> None:
-        """Left by a run that was killed, or by somebody else: they are found by what the build holds."""
+    def test_replace_removes_unrecorded_orphans(self, connect: Connect, build: Build, signed: Marker) -> None:
+        """Orphans of a killed run or of another program are found in the build itself."""
         for version in "0", "1":
             orphans = family("a", [f"orphan {number}" for number in range(30)], version=version)
             fill(build, [replace(orphans, last=False)])
@@ -212,7 +212,7 @@ class SinkConformance:
         again.close()
         other.close()
 
-    def test_what_another_handle_wrote_meanwhile_goes_too(self, connect: Connect, build: Build, signed: Marker) -> None:
+    def test_replace_removes_what_another_handle_wrote(self, connect: Connect, build: Build, signed: Marker) -> None:
         """A handle that saw the build empty does not take it for empty ever after."""
         first, second, kept = family("a", ALPHA, version="1"), family("a", BETA, version="2"), family("b", BETA)
         other = connect()
@@ -233,7 +233,7 @@ class SinkConformance:
         fill(build, [rewritten(right)])
         assert held(build, content=True) == wanted([right])
 
-    def test_only_what_is_said_about_it_changes(self, build: Build) -> None:
+    def test_replace_with_changed_metadata_leaves_no_old_metadata(self, build: Build) -> None:
         """Also in other documents of the family than the one whose text changes; what vanished from them vanishes."""
         fill(build, [family("a", ALPHA, metadata=RICH["metadata"]), family("b", BETA)])
         edited = family("a", ["edited", *ALPHA[1:]], metadata={"title": "new"})
@@ -275,7 +275,7 @@ class SinkConformance:
             fill(build, [part])
         assert held(build, content=True) == wanted([new, other])
 
-    def test_what_is_held_of_some_families(self, build: Build) -> None:
+    def test_held_returns_only_the_requested_families(self, build: Build) -> None:
         families = [family(name, ALPHA) for name in "abcd"]
         fill(build, families)
         asked = [families[0].parent_id, families[2].parent_id, "0" * 64]
@@ -306,7 +306,7 @@ class SinkConformance:
         assert build.flush() == []
         assert held(build) == wanted([families[1], families[3]])
 
-    def test_the_last_word_counts_between_flushes(self, build: Build) -> None:
+    def test_the_last_call_counts_between_flushes(self, build: Build) -> None:
         one, two = family("a", ALPHA), family("b", BETA)
         build.replace([one])
         build.delete([one.parent_id])

@@ -1,4 +1,4 @@
-"""The embedded keyword sink on SQLite FTS5: what makes the default need no server."""
+"""The embedded keyword sink on SQLite FTS5. With it the default needs no server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +15,11 @@ __all__ = ["FtsBuild", "FtsOptions", "FtsReader", "FtsSink", "open_sink"]
 
 
 class FtsOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`folder` of the builds; without it `fts` in the home."""
+    """`folder` of the builds (default: `fts` in the home)."""
 
     folder: str | None = None
 
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> FtsSink:
-    wanted = read_options("fts", FtsOptions, options)
-    return FtsSink(Path(wanted.folder) if wanted.folder else home / "fts")
+    folder = read_options("fts", FtsOptions, options).folder
+    return FtsSink(Path(folder) if folder else home / "fts")

@@ -18,7 +18,7 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # in one statement, each with its own mark: a stranger's may hold U+0000 (see schema.LISTED)
+_KEYS = 400  # per statement, each with its own `?`: foreign ids may contain U+0000 (see schema.LISTED)
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (
@@ -29,17 +29,17 @@ _HASHES = "id, parent_id, document_hash, text_hash"
 
 
 class FtsBuild:
-    """A replacement is one transaction: readers see the old family, then the new one, never both and never none."""
+    """A replacement is one transaction: readers see either the old family or the new one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection = schema.connect(path)
         try:
             with translated(path):
-                # Full: a commit is on the disk before it returns, so that there is nothing left for flush to do.
+                # A commit returns when it is on disk, so flush has nothing to do.
                 self._connection.execute("PRAGMA synchronous = FULL")
                 schema.bring_up_to_date(self._connection)
-                # So that a build without its tables is said now.
+                # Fails now if a table is missing.
                 self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
         except BaseException:
             self._connection.close()
@@ -54,7 +54,7 @@ class FtsBuild:
         with self._transaction() as connection:
             connection.execute("DELETE FROM marker")
             if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
-                connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # a file from before there were stamps
+                connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # the file is from an older version
             connection.execute(
                 "INSERT INTO marker (home_id, build_id, projection_version, stamp) VALUES (?, ?, ?, ?)",
                 [marker.home_id, marker.build_id, marker.projection_version, marker.stamp],
@@ -65,19 +65,19 @@ class FtsBuild:
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def replace(self, families: Sequence[Family]) -> int:
-        last = self._replacements.begin(families)
+        latest = self._replacements.begin(families)
         try:
             with self._transaction() as connection:
                 index_check.rebuild_if_noted(connection)
-                changed = self._changed(last)
+                changed = self._changed(latest)
                 schema.remove_from_indexes(connection, self._rows("id", list(changed)))
                 connection.executemany(_UPSERT, map(_row, changed.values()))
                 schema.add_to_indexes(connection, self._rows("id", list(changed)))
-                self._replacements.add(last)
+                self._replacements.add(latest)
                 surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
                 self._delete(connection, self._rows("id", surplus))
         except BaseException:
-            self._replacements.begin(last)
+            self._replacements.begin(latest)
             raise
         self._replacements.finish()
         return len(changed)
@@ -88,7 +88,7 @@ class FtsBuild:
             self._delete(connection, self._rows("parent_id", parent_ids))
 
     def flush(self) -> list[RefusedDocument]:
-        """Everything is on the disk already, and SQLite takes every document."""
+        """Every call is on disk already, and SQLite accepts every document."""
         return []
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
@@ -103,7 +103,7 @@ class FtsBuild:
         damage = self._damage() if content else ""
         columns = ", ".join(FIELDS) if content else _HASHES
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
-        last = -1
+        last = -1  # not 0: a foreign row may have it
         while True:
             with translated(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()
@@ -121,36 +121,36 @@ class FtsBuild:
             self._connection.execute("VACUUM")
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
-            raise Transient(f"{self._path} is being read, so that its log still holds what was deleted: run again")
+            raise Transient(f"{self._path} is being read, so its log still contains deleted text. Run it again")
 
     def close(self) -> None:
         self._connection.close()
 
     def _damage(self) -> str:
-        """Why not everything is found that stands in the documents. The next replacement or removal puts it right."""
+        """Why a search may miss documents. The next replacement or removal repairs it."""
         with self._transaction() as connection:
-            if not (wrong := index_check.damage(connection)):
+            if not (damage := index_check.damage(connection)):
                 return ""
             index_check.note(connection)
-        return f"{self._path}: {wrong}, so that searching does not find what it should"
+        return f"{self._path}: {damage}, so a search may miss documents"
 
     def _changed(self, families: Sequence[Family]) -> dict[str, Document]:
-        """By id: the documents that it does not hold as they are, and those to rewrite."""
+        """By id: the documents that differ from the stored ones, and those to rewrite."""
         documents = {document.id: document for family in families for document in family.documents}
-        held = {row["id"]: tuple(row) for row in schema.by_id(self._connection, _HASHES, list(documents))}
+        stored = {row["id"]: tuple(row) for row in schema.by_id(self._connection, _HASHES, list(documents))}
         rewrite = set[str]().union(*(family.rewrite for family in families))
         return {
             id: one
             for id, one in documents.items()
-            if id in rewrite or held.get(id) != (id, one.parent_id, one.document_hash, one.text_hash)
+            if id in rewrite or stored.get(id) != (id, one.parent_id, one.document_hash, one.text_hash)
         }
 
     def _rows(self, column: str, values: Sequence[str]) -> list[int]:
-        found: list[int] = []
+        rows: list[int] = []
         for some in batches(values, _KEYS):
             select = f"SELECT row FROM documents WHERE {column} IN ({', '.join('?' * len(some))})"
-            found += [row for (row,) in self._connection.execute(select, some)]
-        return found
+            rows += [row for (row,) in self._connection.execute(select, some)]
+        return rows
 
     def _delete(self, connection: sqlite3.Connection, rows: Sequence[int]) -> None:
         schema.remove_from_indexes(connection, rows)
@@ -158,7 +158,6 @@ class FtsBuild:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything or nothing, and on the disk when it ends."""
         with translated(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -188,5 +187,5 @@ def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
     try:
         document = Document.from_fields(schema.fields_of(row))
         return Stored(*names, *hashes_of_content(document), document, damage=damage)
-    except (ValueError, NotCanonical):  # no sink has written this: without hashes it is not what it should be
+    except (ValueError, NotCanonical):  # not written by a sink: without hashes it counts as changed
         return Stored(*names, "", "", damage=damage)

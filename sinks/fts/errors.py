@@ -1,22 +1,17 @@
-"""SQLite's errors as ours, once: here its codes and messages are known, and nowhere else."""
+"""Translates SQLite's errors into ours. Only this module depends on its codes and messages."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from chunksink.chunkbus.shortage import shortage
-from chunksink.sinks.errors import MEND, BuildBroken, OutOfResources, Refused, Transient
+from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, OutOfResources, Refused, Transient
 
-# Where SQLite's message says what its code does not. A constraint of ours is told with its column.
+# Messages that are more exact than the error code. For a constraint of ours, SQLite adds the column.
 _FOREIGN_CONSTRAINT = "constraint failed"
-_DAMAGE = (
-    "no such table",
-    "no such column",
-    "decode to UTF-8",
-    "invalid fts5 file format",
-    "vtable constructor failed",
-)
+_DAMAGE = re.compile("no such table|no such column|decode to UTF-8|invalid fts5 file format|vtable constructor failed")
 
 
 @contextmanager
@@ -26,15 +21,15 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise Transient(f"{path} is locked: another process is writing it. Wait for that or end it") from error
+            raise Transient(f"{path} is locked: another process is writing. Wait for it or end it") from error
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            raise Transient(f"{path} cannot be written ({error}): make room on that disk and run again") from error
+            raise Transient(f"{path} cannot be written ({error}): free disk space and run it again") from error
         if (remedy := shortage(error)) is not None:
             raise OutOfResources(f"{path} cannot be opened ({error}): {remedy}, and run it again") from error
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-            raise Refused(f"{path} may not be opened or written ({error}): correct its permissions") from error
+            raise Refused(f"{path} cannot be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
-        if str(error) == _FOREIGN_CONSTRAINT or any(told in str(error) for told in _DAMAGE):
-            raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
+            raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
+        if str(error) == _FOREIGN_CONSTRAINT or _DAMAGE.search(str(error)):
+            raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
         raise

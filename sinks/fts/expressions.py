@@ -1,4 +1,4 @@
-"""A query as expressions of FTS5. Everything typed is quoted: nothing of it is syntax."""
+"""A query as FTS5 expressions. All typed text is quoted, so none of it is syntax."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ def any_of(terms: Sequence[str]) -> str:
 
 
 def word(term: str, *, begun: bool = False) -> str:
-    """A word or phrase; with `begun` also whatever begins so."""
-    told = [quoted(spelling) for spelling in spellings(term)]
+    """A word or phrase; with `begun` also the words that begin with it."""
+    terms = [quoted(spelling) for spelling in spellings(term)]
     if begun:
-        told += _begun(term)
-    return told[0] if len(told) == 1 else f"({' OR '.join(told)})"
+        terms += _begun(term)
+    return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
 
 
 def _begun(term: str) -> list[str]:
@@ -36,42 +36,42 @@ def words(query: Query) -> str:
 
 
 def in_text(expression: str) -> str:
-    """The same, in the text itself."""
+    """The expression limited to the text column."""
     return f"text: ({expression})"
 
 
 def side_by_side(query: Query) -> str:
-    """Words that were typed joined, next to each other in the same order."""
+    """The words that were typed joined, adjacent and in the same order."""
     return " OR ".join(map(word, query.joined))
 
 
 def any_word(query: Query) -> str:
-    """Any of the words, the last one also as the beginning of a longer one; empty where there is none."""
+    """Any of the words, the last one also as the beginning of a longer word. Empty without words."""
     return " OR ".join([words(query), *([beginning(query)] if query.prefix else [])])
 
 
 def every_word(query: Query) -> str:
-    """All of the words, the last one also as the beginning of a longer one."""
+    """All of the words, the last one also as the beginning of a longer word."""
     return " AND ".join(word(one, begun=one == query.prefix) for one in query.words)
 
 
 def beginning(query: Query) -> str:
-    """Words that the last one is the beginning of, itself among them."""
+    """Words that begin with the last word, including itself."""
     return word(query.prefix, begun=True)
 
 
 def begun_alone(query: Query) -> str:
-    """What these are asked for as, besides itself, which is among them only where its stem begins so too."""
+    """As `beginning`, without the exact word, which still matches if its stem begins in the same way."""
     return " OR ".join(_begun(query.prefix))
 
 
 def longer(query: Query) -> str:
-    """The same without itself, which counts as a word."""
+    """As `beginning`, without the word itself."""
     return f"{beginning(query)} NOT {word(query.prefix)}"
 
 
 def guessed(query: Query) -> str:
-    """Of these what begins so only in another form, if at all; empty where there is none."""
+    """The matches of `longer` in which perhaps only another form begins like that. Empty if there are none."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_exactly_begun(query.prefix)])})"

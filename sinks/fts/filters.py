@@ -1,4 +1,4 @@
-"""Filters as conditions of SQL."""
+"""Filters as SQL conditions."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,13 @@ from chunksink.sinks.reader import Filter, Value
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
-    """Conditions on `documents` as d, all of which must hold, and their values."""
+    """A condition on `documents` as d, and its values."""
     conditions: list[str] = ["1"]
     values: list[Value] = []
     for condition in filters:
         column = f"d.{condition.field}"  # Filter takes projected fields only
         if condition.any_of is not None:
-            marks = ", ".join("?" * len(condition.any_of))  # JSON would lose what follows a NUL
+            marks = ", ".join("?" * len(condition.any_of))  # not as JSON, which would end a value at U+0000
             if condition.field in LISTS:
                 conditions.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value IN ({marks}))")
             else:

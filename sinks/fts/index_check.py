@@ -1,8 +1,8 @@
-"""Whether both indexes hold what the documents say, and nothing else; and making them anew from these.
+"""Checks whether both indexes match the documents, and rebuilds them.
 
-Nobody sees in `documents` that an index lost something: searching just finds less. FTS5 compares the words with the
-documents itself. It cannot do so with the trigrams, which are those of the columns with something after each: of them
-it looks whether they hang together, and here it is counted whether every row has as many as its text has characters.
+A damaged index is invisible in `documents`: searches only find less. FTS5 can compare the word index with the
+documents. It cannot do that for the trigram index, where each column is indexed with a suffix. For that one it checks
+the consistency, and this module counts whether every row has as many trigrams as its text has characters.
 """
 
 import sqlite3
@@ -14,9 +14,9 @@ _DUE = 1  # PRAGMA application_id
 _WORDS, _TRIGRAMS = schema.INDEXES
 _COLUMNS = ", ".join(schema.SEARCHED)
 _INDEXED = schema.indexed(_TRIGRAMS, "documents")
-_CHARACTERS = " + ".join(f"coalesce(length({told}) - {len(schema.AFTER)}, 0)" for told in _INDEXED)
+_CHARACTERS = " + ".join(f"coalesce(length({column}) - {len(schema.AFTER)}, 0)" for column in _INDEXED)
 
-# How many, and in which rows: of both the same, or something is missing, too much or in another row.
+# Pairs of statements that must agree: the number of entries, and the sum of their row numbers.
 _COUNTS = (
     (
         f"SELECT count(*), coalesce(sum(id), 0) FROM {_TRIGRAMS}_docsize",
@@ -29,21 +29,21 @@ _COUNTS = (
     ),
 )
 _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
-"""1 compares with the documents."""
+"""The argument of FTS5's check; 1 compares with the documents."""
 
 
 def damage(connection: sqlite3.Connection) -> str:
-    """What is wrong with them, in words; "" where nothing is. Within a transaction, so that nobody writes meanwhile."""
+    """What is wrong with the indexes, for people; "" if nothing is. Call it in a transaction that excludes writers."""
     return " and ".join(_wrong(connection))
 
 
 def note(connection: sqlite3.Connection) -> None:
-    """They are to be made anew before anything else is written, whoever does so."""
+    """Make the next writer rebuild the indexes first."""
     connection.execute(f"PRAGMA application_id = {_DUE}")
 
 
 def rebuild_if_noted(connection: sqlite3.Connection) -> None:
-    """Makes them anew where that has been noted; within the transaction that writes."""
+    """Rebuild the indexes if `note` was called. Call it in the transaction of the write."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _DUE:
         return
     connection.execute(f"INSERT INTO {_WORDS}({_WORDS}) VALUES ('rebuild')")
@@ -56,9 +56,9 @@ def rebuild_if_noted(connection: sqlite3.Connection) -> None:
 
 def _wrong(connection: sqlite3.Connection) -> Iterator[str]:
     if not _holds_together(connection, _WORDS):
-        yield "its index of words is not that of its documents"
+        yield "its word index does not match its documents"
     if not _holds_together(connection, _TRIGRAMS) or not _counts_agree(connection):
-        yield "its index of trigrams is not that of its documents"
+        yield "its trigram index does not match its documents"
 
 
 def _holds_together(connection: sqlite3.Connection, index: str) -> bool:
@@ -73,5 +73,6 @@ def _holds_together(connection: sqlite3.Connection, index: str) -> bool:
 
 def _counts_agree(connection: sqlite3.Connection) -> bool:
     return all(
-        tuple(connection.execute(held).fetchone()) == tuple(connection.execute(due).fetchone()) for held, due in _COUNTS
+        tuple(connection.execute(indexed).fetchone()) == tuple(connection.execute(expected).fetchone())
+        for indexed, expected in _COUNTS
     )

@@ -1,4 +1,4 @@
-"""Searching a keyword build: BM25 over words, trigrams for scripts without spaces, facets and snippets."""
+"""Search in a keyword build: BM25 over words, trigrams for scripts without spaces, facets and snippets."""
 
 import sqlite3
 import threading
@@ -24,7 +24,7 @@ def read_marker(connection: sqlite3.Connection) -> Marker | None:
 
 
 class FtsReader:
-    """Each answer is taken from one state of the index, through a connection that nobody else uses meanwhile."""
+    """Each answer comes from one state of the index, through a connection that no other thread uses meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,14 +33,14 @@ class FtsReader:
         self._closed = False
         self._lock = threading.Lock()
         with self._snapshot():
-            pass  # so that a missing or damaged build is said now
+            pass  # raises now if the build is missing or damaged
 
     def marker(self) -> Marker | None:
         with self._snapshot() as connection:
             return read_marker(connection)
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        del every  # no family is put together here
+        del every  # hits are never grouped by family here
         with self._snapshot() as connection:
             search = Search(connection, filters)
             if not query.strip():
@@ -81,13 +81,12 @@ class FtsReader:
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
-        """Of those of these documents that have a text."""
         with self._snapshot() as connection:
             rows = schema.by_id(connection, "id, parent_id, text_hash", ids)
             return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, _NO_TEXT)}
 
     def refresh(self) -> None:
-        """Every answer is taken from the newest state of the file; from now on of that which stands in its place."""
+        """Answers always show the newest state of a file. This notices when another file has replaced it."""
         file = _number_of(self._path)
         if file is not None and file != self._file:
             with self._lock:
@@ -96,7 +95,7 @@ class FtsReader:
                 connection.close()
 
     def close(self) -> None:
-        """What is being asked meanwhile is answered, and closes after it."""
+        """Running queries finish first and then close their connections."""
         with self._lock:
             idle, self._idle, self._closed = self._idle, [], True
         for connection in idle:
@@ -116,11 +115,11 @@ class FtsReader:
             self._give_back(connection, file)
 
     def _taken(self) -> tuple[schema.Connection, int | None]:
-        """And the number of the file when it was taken."""
+        """A connection, and the inode of its file."""
         with self._lock:
             file = self._file
             if self._idle:
-                return self._idle.pop(), file  # the last one has most at hand
+                return self._idle.pop(), file  # the last one has the warmest cache
         connection = schema.connect(self._path)
         with translated(self._path):
             suggestions.prepare(connection)
@@ -139,5 +138,5 @@ class FtsReader:
 def _number_of(path: Path) -> int | None:
     try:
         return path.stat().st_ino
-    except OSError:  # who opens it says what is wrong
+    except OSError:  # opening it raises the right error
         return None

@@ -1,15 +1,14 @@
 """The tables of a keyword build: one SQLite file that any SQLite tool can read.
 
-    documents            one row a document, a column a field (lists as JSON), and `spaceless`
+    documents            one row per document, one column per field (lists as JSON), and `spaceless`
     documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
-    documents_trigrams   FTS5 over every three characters of the rows that hold a script without spaces
-    documents_places     where each trigram stands
+    documents_trigrams   FTS5 over every three characters of rows with a script without spaces
+    documents_places     the positions of each trigram
     marker               whose build it is
-    writing              has a row within a transaction of ours, else none
+    writing              has a row within our transactions, else none
 
-Both indexes keep no text of their own and follow `documents`: by triggers where somebody else writes, and in one
-statement for many rows where we do. After each row of a trigger FTS5 writes to the file, which takes four times as
-long.
+Both indexes store no text and follow `documents`. Our transactions update them with one statement for many rows.
+Triggers do it for foreign writes: FTS5 then writes to the file after each row, which takes four times as long.
 """
 
 import json
@@ -22,13 +21,13 @@ import orjson
 import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
-from chunksink.sinks.errors import MAKE_ANEW, MEND, BuildBroken, BuildMissing
+from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
 
 LAYOUT = 4  # PRAGMA user_version
-_FOR_EVERYBODY = 3  # its triggers, which fire for our transactions too; all else is the same
+_OLD_LAYOUT = 3  # differs only in its triggers, which also fire in our transactions
 
-# In the order of meilisearch-settings.json; a word in a title says more than one in the text.
+# In the order of meilisearch-settings.json.
 WEIGHTS = {
     "title": 4.0,
     "headings": 2.0,
@@ -42,13 +41,13 @@ WEIGHTS = {
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
 TOKENIZER = "porter unicode61 remove_diacritics 2"
-"""Of the words."""
+"""For words."""
 TEXT_COLUMN = SEARCHED.index("text")
 AFTER = "\n\n"
-"""What follows every column in the trigrams: so each character of it begins one, and short words can be found."""
+"""A suffix of every column in the trigram index: so each character begins a trigram, and short words can be found."""
 LISTED = "(SELECT value FROM json_each(?))"
-"""The members of a JSON list. Not for what a person types: SQLite before 3.45 ends a text at U+0000."""
-# FTS5's own tables: where one is gone, nothing can be asked or written.
+"""The members of a JSON list. Not for typed input: SQLite before 3.45 ends a text at U+0000."""
+# FTS5's own tables, without which nothing works.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
 
@@ -56,7 +55,7 @@ _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: 
 
 
 def _column_types() -> dict[str, type]:
-    """SQLite's type for each field; the text last, for SQLite walks past all that stands before a column."""
+    """SQLite's type for each field. The long text is last, because SQLite reads past all earlier columns of a row."""
     types: dict[str, type] = {}
     for name, hint in get_type_hints(Document).items():
         plain = next((part for part in get_args(hint) if part in _TYPES), hint)
@@ -71,10 +70,10 @@ BOOLEANS = frozenset(name for name, hint in get_type_hints(Document).items() if 
 
 
 def lay_out(path: Path) -> None:
-    """Make an empty build in a file that is not there yet."""
+    """Create an empty build in a new file."""
     connection = connect(path, "rwc")
     try:
-        connection.execute("PRAGMA journal_mode = WAL")  # readers go on while it is written
+        connection.execute("PRAGMA journal_mode = WAL")  # readers continue during writes
         database = sqlite_utils.Database(connection)
         documents = database.table("documents")
         documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id"})
@@ -99,8 +98,8 @@ def lay_out(path: Path) -> None:
 
 
 def bring_up_to_date(connection: sqlite3.Connection) -> None:
-    """For a writer, which relies on triggers that do not fire for its own transactions."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] != _FOR_EVERYBODY:
+    """Replace the triggers of an old layout. Writers need triggers that do not fire in their own transactions."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] != _OLD_LAYOUT:
         return
     connection.execute("BEGIN IMMEDIATE")
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
@@ -134,7 +133,7 @@ def _triggers() -> Iterator[str]:
 
 
 def indexed(table: str, row: str) -> list[str]:
-    """What an index is given of each searched column of a row."""
+    """The expressions that an index stores for the searched columns of a row."""
     if table != "documents_trigrams":
         return [f"{row}.{name}" for name in SEARCHED]
     after = ", ".join(str(ord(sign)) for sign in AFTER)
@@ -142,19 +141,19 @@ def indexed(table: str, row: str) -> list[str]:
 
 
 def add_to_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
-    """Rows that are in no index are in both now."""
+    """Add rows to both indexes. They must be in neither."""
     for table in INDEXES:
         _put(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", rows)
 
 
 def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
-    """Call it before these rows are changed or deleted: FTS5 has to be given what it was given before."""
+    """Call it before these rows are changed or deleted: FTS5 needs their old values."""
     for table in INDEXES:
         _put(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", rows)
 
 
 def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
-    """In the order of rows, in which FTS5 collects most before it writes."""
+    """Ordered by row, so that FTS5 collects the most before it writes."""
     among = f"row IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
@@ -162,16 +161,16 @@ def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[i
 
 
 class Connection(sqlite3.Connection):
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.lengths: dict[tuple[object, ...], Any] = {}
-        """For `tenant.Tenant.lengths`."""
+        """Cache of `tenant.Tenant.lengths`."""
 
 
 def connect(path: Path, mode: str = "rw") -> Connection:
-    """Open the file; `rw` never makes one. Transactions are begun and ended by hand."""
+    """Open the file; `rw` never creates it. There are no implicit transactions."""
     if mode == "rw" and not path.is_file():
-        raise BuildMissing(f"there is no keyword index at {path}: {MAKE_ANEW}")
+        raise BuildMissing(f"no keyword index at {path}: {SYNC_REBUILDS}")
     with translated(path):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
@@ -194,10 +193,10 @@ def connect(path: Path, mode: str = "rw") -> Connection:
 def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if layout == 0:
-        raise BuildBroken(f"{path} holds nothing of a keyword index: {MEND}")
-    if layout not in (_FOR_EVERYBODY, LAYOUT):
+        raise BuildBroken(f"{path} is not a keyword index: {REPAIR_REBUILDS}")
+    if layout not in (_OLD_LAYOUT, LAYOUT):
         raise BuildMissing(
-            f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {MAKE_ANEW}"
+            f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {SYNC_REBUILDS}"
         )
 
 
@@ -207,8 +206,8 @@ def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> s
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
-    """The fields of a document as its row holds them, and what else the row says."""
-    # By place: a row looks for each name from its first column on, and there are many.
+    """The fields of a document, and the other columns of its row."""
+    # By position: `row[name]` searches all columns for each name.
     fields = {name: value for name, value in zip(row.keys(), row, strict=True) if value is not None}
     for name in LISTS:
         if name in fields:

@@ -1,4 +1,4 @@
-"""The embedded keyword sink: SQLite FTS5, one file a build, no server. Readers go on while it is written (WAL)."""
+"""The embedded keyword sink: SQLite FTS5, one file per build, no server. Readers continue during writes (WAL)."""
 
 import sqlite3
 from contextlib import closing
@@ -29,7 +29,7 @@ class FtsSink:
         try:
             self.open(marker.build_id).close()
         except BuildMissing:
-            build_folders.remove(self._root, marker.build_id)  # a folder that lost its file, or of another layout
+            build_folders.remove(self._root, marker.build_id)  # its file is missing, or has another layout
         build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
         return self.open(marker.build_id)
 
@@ -44,13 +44,13 @@ class FtsSink:
 
     def flip(self, old: str | None, new: str) -> None:
         if new not in self.builds():
-            raise BuildMissing(f"there is no keyword build {new} below {self._root}: run a rebuild")
+            raise BuildMissing(f"no keyword build {new} below {self._root}: run a rebuild")
 
     def drop(self, build_id: str) -> None:
         build_folders.remove(self._root, build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where other programs find a build: an SQLite file with the table `documents`."""
+        """An SQLite file with the table `documents`."""
         return {"path": str(build_folders.folder(self._root, build_id).absolute() / FILE)}
 
     def version(self) -> str:

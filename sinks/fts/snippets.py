@@ -1,4 +1,4 @@
-"""Snippets as plain pieces with a mark, never as markup: whoever shows them escapes them."""
+"""Snippets as plain text pieces with a match flag, not as markup. Escape them for display."""
 
 import re
 import sqlite3
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
 from chunksink.sinks.reader import Piece
 
-# Control characters as marks: canonical text has none. Where a text has them all the same, a piece is marked wrongly.
+# Control characters as marks, because canonical text has none. In other texts a piece may be marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
-_AROUND = 90  # characters before and after, where words cannot be counted
-_SHORT = 400  # characters; such a text is shown whole: a part might leave out what a search by meaning has found
+_AROUND = 90  # characters before and after, if words cannot be counted
+_SHORT = 400  # characters; a shorter text is shown whole, since a part may omit what vector search has found
 _LONG = 50_000
-"""Characters; FTS5 compares every place of a word with all others, which takes seconds where there are thousands."""
-_PART = re.compile(r".{1,2000}(?!\S)|.{2000}", re.DOTALL)  # of a long text, between words
+"""Characters. FTS5 compares all positions of a word with each other, which takes seconds for thousands of them."""
+_PART = re.compile(r".{1,2000}(?!\S)|.{2000}", re.DOTALL)  # of a long text, cut between words
 
 CALL = (
     f"CASE WHEN length(text) <= {_SHORT} THEN highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3)) "
@@ -23,22 +23,19 @@ CALL = (
 
 
 def pieces(marked: str | None) -> tuple[Piece, ...]:
-    """What FTS5's snippet() or highlight() gave, taken apart."""
-    found = []
-    for part in re.split(f"(?={_OPEN})|(?<={_CLOSE})", marked or ""):
-        text = part.replace(_OPEN, "").replace(_CLOSE, "")
-        if text:
-            found.append(Piece(text, part.startswith(_OPEN)))
-    return tuple(found)
+    """The pieces of a result of FTS5's snippet() or highlight()."""
+    parts = re.split(f"(?={_OPEN})|(?<={_CLOSE})", marked or "")
+    texts = ((part.replace(_OPEN, "").replace(_CLOSE, ""), part.startswith(_OPEN)) for part in parts)
+    return tuple(Piece(text, is_match) for text, is_match in texts if text)
 
 
 def is_long(text: str) -> bool:
-    """Too long for FTS5 to choose a part of."""
+    """Whether the text is too long for FTS5's snippet()."""
     return len(text) > _LONG
 
 
 def of_long(text: str, expression: str) -> tuple[Piece, ...]:
-    """The best of its parts as if each were a text of its own, in an index in memory; empty where none matches."""
+    """The snippet of the best part of a long text, found with a temporary index of its parts. Empty without a match."""
     parts = _PART.findall(text)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
@@ -59,7 +56,7 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 
 
 def around(text: str, patterns: Sequence[str]) -> tuple[Piece, ...]:
-    """The surroundings of the first of these patterns that the text has, all of them marked; else its beginning."""
+    """The text around the first match of the longest pattern, with all matches marked; else its beginning."""
     patterns = sorted(patterns, key=len, reverse=True)
     found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
     first = found.start() if found else 0

@@ -1,9 +1,8 @@
-"""Statements of SQL that find rows and score them: by words, trigrams, shorter runs, and filters.
+"""SQL statements that find and score rows: by words, trigrams and shorter runs.
 
-Runs of one or two characters are no trigram: every place of the trigrams that begin with them is counted. To ask for
-all these trigrams by MATCH takes time with the square of their number, and to ask for the most frequent ones loses what
-is rare. Words beside a script without spaces, and phrases with one, are looked for in the texts of the rows that have
-their trigrams.
+Runs of one or two characters have no trigram. For them, all positions of the trigrams that begin with them are counted.
+MATCH with all these trigrams would take quadratic time, and with only the most frequent ones it would miss rare rows.
+Words beside a script without spaces, and phrases with one, are searched in the texts of the rows with their trigrams.
 """
 
 import json
@@ -19,7 +18,7 @@ from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
 from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
 from chunksink.sinks.reader import Value
 
-_IDF, _STANDS, _PART = "chunksink_idf", "chunksink_stands", "chunksink_bm25_part"
+_IDF, _HAS_MATCH, _PART = "chunksink_idf", "chunksink_has_match", "chunksink_bm25_part"
 
 _WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in WEIGHTS.items())
 _PLACES = (
@@ -28,11 +27,11 @@ _PLACES = (
 )
 
 ROWS = f"SELECT place.doc FROM {_PLACES}"
-"""The rows that hold any of the runs, which come as a JSON list."""
+"""The rows that have any of the runs, given as a JSON list."""
 
-# Of each part its number, what an index is asked for, and where that is not enough a pattern.
+# The members of each part: its number, an expression for an index, and where needed a pattern for the text.
 _NUMBER, _ASKED, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
-_STANDING = f"{_STANDS}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
+_STANDING = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
     f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_ASKED}"
@@ -56,25 +55,25 @@ _OF_SHORTS = (
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
 BEGUN_WEIGHT = 0.5
-"""A word that the last one is only the beginning of is a guess."""
+"""For words that only begin with the last word, which are guesses."""
 JOINED_WEIGHT = 0.5
-"""Of words that were typed joined (dry-run), where they stand side by side, beside what each of them gives."""
+"""Extra weight of words that were typed joined (dry-run) where they are adjacent."""
 _LACKING = 0.85
-"""What lacks one of a few words counts a little less than BM25 says; so does what has none of them in its text: a title
-is that of every passage of its source."""
+"""Factor of a row that lacks one of a few words, or has none of them in its text: all passages of a source have the
+same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _HELD = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
 Source = tuple[str, list[Value]]
-"""A statement that gives rows and their scores, and its values."""
+"""A statement for rows and scores, and its values."""
 Sources = dict[str, list[Source]]
-"""By what is looked for: words, or runs of scripts without spaces."""
+"""By kind: `words`, or `runs` of scripts without spaces."""
 
 
 def short_runs(query: Query) -> list[str]:
-    """The runs that are no trigram; of a longer one every two neighbours, for where the whole of it is nowhere."""
-    found = [pair for run in query.runs for pair in _pairs(run)]
-    return list(dict.fromkeys(found))[:MOST_PAIRS]
+    """The runs of one or two characters, and all pairs of neighbours in longer ones, which may not occur as a whole."""
+    pairs = [pair for run in query.runs for pair in _pairs(run)]
+    return list(dict.fromkeys(pairs))[:MOST_PAIRS]
 
 
 def _pairs(run: str) -> list[str]:
@@ -82,8 +81,8 @@ def _pairs(run: str) -> list[str]:
 
 
 def scores(runs: Sequence[str], tenant: Tenant | None, *, wanted: int = 1, lacking: float = 1.0) -> Source:
-    """Rows and scores as BM25 has them, of those that hold any of the runs; where fewer than `wanted` are held, only so
-    much of it. The lengths of the columns are not to be had here, so they do not count."""
+    """Rows with any of the runs, scored by BM25 without its length norm: lengths are unavailable here. A row with fewer
+    than `wanted` runs gets the factor `lacking`."""
     table = "documents_trigrams"
     rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
     owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
@@ -97,14 +96,14 @@ def scores(runs: Sequence[str], tenant: Tenant | None, *, wanted: int = 1, lacki
     return statement, [json.dumps(list(runs)), *(tenant.values if tenant else ())]
 
 
-def stands(row: str) -> str:
-    """A condition on a row of `documents`: whether any of some patterns (a JSON list) is in what is searched of it."""
-    return f"{_STANDS}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
+def has_match(row: str) -> str:
+    """A condition on a row of `documents`: any of some patterns (a JSON list) matches a searched column."""
+    return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
 def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -> tuple[str, list[str]]:
-    """A statement that gives the rows in which all of these words and phrases stand, and its values; with `literally`
-    those with signs just so."""
+    """A statement for the rows that have all of these words and phrases, and its values. With `literally`, signs must
+    match exactly."""
     words, signs, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
         exact = literally and text_patterns.has_signs(term)
@@ -113,11 +112,11 @@ def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -
             [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, begun=begins)]
         )
         if not is_spaceless(term):
-            told = expressions.word(term, begun=begins)
+            expression = expressions.word(term, begun=begins)
             if exact:
-                signs.append((number, told, standing))
+                signs.append((number, expression, standing))
             else:
-                words.append((number, told))
+                words.append((number, expression))
         parts = [part for part in (text_patterns.signed_words(term) if exact else TOKEN.findall(term)) if len(part) > 2]
         if parts:
             among.append((number, " AND ".join(map(expressions.quoted, parts)), standing))
@@ -129,21 +128,21 @@ def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -
 
 
 def _first_run(term: str) -> str:
-    """The beginning of the first run, which is enough to look for it by; empty where there is none."""
+    """The first two characters of the first run, enough to find candidates; "" without a run."""
     found = RUN.search(term)
     return found[0][:2] if found else ""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Teaches the connection what statements from here need: not every SQLite has a logarithm."""
+    """Register the SQL functions of this module. (Not every SQLite has a logarithm.)"""
     connection.create_function(_IDF, 2, idf, deterministic=True)
-    connection.create_function(_STANDS, 1 + len(SEARCHED), _stands, deterministic=True)
+    connection.create_function(_HAS_MATCH, 1 + len(SEARCHED), _has_match, deterministic=True)
     connection.create_function(_PART, 5, bm25_part, deterministic=True)
 
 
-def _stands(patterns: str, *columns: str | None) -> bool:
-    looked_for = _compiled(patterns)
-    return any(one.search(text) for column in columns if column and (text := column.lower()) for one in looked_for)
+def _has_match(patterns: str, *columns: str | None) -> bool:
+    compiled = _compiled(patterns)
+    return any(one.search(text) for column in columns if column and (text := column.lower()) for one in compiled)
 
 
 @lru_cache(maxsize=64)
@@ -152,17 +151,17 @@ def _compiled(patterns: str) -> tuple[re.Pattern[str], ...]:
 
 
 def idf(rows: int, holding: int) -> float:
-    """As FTS5's bm25() has it."""
+    """The formula of FTS5's bm25()."""
     return max(1e-6, math.log((max(rows, holding) - holding + 0.5) / (holding + 0.5)))
 
 
 def sources_of(query: Query, begun_weight: float, tenant: Tenant | None) -> Sources:
-    """All of them; `begun_weight` is that of words that the last one is only the beginning of."""
+    """All sources of a query. `begun_weight` is for words that only begin with the last word."""
     sources: Sources = {}
     if query.words:
         sources["words"] = [_words(query, tenant)]
         if query.prefix:
-            sources["words"].append(_said(query, expressions.longer(query), tenant, begun_weight))
+            sources["words"].append(_preferring_text(query, expressions.longer(query), tenant, begun_weight))
         if query.joined:
             side_by_side = expressions.side_by_side(query)
             sources["words"].append(match("documents_fts", side_by_side, tenant, JOINED_WEIGHT))
@@ -178,15 +177,15 @@ def sources_of(query: Query, begun_weight: float, tenant: Tenant | None) -> Sour
 
 
 def _words(query: Query, tenant: Tenant | None) -> Source:
-    statement, values = _said(query, expressions.words(query), tenant)
+    statement, values = _preferring_text(query, expressions.words(query), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
     counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
     return counted, [expressions.every_word(query), *values]
 
 
-def _said(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
-    """What matches; of a few words a little less where no text says it."""
+def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
+    """Matching rows. For a short query, rows that match outside their text only count a little less."""
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
@@ -195,20 +194,20 @@ def _said(query: Query, expression: str, tenant: Tenant | None, weight: float = 
 
 
 def beside(query: Query, tenant: Tenant | None) -> Source | None:
-    """Words beside scripts without spaces, of rows in which none is a word of its own: it would count twice."""
+    """Rows with words beside scripts without spaces, except rows that the word index finds: they would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
         return None
     statement, values = match("documents_trigrams", attached, tenant)
     return (
         f"SELECT held.row AS row, beside.score AS score FROM ({statement}) beside "
-        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_HELD} AND {stands('held')}",
+        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_HELD} AND {has_match('held')}",
         [*values, expressions.any_word(query), json.dumps(text_patterns.of_attached(query))],
     )
 
 
 def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
-    """FTS5's bm25() is negative. The weights are given here, so that a build made with others ranks alike."""
+    """Rows that match, by BM25. FTS5's bm25() is negative. It gets our weights, in case the build has others."""
     if tenant is None:
         score = f"-{weight} * bm25({table}, {_WEIGHTS})"
         return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]

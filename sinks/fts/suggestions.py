@@ -1,4 +1,4 @@
-"""What may be meant by a word that nothing holds: one that is written nearly so, where the asker may look."""
+"""Spelling suggestions: similar words for query words that occur in no document that passes the filters."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -13,17 +13,16 @@ from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
 _SHORTEST = 5
-"""A shorter word is near to too many."""
+"""Shorter words are similar to too many."""
 _MOST_WORDS = 8
 _NEAR = 0.8
-"""As difflib reckons: one wrong letter in five, or two that changed places."""
+"""In difflib's ratio: one wrong letter in five, or two swapped ones."""
 _NEAR_STEM = 0.7
 _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
 _FORMS = 20
-"""So many documents are asked how they write it."""
-# Few write the first letter of a word wrongly, and to go through the words of one letter took 20 to 30 ms among 80,000
-# texts.
+"""How many documents are read for the spelling of a word."""
+# Only words with the same first letter: few typos are there, and this took 20 to 30 ms for 80,000 texts.
 _VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN 3 AND ?"
 
 
@@ -33,7 +32,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
-    """By the words of the query that nothing holds which the filters let through; of some there may be none."""
+    """Suggestions by query word, for words that occur in no document that passes the filters. Some may have none."""
     words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
     asked = {word: expressions.word(word, begun=word == query.prefix) for word in words}
     nowhere = [word for word in words if not _forms(connection, asked[word], filters)]
@@ -52,15 +51,15 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _with_umlauts(typed: str) -> str:
-    """As who has no such keys writes them: Koeln."""
+    """The word with umlauts instead of their digraphs: Koeln is Köln."""
     for digraph, umlaut in _UMLAUTS:
         typed = typed.replace(digraph, umlaut)
     return typed
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Each is held against as much of the word: nobody knows which of its endings was written wrongly. Of a tenant its
-    own alone: those of others would leave no room."""
+    """Stems similar to the beginning of the word of equal length, because its ending may contain the typo. For a tenant
+    only its own stems, so that those of others do not displace them."""
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):
@@ -80,11 +79,11 @@ def _writes(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool:
 
 
 def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:
-    """How documents that pass the filters write what is asked for; none where no document has it."""
+    """How documents that pass the filters spell the matches of the expression."""
     where, values = as_sql(filters)
     rows = connection.execute(
         "SELECT snippet(documents_fts, -1, char(2), char(3), '', 1) FROM documents_fts "
         f"JOIN documents d ON d.row = documents_fts.rowid WHERE documents_fts MATCH ? AND {where} LIMIT {_FORMS}",
         [expression, *values],
     )
-    return [piece.text for (told,) in rows for piece in snippets.pieces(told) if piece.match]
+    return [piece.text for (marked,) in rows for piece in snippets.pieces(marked) if piece.match]

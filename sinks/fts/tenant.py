@@ -1,9 +1,9 @@
-"""BM25 over the rows of one tenant, from indexes that all tenants share.
+"""BM25 for the rows of one tenant, from indexes that all tenants share.
 
-FTS5's bm25() counts over all rows: how many there are, how long they are, and how many hold a phrase. What others write
-would so change the scores and the order of one's own. Only how often a row holds a phrase belongs to the row alone, and
-it can be read back: bm25() is asked once with the weights that count and once with such large ones that neither
-frequency nor length matters. The rest of the formula is computed here, with the numbers of the tenant.
+FTS5's bm25() uses statistics of all rows: their number, their lengths, and how many have a phrase. So other tenants'
+documents would change a tenant's scores. Only the frequency of a phrase in a row depends on the row alone. It is
+derived from two calls of bm25(): one with the real weights, and one with weights so large that frequency and length do
+not matter. The rest of the formula is computed here with the numbers of the tenant.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,14 +13,14 @@ from chunksink.sinks.fts import schema
 from chunksink.sinks.fts.filters import as_sql
 from chunksink.sinks.reader import Filter
 
-K1, B = 1.2, 0.75  # those of FTS5's bm25()
+K1, B = 1.2, 0.75  # as in FTS5's bm25()
 SATURATED = ", ".join(["1e200"] * len(schema.WEIGHTS))
-_AVERAGES = 1  # where FTS5 keeps the number of rows and the sums of their lengths
+_AVERAGES = 1  # id of FTS5's record with the number of rows and the sums of their lengths
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How many rows of the tenant an index has; how many words a row has on average, of the tenant's and of all."""
+    """The number of the tenant's rows in an index, and the average words per row: of the tenant, and of all."""
 
     rows: int
     average: float
@@ -33,11 +33,11 @@ class Tenant:
         self._where, self.values = as_sql(filters)
 
     def owns(self, row: str) -> str:
-        """A condition on the number of a row; it takes `values`."""
-        return f"+{row} IN (SELECT d.row FROM documents d WHERE {self._where})"  # quicker than to look at each row
+        """A condition on a row number; it needs `values`."""
+        return f"+{row} IN (SELECT d.row FROM documents d WHERE {self._where})"  # faster than checking each row
 
     def lengths(self, table: str) -> Lengths:
-        """Counted again when somebody has written."""
+        """Cached until the database changes."""
         version = self._connection.execute("PRAGMA data_version").fetchone()[0]
         key = (table, *self.values)
         known: dict[tuple[object, ...], tuple[int, Lengths]] = self._connection.lengths
@@ -52,19 +52,19 @@ class Tenant:
         ).fetchall()
         words = sum(length for (size,) in sizes for length in _numbers(size))
         every = self._connection.execute(f"SELECT block FROM {table}_data WHERE id = {_AVERAGES}").fetchone()
-        all_rows, *all_words = [*_numbers(every[0])] or [0]  # nothing in an empty index
+        all_rows, *all_words = [*_numbers(every[0])] or [0]  # the record of an empty index is empty
         return Lengths(len(sizes), words / max(1, len(sizes)), sum(all_words) / max(1, all_rows))
 
 
 def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenant | None:
-    """Whose documents are asked for; None where that may be anybody's."""
+    """The tenant that the filters name, if any."""
     own = [one for one in filters if one.field == "tenant_key"]
     return Tenant(connection, own) if own else None
 
 
 def bm25_part(score: float, most: float, size: bytes, of_all: float, average: float) -> float:
-    """What a phrase gives a row, but for its idf: from FTS5's score, and the most that it could be. The weights of the
-    columns are whole numbers, so the weighted frequency is one: rounded, nothing of the others' numbers is left."""
+    """The score of a phrase in a row without its idf, from FTS5's score and the highest possible one. Column weights
+    are whole numbers, so the weighted frequency is one too; rounding removes all influence of other tenants."""
     length, share = sum(_numbers(size)), score / most
     frequency = round(share / (1 - share) * K1 * (1 - B + B * length / of_all))
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / average))

@@ -1,4 +1,4 @@
-"""Forms of a word: its spellings, what the index keeps of it (its stem), and the words that it is the beginning of."""
+"""Forms of a word: its spellings, its stem in the index, and the words that begin with it."""
 
 import re
 import sqlite3
@@ -13,41 +13,40 @@ from chunksink.sinks.fts.schema import TOKENIZER
 _WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
 _NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _UNREAD = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
-"""Soft hyphens, Hebrew points, Arabic vowel signs and the stretching of a word."""
+"""Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
-_COMMON = 2  # of them that texts have also where they do not have the others
+_COMMON = 2  # the first ligatures, which some texts use without the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
-_LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # of texts that may have ligatures besides
-_MOST_DOTTED = 60  # characters: each е in what is longer would be one more to ask for
-_ALL_DOTTED = 4  # so many can have all their spellings
+_LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # may occur together with ligatures
+_MOST_DOTTED = 60  # characters checked for е, since each е adds a spelling
+_ALL_DOTTED = 4  # with at most this many е, all combinations are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
 
 def spellings(term: str) -> list[str]:
-    """How it may be written in a text, itself first: FTS5 holds ß, œ, ё and ligatures for signs of their own, and soft
-    hyphens and vowel signs for the end of a word. A version may stand with a v or without, a name with digits as one
-    word or two."""
+    """How a text may spell it, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and soft
+    hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two."""
     plain = _UNREAD.sub("", term.translate(_NARROW).lower())
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
-    found = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
+    forms = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
     for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
-        told = plain
+        form = plain
         for letters, joined in ligatures[::-1]:
-            told = told.replace(letters, joined)
-        found.append(told)
+            form = form.replace(letters, joined)
+        forms.append(form)
     if version := _VERSION.fullmatch(term):
-        found.append(version[2] if version[1] else f"v{version[2]}")
+        forms.append(version[2] if version[1] else f"v{version[2]}")
     if name := _NAME.fullmatch(plain):
         letters, hyphen, digits = name.groups()
-        found.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
-    return [term, *(one for one in dict.fromkeys(found) if one != term.lower())]
+        forms.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
+    return [term, *(form for form in dict.fromkeys(forms) if form != term.lower())]
 
 
 def _with_or_without_dots(words: str) -> Iterator[str]:
-    """Russian texts have ё or е for it: each may be written so; where there are many, one of them."""
+    """Spellings with ё, which many Russian texts write as е: all combinations, or if there are many, one ё each."""
     plain = words.replace("ё", "е")
     places = [place for place, sign in enumerate(plain[:_MOST_DOTTED]) if sign == "е"]
     most = len(places) if len(places) <= _ALL_DOTTED else 1
@@ -57,31 +56,31 @@ def _with_or_without_dots(words: str) -> Iterator[str]:
 
 
 def widths(word: str) -> list[str]:
-    """Itself, and in letters as wide as Chinese characters, or narrow ones: texts with such characters have both."""
+    """The word, and its full-width and narrow forms: Chinese and Japanese texts use both."""
     narrow = word.translate(_NARROW)
     return list(dict.fromkeys([word, narrow, narrow.translate(_WIDE)]))
 
 
 def composed(run: str) -> list[str]:
-    """Itself, and with a sign for each character, as most texts have it; of half-wide kana the usual ones."""
+    """The run, and its composed form, which most texts use; half-width kana become normal ones."""
     usual = unicodedata.normalize("NFKC", run) if _HALF_WIDE.search(run) else unicodedata.normalize("NFC", run)
     return list(dict.fromkeys([run, usual]))
 
 
 DISGUISES = ("", "ness", "e", "l")
-"""What the stemmer takes off again: with one of them most stems are words whose stem they are."""
+"""Suffixes that the stemmer removes. With one of them added, most stems become words with that stem."""
 
 
 def stems_of(words: Sequence[str]) -> dict[str, str]:
-    """As FTS5 has them, of an index in memory that holds nothing else; empty for what is no word."""
+    """The stem of each word, computed by FTS5 in a temporary index; "" if it is not a word."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content='', tokenize='{TOKENIZER}')")
         connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
         connection.execute("BEGIN")
         connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
-        held = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
-        return {word: held.get(row, "") for row, word in enumerate(words)}
+        stems = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
+        return {word: stems.get(row, "") for row, word in enumerate(words)}
     finally:
         connection.close()
 
@@ -91,17 +90,17 @@ def folded(word: str) -> str:
 
 
 def words_of(stems: Iterable[str]) -> list[str]:
-    """For each of these stems a word that has it, where there is a disguise."""
+    """A word for each of these stems, if one of `DISGUISES` makes one."""
     stem_of = stems_of([stem + disguise for stem in stems for disguise in DISGUISES])
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for word, stem in stem_of.items():
         if word.removeprefix(stem) in DISGUISES:
-            found.setdefault(stem, word)
-    return list(found.values())
+            words.setdefault(stem, word)
+    return list(words.values())
 
 
 _SHORTEST = 3
-_ENDINGS_TOLD = """
+_ENDING_LIST = """
     ability able ably al alism alistic ality alization alize ally ance ances ancy ant ants ate ated ates ating ation
     ational ations ative ator ators ed eed eer ement ements ence ences ency ent ently ents er ers es est fully fulness
     ibilities ibility ible ibly ic ical ically icate icated icates icating icative icism icities icity ics ied ier ies
@@ -109,15 +108,15 @@ _ENDINGS_TOLD = """
     ize ized izer izers izes izing less lessness liness logical logies logy ly ment ments ness nesses ogies ogy ous
     ously ousness s ful
 """
-_ENDINGS = tuple(_ENDINGS_TOLD.split())
+_ENDINGS = tuple(_ENDING_LIST.split())
 _AFTER_DOUBLED = ("ed", "ing")
-"""Before these a letter is doubled: `stopp` is no stem."""
+"""Endings after a doubled letter: `stopp` is not a stem."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """`exact` has just what begins so for its beginning, as far as there is such a word; `guessed` are words of which
-    some form begins so."""
+    """`exact` has a stem that fits the typed beginning as closely as possible. `guessed` are words of which some other
+    form begins as typed."""
 
     exact: str
     guessed: tuple[str, ...] = ()
@@ -125,7 +124,7 @@ class Beginning:
 
 @lru_cache(maxsize=1024)
 def beginning_of(typed: str) -> Beginning:
-    """How all words that begin so are asked for, where more letters than a stem has may have been typed."""
+    """The terms that find all words with this beginning, which may be longer than their stems."""
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Beginning(typed)
     plain = typed.lower()
@@ -142,7 +141,7 @@ def beginning_of(typed: str) -> Beginning:
 
 
 def _completed(typed: str) -> Iterator[str]:
-    """The words that it may become, where it ends within an ending."""
+    """The possible complete words, if the typed beginning ends within an ending."""
     if typed[-1] == typed[-2]:
         yield from (typed + ending for ending in _AFTER_DOUBLED)
     for ending in _ENDINGS:

@@ -1,9 +1,9 @@
-"""The jsonl sink: projected documents as plain files, for any other system to pick up. No engine, no server.
+"""The jsonl sink: projected documents as plain files, for any other system. No engine, no server.
 
-<root>/current -> <build_id>                         what others read; changed in one step
+<root>/current -> <build_id>                         the live build; changed in one step
 <root>/<build_id>/marker.json                        whose build it is
-<root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, each a line of canonical JSON
-<root>/<build_id>/.pending/                          written, not yet flushed
+<root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, one line of canonical JSON each
+<root>/<build_id>/.pending/                          files that are not flushed yet
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = ["JsonlBuild", "JsonlOptions", "JsonlSink", "open_sink"]
 
 
 class JsonlOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set: the `folder` of the builds; without it `jsonl` in the home."""
+    """`folder` of the builds (default: `jsonl` in the home)."""
 
     folder: str | None = None
 

@@ -1,8 +1,8 @@
-"""One build: a file a family.
+"""One build: one file per family.
 
-It is renamed over its old one: never absent, and no surplus to look for. A stranger's file is one document to `scan`.
-A line that cannot be read is one without hashes: so its family differs, not the whole build. An id that moved to
-another family stands in both until the old one is replaced or deleted.
+A new file is renamed over the old one, so the family is never absent and has no surplus. A foreign file counts as one
+document in `scan`. An unreadable line is a document without hashes, so that only its family differs. An id that moved
+to another family is in both until the old family is replaced or deleted.
 """
 
 import os
@@ -22,7 +22,7 @@ from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks import build_folders
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, hashes_of_content
-from chunksink.sinks.errors import MEND, BuildBroken
+from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken
 from chunksink.sinks.jsonl.errors import translated
 
 MARKER, FAMILIES, PENDING = "marker.json", "families", ".pending"
@@ -35,14 +35,14 @@ class JsonlBuild:
         self._folder = folder
         self._families = folder / FAMILIES
         self._cleaned = False
-        self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove it: the last word
-        self._growing: dict[str, Path] = {}  # files of families of which parts are still to come
+        self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove the family
+        self._growing: dict[str, Path] = {}  # files of families whose later parts are missing
         self._unsynced: set[Path] = set()
 
     def require(self) -> None:
-        """Raise `BuildBroken` where it cannot be read."""
+        """Raise `BuildBroken` if the build cannot be read."""
         if not self._families.is_dir():
-            raise BuildBroken(f"{self._families} is gone: {MEND}")
+            raise BuildBroken(f"{self._families} is missing: {REPAIR_REBUILDS}")
         self.marker()
 
     def marker(self) -> Marker | None:
@@ -51,7 +51,7 @@ class JsonlBuild:
             try:
                 return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
             except msgspec.MsgspecError as error:
-                raise BuildBroken(f"{path} is damaged ({error}): {MEND}") from error
+                raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
 
     def sign(self, marker: Marker) -> None:
         with translated(self._folder):
@@ -86,19 +86,19 @@ class JsonlBuild:
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         places = [(f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in parent_ids]
         with translated(self._folder):
-            there = [place for place in places if _FILE.fullmatch(place[0]) and (self._families / place[0]).is_file()]
-            for place, parent_id, line in self._lines_of(there):
+            files = [place for place in places if _FILE.fullmatch(place[0]) and (self._families / place[0]).is_file()]
+            for place, parent_id, line in self._lines_of(files):
                 yield _stored(place, parent_id, line, content)
 
     def flush(self) -> list[RefusedDocument]:
         with translated(self._folder):
             for parent_id, path in list(self._waiting.items()):
                 self._settle(parent_id, path)
-                del self._waiting[parent_id]  # not before: the next flush goes on with what failed
+                del self._waiting[parent_id]  # only now: after an error the next flush continues here
             for folder in self._unsynced:
                 build_folders.sync(folder)
         self._unsynced = set()
-        return []  # a file takes every document
+        return []  # a file accepts every document
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         with translated(self._folder):
@@ -106,7 +106,7 @@ class JsonlBuild:
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
-        """What a writer that was killed has left goes too."""
+        """Also removes the files of a writer that was killed."""
         with translated(self._folder):
             if (pending := self._folder / PENDING).is_dir():
                 shutil.rmtree(pending)
@@ -116,17 +116,17 @@ class JsonlBuild:
         self._waiting = {}
 
     def _withdraw(self, parent_id: str) -> None:
-        """Forget what was asked of the family since the last flush."""
-        for former in (self._waiting.pop(parent_id, None), self._growing.pop(parent_id, None)):
-            if former is not None:
-                with suppress(OSError):  # left to the next writer
-                    former.unlink()
+        """Discard the calls for this family since the last flush."""
+        for path in (self._waiting.pop(parent_id, None), self._growing.pop(parent_id, None)):
+            if path is not None:
+                with suppress(OSError):  # the next writer removes it
+                    path.unlink()
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
-        """These lines on the disk, in a new file or `after` those of another one. Synced here and not by `flush`: what
-        could not be saved must be written again, which repeating this call does."""
+        """Save these lines in a new file, or append them to `after`. They are synced here and not in `flush`, because
+        after a failed sync the lines must be written again, which repeating this call does."""
         folder = self._folder / PENDING
-        if not self._cleaned:  # by the first write, not by opening: who only scans leaves a writer's files alone
+        if not self._cleaned:  # at the first write, not on opening: a scan must not remove a writer's files
             shutil.rmtree(folder, ignore_errors=True)
             self._cleaned = True
         folder.mkdir(exist_ok=True)
@@ -155,16 +155,16 @@ class JsonlBuild:
             self._unsynced.add(path.parent)
             path.unlink(missing_ok=True)
         elif parent_id == NO_PARENT:
-            for stranger in [place for place, parent_id in self._files() if parent_id == NO_PARENT]:
-                (self._families / stranger).unlink(missing_ok=True)
+            for foreign in [place for place, parent_id in self._files() if parent_id == NO_PARENT]:
+                (self._families / foreign).unlink(missing_ok=True)
 
     def _count_of(self, place: str) -> int:
-        """Of a family. There are very many files, so by the quickest way."""
+        """Documents of a family. Optimised for speed, because there are very many files."""
         with open(f"{self._families}/{place}", "rb", buffering=0) as file:  # noqa: PTH123
             return sum(map(bool, map(bytes.strip, file.read().split(b"\n"))))
 
     def _lines_of(self, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
-        """Every document in these: its place, its family, its line. A stranger's file is one, without a line."""
+        """Every document: its place, its family, its line. A foreign file is one document with an empty line."""
         for place, parent_id in files:
             name = os.fsencode(f"{FAMILIES}/{place}").decode(errors="backslashreplace")
             if parent_id == NO_PARENT:
@@ -174,7 +174,7 @@ class JsonlBuild:
                 yield from ((f"{name}:{at}", parent_id, line) for at, line in enumerate(file, 1) if line.strip())
 
     def _files(self, below: str = "") -> Iterator[tuple[str, str]]:
-        """Every file that is not hidden, by its path under `families/`, and whose it is."""
+        """Path below `families/` and family of every file that is not hidden."""
         with os.scandir(self._families / below) as entries:
             for entry in entries:
                 place = below + entry.name
@@ -187,7 +187,7 @@ class JsonlBuild:
 
 def _lines(family: Family) -> list[bytes]:
     if not _DIGEST.fullmatch(family.parent_id):
-        raise ValueError(f"{family.parent_id!r} names no family: it could be a path")
+        raise ValueError(f"invalid family {family.parent_id!r}: it could be a path")
     documents = {document.id: document for document in family.documents}
     return [canonical_json(document.fields()) for document in documents.values()]
 
@@ -198,12 +198,12 @@ def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
         fields = orjson.loads(line)
     if not isinstance(fields, dict):
         return Stored(place, parent_id, "", "")
-    says = {name: value for name, value in fields.items() if isinstance(value, str)}
-    id = says.get("id") or place
+    strings = {name: value for name, value in fields.items() if isinstance(value, str)}
+    id = strings.get("id") or place
     if not content:
-        return Stored(id, parent_id, says.get("document_hash", ""), says.get("text_hash", ""))
+        return Stored(id, parent_id, strings.get("document_hash", ""), strings.get("text_hash", ""))
     try:
         document = Document.from_fields(fields)
         return Stored(id, parent_id, *hashes_of_content(document), document)
-    except (ValueError, NotCanonical):  # no sink has written this
+    except (ValueError, NotCanonical):  # not written by a sink
         return Stored(id, parent_id, "", "")

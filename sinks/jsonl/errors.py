@@ -1,4 +1,4 @@
-"""The system's errors as ours, once."""
+"""Translates errors of the file system into ours."""
 
 import errno
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ from pathlib import Path
 from chunksink.sinks.errors import BuildBroken, Refused, Transient
 
 _REMEDIES = {
-    (Transient, "make room on that disk and run again"): ("ENOSPC", "EDQUOT", "EFBIG"),
-    (Transient, "look after that disk and run again"): ("EIO", "EAGAIN", "EBUSY", "EMFILE", "ENFILE", "ENOMEM"),
+    (Transient, "free disk space and run it again"): ("ENOSPC", "EDQUOT", "EFBIG"),
+    (Transient, "check the disk and run it again"): ("EIO", "EAGAIN", "EBUSY", "EMFILE", "ENFILE", "ENOMEM"),
     (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
-    (Refused, "move away what is there"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
-    (BuildBroken, "something of it is gone, so run again or rebuild it"): ("ENOENT",),
+    (Refused, "move the conflicting file away"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
+    (BuildBroken, "a file is missing, so run it again or rebuild"): ("ENOENT",),
 }
 
 

@@ -1,4 +1,4 @@
-"""The builds below a folder, and the link to the live one."""
+"""Builds below a folder, and a symbolic link to the live one."""
 
 import os
 from contextlib import suppress
@@ -40,17 +40,17 @@ class JsonlSink:
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
         with translated(self._root):
-            if (live := self._live()) not in (None, old, new):  # where there is no link, none is taken from anybody
-                raise Refused(f"{self._link} leads to {live}, not to {old}: look at the pointer, or correct the link")
+            if (live := self._live()) not in (None, old, new):
+                raise Refused(f"{self._link} points to {live} instead of {old}: correct the link")
             if live != new:
-                aside = self._root / f".{LINK}"
-                aside.unlink(missing_ok=True)  # of a kill in between
-                aside.symlink_to(new)  # relative: the folder may be moved
-                aside.replace(self._link)
+                temporary = self._root / f".{LINK}"
+                temporary.unlink(missing_ok=True)  # left by a kill
+                temporary.symlink_to(new)  # relative, so that the folder can be moved
+                temporary.replace(self._link)
             build_folders.sync(self._root)
 
     def shown(self) -> Marker | None:
-        """Whose build the link leads to; nobody's where that cannot be read any more."""
+        """The marker of the build that the link points to; None if that cannot be read."""
         with translated(self._root):
             live = self._live()
             if live is None or live not in build_folders.listing(self._root):
@@ -68,7 +68,7 @@ class JsonlSink:
                 build_folders.sync(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where other programs find a build, and the link that leads to the live one."""
+        """The folder of the build, and the link to the live one."""
         return {"folder": str(build_folders.folder(self._root, build_id)), "link": str(self._link)}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The Meilisearch sink: keyword search by a server, with vectors for its own hybrid search where they are wanted."""
+"""The Meilisearch sink: keyword search by a server, optionally with vectors for the server's hybrid search."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +20,10 @@ __all__ = ["MeilisearchBuild", "MeilisearchOptions", "MeilisearchReader", "Meili
 class MeilisearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The server at `url`; `key_variable` names the environment variable that holds its key.
 
-    `index` is the name under which other programs search. `vectors` gives the server our vectors for its own hybrid
-    search. `settings_file` holds the index settings; without it meilisearch-settings.json in this folder, else ours.
-    `timeout` is how many seconds a request waits for an answer, `search_timeout` how many one of a search does, and
-    `patience` how many the server may work without finishing any task.
+    `index` is the name under which other programs search. With `vectors` the server gets our vectors for its hybrid
+    search. `settings_file` is the file of index settings (default: meilisearch-settings.json in this folder, else the
+    one of the package). `timeout` and `search_timeout` are seconds per request; `patience` is how many seconds the
+    server may work without finishing any task.
     """
 
     url: str = "http://127.0.0.1:7700"
@@ -41,21 +41,21 @@ def options_of(options: Mapping[str, Any]) -> MeilisearchOptions:
 
 
 def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
-    wanted = options_of(options)
-    key = key_in(wanted.key_variable, "option key_variable of the sink meilisearch", needed=False)
-    file = find_settings_file(wanted.settings_file)
+    chosen = options_of(options)
+    key = key_in(chosen.key_variable, "option key_variable of the sink meilisearch", needed=False)
+    file = find_settings_file(chosen.settings_file)
     settings = load_index_settings(file)
     try:
         return MeilisearchSink(
-            wanted.url,
+            chosen.url,
             key,
             settings=settings,
             settings_file=str(file),
-            index=wanted.index,
-            vectors=wanted.vectors,
-            limits=Limits(patience=wanted.patience),
-            timeout=wanted.timeout,
-            search_timeout=wanted.search_timeout,
+            index=chosen.index,
+            vectors=chosen.vectors,
+            limits=Limits(patience=chosen.patience),
+            timeout=chosen.timeout,
+            search_timeout=chosen.search_timeout,
         )
     except ValueError as error:
         raise ConfigError(f"option url of the sink meilisearch: {error}") from error

@@ -1,4 +1,4 @@
-"""One build on a Meilisearch server: large payloads, many in flight; done is what a task that succeeded says."""
+"""One build on a Meilisearch server. Payloads are large, with many in flight. A write is done if its task succeeds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, Refused, SinkError
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
@@ -21,15 +21,15 @@ _PAGE, _CONTENT_PAGE = 5000, 500
 
 @dataclass(frozen=True)
 class Limits:
-    """How much goes at once."""
+    """Limits of payloads and waiting."""
 
     documents: int = 5000
     payload_bytes: int = 90 * 10**6
-    """Meilisearch takes 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
+    """Meilisearch accepts 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
     bytes_in_flight: int = 256 * 2**20
-    """Of payloads that are kept until the server has confirmed them."""
+    """For payloads that are kept until the server has confirmed them."""
     patience: float = 900.0
-    """Seconds without any task ending, after which the server is given up."""
+    """The longest wait in seconds without any task ending."""
 
 
 class MeilisearchBuild:
@@ -60,7 +60,7 @@ class MeilisearchBuild:
         unchanged, embedder = self._unchanged(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
-        taken: dict[str, Row] = {}  # an id that stands twice goes to the later family
+        taken: dict[str, Row] = {}  # the later family gets an id that occurs twice
         for family in families:
             for document, vector in self._sound(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
@@ -101,7 +101,7 @@ class MeilisearchBuild:
                 if self.marker() is not None:
                     raise
                 raise self._removed() from error
-        if NO_PARENT in parent_ids:  # their `parent_id` may be anything that no filter knows
+        if NO_PARENT in parent_ids:  # no filter selects these
             yield from (found for found in self.scan(content=content) if found.parent_id == NO_PARENT)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
@@ -110,26 +110,26 @@ class MeilisearchBuild:
             yield rows.stored(held, embedder, content)
 
     def opt_out(self, dimensions: int) -> None:
-        """Documents without a vector of this length say that they have none."""
-        held = (rows.stored(each, EMBEDDER, False) for each in self._held(content=False, vectors=True))
-        ids = [each.id for each in held if each.vector is None or each.vector.shape != (dimensions,)]
-        for some in batches(ids, _PAGE):  # when all is read: to write meanwhile would move what comes
+        """Mark documents without a vector of this length as having none, which Meilisearch requires."""
+        stored = (rows.stored(each, EMBEDDER, False) for each in self._held(content=False, vectors=True))
+        ids = [each.id for each in stored if each.vector is None or each.vector.shape != (dimensions,)]
+        for some in batches(ids, _PAGE):  # after reading all: a write would shift the pages
             none: list[dict[str, Any]] = [{"id": id, rows.VECTORS: {EMBEDDER: None}} for id in some]
             with self._connection.translated():
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 
     def _held(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
-        """Documents as they lie there, page by page."""
+        """Documents as stored, page by page."""
         limit = _CONTENT_PAGE if content or vectors else _PAGE
-        asked: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
+        request: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
         if not content:
-            asked["fields"] = list(rows.HASHES) + ([rows.VECTORS] if vectors else [])
+            request["fields"] = list(rows.HASHES) + ([rows.VECTORS] if vectors else [])
         if condition is not None:
-            asked["filter"] = condition
+            request["filter"] = condition
         offset = 0
         while True:
-            page = self._connection.send(f"{self._path}/documents/fetch", {**asked, "offset": offset})["results"]
+            page = self._connection.send(f"{self._path}/documents/fetch", {**request, "offset": offset})["results"]
             yield from page
             if len(page) < limit:
                 return
@@ -140,12 +140,12 @@ class MeilisearchBuild:
         self._pending = PendingWork(self._replacements)
 
     def _embedder(self) -> str | None:
-        """The name of our embedder; None where the index takes no vectors."""
+        """The name of our embedder; None if the index has no vectors."""
         embedders = self._connection.get(f"{self._path}/settings").get(EMBEDDERS) or {}
         return EMBEDDER if EMBEDDER in embedders else None
 
     def _sound(self, family: Family, embedder: str | None) -> Iterator[tuple[Document, Vectors | None]]:
-        """The documents whose vector can be sent; one bad vector would fail every task of the server's batch."""
+        """The documents with usable vectors: one bad vector would fail every task of the server's batch."""
         if embedder is None or not self._vectors or family.vectors is None:
             yield from ((document, None) for document in family.documents)
             return
@@ -157,17 +157,18 @@ class MeilisearchBuild:
         self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
 
     def _blame(self, document: Document, reason: str) -> None:
-        """Documents are refused one here and there. Where each of many is, it is not them, and nothing older may go."""
+        """Record a refused document. If the server refuses all of many, the documents are not the cause: raise, so that
+        no old version is removed."""
         self._refuse(document, reason)
         self._pending.blamed += 1
         if self._pending.blamed >= _MOST_BLAMED and not self._pending.any_taken:
             raise Refused(
-                f"Meilisearch at {self._connection.where} refused each of {self._pending.blamed} documents, the last "
-                f"one because: {reason} Nothing older was removed: look at its log, and at what stands between"
+                f"Meilisearch at {self._connection.where} refused all of {self._pending.blamed} documents, the last "
+                f"one because: {reason} No old document was removed. Check its log, and any proxy"
             )
 
     def _send(self, payload: Payload) -> None:
-        """What the server refuses at once goes again in halves, in its place among the others."""
+        """Send a payload. If the server refuses it immediately, it is replaced by two halves in the same position."""
         if not payload.rows:
             self._pending.payloads.remove(payload)
             return
@@ -187,7 +188,7 @@ class MeilisearchBuild:
                 self._send(half)
 
     def _settle(self) -> None:
-        """Waits for all that was asked. A payload that failed is sent again part by part, without the one to blame."""
+        """Wait for all payloads. One that failed is sent again in parts, without the refused document."""
         unsent = [payload for payload in self._pending.payloads if payload.task is None]
         for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
             payload.rows = documents
@@ -214,7 +215,7 @@ class MeilisearchBuild:
         self._pending.payloads.clear()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
-        """Halves what was refused, each half alone in the queue, until the document is found that is to blame."""
+        """Send refused documents in halves, one after the other, until the refused document is isolated."""
         if len(documents) == 1:
             self._blame(documents[0][0], reason)
             return
@@ -228,23 +229,23 @@ class MeilisearchBuild:
                 self._isolate(half, str(error))
 
     def _unchanged(self, families: Sequence[Family]) -> set[tuple[str, str]]:
-        """Family and hash of documents that the index holds already. While anything is under way, none is known to."""
+        """Family and hash of the documents in the index that are up to date. Empty while writes are pending."""
         if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()
         ids = rows.possible([document.id for family in families for document in family.documents])
         for some in batches(ids, _PAGE):
-            asked = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
-            page = self._connection.send(f"{self._path}/documents/fetch", asked)["results"]
-            known = (rows.stored(held, None, False) for held in page)
-            found.update((one.parent_id, one.document_hash) for one in known)
+            request = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
+            page = self._connection.send(f"{self._path}/documents/fetch", request)["results"]
+            stored = (rows.stored(each, None, False) for each in page)
+            found.update((one.parent_id, one.document_hash) for one in stored)
         return found
 
     def _removed(self) -> BuildMissing:
-        """For documents, and for a marker, Meilisearch makes the index that is not there: without a primary key."""
+        """The error for an index that was removed meanwhile. When documents or settings are sent, Meilisearch creates
+        it again, without a primary key."""
         return BuildMissing(
-            f"index {self._name} of Meilisearch at {self._connection.where} was removed while it was being written: "
-            f"{MAKE_ANEW}"
+            f"index {self._name} of Meilisearch at {self._connection.where} was removed during a write: {SYNC_REBUILDS}"
         )
 
     def _order(self, what: str, body: dict[str, Any] | list[Any]) -> int:

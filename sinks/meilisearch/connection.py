@@ -1,6 +1,6 @@
-"""One Meilisearch server: a pooled connection for documents, tasks and searches, its own client for control calls.
+"""One Meilisearch server: a pooled connection for documents, tasks and searches; the official client for the rest.
 
-That client opens a connection a call and knows no NDJSON of ours, so documents do not go through it.
+Documents do not use that client, because it opens one connection per call and cannot send prepared NDJSON.
 """
 
 import re
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 OLDEST = (1, 21)
 TESTED = "1.21.0"
 PANICS = "1.45.0"
-"""It dies of what we send it."""
-_PIECE = 16 * 2**10  # small enough to go out at once where the socket has room
+"""This version crashes on our requests."""
+_PIECE = 16 * 2**10  # small enough to be sent without blocking if the socket has room
 
 
 class Connection:
-    """Usable from several threads. Nothing is sent before the first call, which also looks at the version."""
+    """Usable from several threads. Connects at the first call, which also checks the version."""
 
     def __init__(self, url: str, key: str | None, *, timeout: float = 60.0) -> None:
         if server_address(url) is None:
             raise ValueError(
-                "the address of Meilisearch is http://HOST:PORT, without user, password and parameters; the key goes "
-                "into an environment variable"
+                "the address of Meilisearch must be http://HOST:PORT, without user, password and parameters. The key "
+                "goes into an environment variable"
             )
         self.where = url.rstrip("/")
         self._key = checked(key or "", "the key of Meilisearch") or None
@@ -56,7 +56,7 @@ class Connection:
 
     @cached_property
     def _payloads(self) -> "httpx.Client":
-        """A connection a payload: a server that refuses one leaves the rest of it unread, and can do no more on it."""
+        """One connection per payload: a server that refuses one leaves the rest unread, so it cannot be reused."""
         import httpx
 
         _ = self.http  # the version first
@@ -67,7 +67,7 @@ class Connection:
 
     @property
     def _encrypted(self) -> bool:
-        """Only then are certificates needed; to read all of them takes some 50 ms."""
+        """Only https needs certificates; loading them takes about 50 ms."""
         return urlsplit(self.where).scheme == "https"
 
     @property
@@ -99,7 +99,6 @@ class Connection:
             return self._read(answer)
 
     def translated(self) -> AbstractContextManager[None]:
-        """The errors of a call to the server as ours."""
         return translated(self.where, self._key)
 
     def close(self) -> None:
@@ -117,30 +116,28 @@ class Connection:
         if not answer.is_success:
             raise of_answer(answer.status_code, body if isinstance(body, dict) else {}, self.where)
         if not isinstance(body, dict):
-            raise not_meilisearch(self.where, f"status {answer.status_code}, but no object of JSON")
+            raise not_meilisearch(self.where, f"status {answer.status_code} without a JSON object")
         return body
 
     def _check(self, answer: "httpx.Response") -> None:
-        """Refuses versions that would not do, while nothing has been written."""
+        """Raise `Refused` for an unsupported version, before anything is written."""
         try:
             body = self._read(answer)
-        except (RefusedData, BuildMissing) as error:  # below one of its paths, `version` is the name of an index
+        except (RefusedData, BuildMissing) as error:  # the URL has a path, where `version` is an index name
             raise not_meilisearch(self.where, str(error)) from error
         version = str(body.get("pkgVersion", ""))
         found = re.match(r"(\d+)\.(\d+)", version)
         if found is None:
-            raise not_meilisearch(self.where, "it says no version")
+            raise not_meilisearch(self.where, "it reports no version")
         if version == PANICS:
-            raise Refused(
-                f"Meilisearch {PANICS} at {self.where} dies of ordinary work: use another; {TESTED} is tested"
-            )
+            raise Refused(f"Meilisearch {PANICS} at {self.where} crashes in normal use: use version {TESTED}")
         if (int(found[1]), int(found[2])) < OLDEST:
             raise Refused(f"Meilisearch {version} at {self.where} is too old: use 1.21 or later; {TESTED} is tested")
 
 
 class _Watched:
-    """A body that is sent until the server answers. To one that is too large the server answers early and reads no
-    more; whoever goes on writing waits in vain and never sees that answer."""
+    """A request body that stops when the server answers. The server answers early if a body is too large, and stops
+    reading. A client that continues to write would block and never see the answer."""
 
     def __init__(self, lines: bytes, timeout: float) -> None:
         self._lines = lines
@@ -151,7 +148,7 @@ class _Watched:
         if event == "connection.connect_tcp.complete":
             self._socket = info["return_value"].get_extra_info("socket")
         elif event == "connection.start_tls.started":
-            self._socket = None  # what can be read there need not be an answer
+            self._socket = None  # with TLS, readable bytes need not be an answer
 
     def __iter__(self) -> Iterator[bytes]:
         import httpcore
@@ -162,7 +159,7 @@ class _Watched:
             yield self._lines[start : start + _PIECE]
 
     def _is_answered(self) -> bool:
-        """Waits until there is something to read or room to write."""
+        """Waits until the socket is readable or writable."""
         if self._socket is None:
             return False
         poll = select.poll()

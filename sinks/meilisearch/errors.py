@@ -1,11 +1,11 @@
-"""Meilisearch's errors as ours, once: here its codes are known, and nowhere else."""
+"""Translates Meilisearch's errors into ours. Only this module depends on its error codes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from chunksink.sinks.errors import (
-    MAKE_ANEW,
+    SYNC_REBUILDS,
     BuildMissing,
     NotConfirmed,
     Refused,
@@ -16,9 +16,9 @@ from chunksink.sinks.errors import (
 )
 
 _LATER = frozenset((408, 425, 429))
-"""And all from 500 on."""
+"""Transient HTTP statuses, in addition to those from 500."""
 _OF_THE_ENGINE = frozenset(("internal", "system"))
-"""Types of errors for which the document is not to blame."""
+"""Types of errors that no document caused."""
 _OF_FILTERS = frozenset(
     ("invalid_document_filter", "invalid_search_filter", "invalid_search_facets", "invalid_search_distinct")
 )
@@ -26,18 +26,18 @@ _LACKING = "is not filterable"
 
 
 class RefusedData(Refused):
-    """Meilisearch refuses something in what was sent; a smaller part of it may go through."""
+    """Meilisearch refuses something in the request; a smaller part may be accepted."""
 
 
 class TooLarge(RefusedData):
-    """The server takes smaller payloads only."""
+    """The payload is too large for the server."""
 
 
 @contextmanager
 def translated(where: str, key: str | None = None) -> Iterator[None]:
-    """`where` is the server's address, for the message. Knows the errors of httpx and of Meilisearch's own client.
+    """Translates errors of httpx and of Meilisearch's client. `where` is the server's address, for the message.
 
-    Whoever stands between may answer with what it was sent: no message holds the key.
+    Removes the key from messages, because a proxy may repeat the request in its answer.
     """
     try:
         yield
@@ -54,34 +54,31 @@ def translated(where: str, key: str | None = None) -> Iterator[None]:
 
 
 def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
-    """What an answer that is no success says."""
+    """The error for an answer that is not a success."""
     message, code = str(body.get("message") or f"status {status}"), str(body.get("code") or "")
     if status in (401, 403):
         return WrongKey(
-            f"Meilisearch at {where} does not accept the key, or the key may not do this ({message}): set "
-            "MEILI_MASTER_KEY, or the environment variable that the sink's option `key_variable` names, to a key with "
-            "the actions indexes.*, settings.*, documents.*, tasks.get, stats.get, version and search"
+            f"Meilisearch at {where} does not accept the key, or the key lacks a permission ({message}). Set "
+            "MEILI_MASTER_KEY (or the variable in the sink's option `key_variable`) to a key with the actions "
+            "indexes.*, settings.*, documents.*, tasks.get, stats.get, version and search"
         )
     if (of_index := _of_index(code, message, where)) is not None:
         return of_index
     if status in _LATER or status >= 500:
-        return Transient(f"Meilisearch at {where} is overloaded or restarting ({message}); its log may say why")
+        return Transient(f"Meilisearch at {where} is overloaded or restarting ({message}). See its log")
     if status == 413:
-        return TooLarge(f"Meilisearch refuses it: {message}")
+        return TooLarge(f"Meilisearch refuses the request: {message}")
     if not code:
         return not_meilisearch(where, f"status {status}")
-    return RefusedData(f"Meilisearch refuses it: {message}")
+    return RefusedData(f"Meilisearch refuses the request: {message}")
 
 
 def not_meilisearch(where: str, answered: str) -> Refused:
-    """Of an answer in words that it does not use. Nothing that was sent is to blame for it."""
-    return Refused(
-        f"what answers at {where} is no Meilisearch ({answered}): correct the address, or what stands between"
-    )
+    return Refused(f"the server at {where} is not Meilisearch ({answered}): correct the address, or check the proxy")
 
 
 def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
-    """What the error of a failed task says."""
+    """The error for a failed task."""
     error = error or {}
     message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
     if (of_index := _of_index(code, message, where)) is not None:
@@ -92,14 +89,14 @@ def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
 
 
 def _of_index(code: str, message: str, where: str) -> SinkError | None:
-    """An index that is not there, or whose settings do not let us filter by what we must."""
+    """The error for a missing index, or for one whose settings lack a filter that we need; else None."""
     if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} To have it again, {MAKE_ANEW}")
+        return BuildMissing(f"Meilisearch at {where}: {message} To restore it, {SYNC_REBUILDS}")
     if code in _OF_FILTERS and _LACKING in message:
         reason = message.split("\n", 1)[0]
         return RefusedData(
-            f"the index settings on Meilisearch at {where} are not those of the settings file ({reason}): run "
-            "`chunksink settings apply`, or `chunksink sync`, which brings them back"
+            f"the index settings on Meilisearch at {where} differ from the settings file ({reason}). To restore them, "
+            "run `chunksink settings apply` or `chunksink sync`"
         )
     return None
 
@@ -110,11 +107,11 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     from meilisearch import errors as client
 
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | client.MeilisearchCommunicationError):
-        return Unreachable(f"no Meilisearch answers at {where} ({error}): start it, or correct the address")
+        return Unreachable(f"Meilisearch does not answer at {where} ({error}): start it, or correct the address")
     if isinstance(error, httpx.TimeoutException | client.MeilisearchTimeoutError):
         return NotConfirmed(
-            f"Meilisearch at {where} did not answer in time ({type(error).__name__}): see whether it hangs or has too "
-            "much to do; `timeout` and `search_timeout` of the sink are the seconds that it is given"
+            f"Meilisearch at {where} did not answer in time ({type(error).__name__}). Check whether it hangs or is "
+            "overloaded, or increase the sink's `timeout` or `search_timeout`"
         )
     if isinstance(error, httpx.TransportError | requests.RequestException):
         return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")

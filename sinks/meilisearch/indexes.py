@@ -1,11 +1,11 @@
-"""Builds as indexes of a server. An index is known by the marker that it carries, not by its name: a flip swaps names.
+"""Builds as indexes of a server. An index is identified by its marker, not by its name: a flip swaps names.
 
-The marker is a synonym in the index's settings. Settings go wherever the content goes, changing synonyms indexes
-nothing again, and no person types the word. It also holds the public name that the build was made for: `chunks-old-b1`
-may be a build of `chunks` or of `chunks-old`.
+The marker is a synonym in the index's settings: settings follow the content, changing synonyms does not reindex, and
+nobody searches for that word. It includes the public name that the build was created for, because `chunks-old-b1` may
+be a build of `chunks` or of `chunks-old`.
 
-Whoever sets the settings back takes the marker away. What lies unmarked under the public name, and looks like ours, can
-be opened by whoever knows which build that was; it is for them to compare what it holds, and to sign it.
+Resetting the settings removes the marker. An unmarked index under the public name that looks like ours can still be
+opened by a caller that knows the build id. The caller must check the content and sign it.
 """
 
 import json
@@ -20,19 +20,19 @@ from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import MAKE_ANEW, BuildMissing, NotConfirmed, Refused
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, NotConfirmed, Refused
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
 
 MARKER = "chunksinkmarker"
 RETURNED = "chunksinksettings"
-"""Settings that the server returns in other words than they were sent in: `name sent returned`, with digests."""
+"""Notes on settings that the server returns in another form than sent: `name sent returned`, with digests."""
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
 SWAP_SECONDS = 30.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
@@ -43,31 +43,30 @@ def marker_in(synonyms: Mapping[str, Any]) -> Marker | None:
 
 
 def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker, public: str) -> dict[str, Any]:
-    said = [marker.home_id, marker.build_id, str(marker.projection_version), public]
-    return {**(synonyms or {}), MARKER: [*said, marker.stamp] if marker.stamp else said}
+    values = [marker.home_id, marker.build_id, str(marker.projection_version), public]
+    return {**(synonyms or {}), MARKER: [*values, marker.stamp] if marker.stamp else values}
 
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as the settings file has them."""
     own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key not in (MARKER, RETURNED)}
     return {**settings, "synonyms": own}
 
 
 @dataclass(frozen=True)
 class ServerIndex:
-    """An index as it stands on the server now."""
+    """The current state of an index on the server."""
 
     name: str
     marker: Marker | None
     made_for: str | None = None
     """The public name in its marker."""
     primary_key: str | None = PRIMARY_KEY
-    """Without one it holds no document, and never did."""
+    """None if the index never had a document."""
 
 
 class Indexes:
-    """The indexes of one public name: that one, and those that bear a marker with it. Their names begin with it and a
-    hyphen, which others' names may do too."""
+    """The indexes of one public name: the one with that name, and those whose marker has it. Their names begin with it
+    and a hyphen, but foreign indexes may have such names too."""
 
     def __init__(self, connection: Connection, public: str, patience: float) -> None:
         self.connection = connection
@@ -75,15 +74,15 @@ class Indexes:
         self._patience = patience
         self._single_tasks = tasks.SingleTasks(connection, patience)
 
-    def look_at(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
+    def inspect(self, name: str, primary_key: str | None = PRIMARY_KEY) -> ServerIndex:
         synonyms = self.connection.get(f"/indexes/{name}/settings/synonyms")
         marker = marker_in(synonyms)
         return ServerIndex(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
 
     def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
-        """The index of a build; also one that was made for it and never signed. With `unmarked` also what the public
-        name shows, where that may be a build that has lost its marker: whoever asks knows that it was this one."""
-        indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # of two, the one that is shown
+        """The index of a build, also one that was created for it and never signed. With `unmarked` also the index under
+        the public name, if it may have lost its marker: the caller knows that it was this build."""
+        indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # prefer the live one
         indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:
             if index.marker is not None and index.marker.build_id == build_id and self._is_ours(index):
@@ -96,29 +95,29 @@ class Indexes:
         for index in indexes:
             if index.marker is None and index.name == self._name_for(build_id):
                 return index
-        remedy = MAKE_ANEW
+        remedy = SYNC_REBUILDS
         if public is not None:
             remedy = (
-                f"but the index {self.public} may be one that has lost its marker, since somebody changed its "
-                "synonyms or set its settings back. Run `chunksink sync`, which signs it again"
+                f"but the index {self.public} may have lost its marker, because somebody changed its synonyms or "
+                "reset its settings. Run `chunksink sync`, which signs it again"
             )
-        raise BuildMissing(f"Meilisearch at {self.connection.where} holds no build {build_id}: {remedy}")
+        raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}: {remedy}")
 
     def build_ids(self) -> list[str]:
-        """Of signed builds. One that was never signed may be for another public name; only its maker knows its id."""
+        """The ids of signed builds. An unsigned one may belong to another public name."""
         ours = [index for index in self._all() if self._is_ours(index) and not self._is_leftover(index)]
         return sorted({index.marker.build_id for index in ours if index.marker is not None})
 
     def make(self, build_id: str) -> ServerIndex:
-        """A new, empty index; an unsigned one of that name, left by a run that was killed, is taken over."""
+        """Create an empty index, or take over an unsigned one of that name from a run that was killed."""
         name = self._name_for(build_id)
-        there = {index.name: index for index in self._all()}
-        for index in [each for each in there.values() if self._is_ours(each) or each.name == name]:
-            if self._is_leftover(index):  # its primary key would be guessed from the first documents, and not be found
+        existing = {index.name: index for index in self._all()}
+        for index in [each for each in existing.values() if self._is_ours(each) or each.name == name]:
+            if self._is_leftover(index):  # Meilisearch would fail to guess its primary key from the first documents
                 self._remove(index.name)
-                del there[index.name]
-        # A build may have that name since the last flip, or be one of another public name.
-        while name in there and there[name].marker is not None:
+                del existing[index.name]
+        # A signed index may have the name since a flip, or belong to another public name.
+        while name in existing and existing[name].marker is not None:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
@@ -129,34 +128,33 @@ class Indexes:
         return ServerIndex(name, None)
 
     def has_key(self, name: str) -> bool:
-        """Whether it was made by us, and not by Meilisearch of what was sent to it."""
+        """Whether we created the index. Meilisearch itself creates missing ones without a primary key."""
         return bool(self.connection.get(f"/indexes/{name}").get("primaryKey") == PRIMARY_KEY)
 
     def change_settings(self, name: str, patch: Mapping[str, Any]) -> None:
-        """Sends these settings and waits until what they touch is indexed again."""
+        """Send settings and wait until the server has applied them."""
         if patch:
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
             self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def drain(self) -> None:
-        """Waits for what a run before left in the queue, so that what is read now stays true."""
-        left = tasks.unfinished(self.connection, self._names())
-        tasks.wait(self.connection, left, self._patience)
+        """Wait for tasks of earlier runs, so that they do not change what is read next."""
+        tasks.wait(self.connection, tasks.unfinished(self.connection, self._names()), self._patience)
 
     def shown(self) -> Marker | None:
-        """Whose build the public name shows; None where the name is free, or what it shows may be ours and has lost its
-        marker. Refused where it is nobody's that we know."""
+        """The marker under the public name. None if the name is free, or if the index may be ours and has lost its
+        marker. Raises `Refused` for a foreign index."""
         try:
             key = self.connection.get(f"/indexes/{self.public}").get("primaryKey")
-            index = self.look_at(self.public, key)
+            index = self.inspect(self.public, key)
         except BuildMissing:
             return None
         if index.marker is None and not (self._is_leftover(index) or self._has_lost_its_marker(index)):
-            raise self._strange()
+            raise self._foreign()
         return index.marker
 
     def flip(self, old: str | None, new: str) -> None:
-        """Gives the build `new` the public name, in one step. A swap is its own inverse: so look first."""
+        """Move the public name to the build `new` in one step. Checks first, because a repeated swap would undo it."""
         self.drain()
         live = next((index for index in self._all() if index.name == self.public), None)
         leftover = live if live is not None and self._is_leftover(live) else None
@@ -167,13 +165,13 @@ class Indexes:
         if leftover is not None:
             self._remove(leftover.name)
         if live is not None and live.marker is None:
-            raise self._strange()
+            raise self._foreign()
         if live is not None and live.marker is not None and live.marker.build_id != old:
             raise Refused(
-                f"index {self.public} of Meilisearch at {self.connection.where} holds build {live.marker.build_id}, "
-                f"not {old}: choose another index name, or look at the pointer again before flipping"
+                f"index {self.public} of Meilisearch at {self.connection.where} is build {live.marker.build_id}, not "
+                f"{old}: choose another index name, or run it again"
             )
-        # Where the public name is free, the index is renamed to it.
+        # If the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
@@ -181,29 +179,29 @@ class Indexes:
         except NotConfirmed:
             self._await_swap(new)
         if not self._shows(new):
-            raise NotConfirmed(f"after the swap, index {self.public} does not hold build {new}: look at /tasks")
+            raise NotConfirmed(f"after the swap, index {self.public} is not build {new}: check /tasks")
 
-    def _strange(self) -> Refused:
+    def _foreign(self) -> Refused:
         return Refused(
-            f"index {self.public} of Meilisearch at {self.connection.where} holds something that is not ours: choose "
+            f"index {self.public} of Meilisearch at {self.connection.where} was not created by chunksink: choose "
             "another index name, or remove it if nobody needs it"
         )
 
     def _await_swap(self, new: str) -> None:
-        """A key for some indexes alone is shown no swaps: what stands there tells. To ask again might swap back, so
-        nobody does before somebody has looked."""
+        """Wait until the index shows the new build: a key limited to some indexes cannot see swap tasks. The swap is
+        never sent again, because that might swap back."""
         until = monotonic() + SWAP_SECONDS
         while not self._shows(new):
             if monotonic() > until:
                 raise Refused(
-                    f"Meilisearch at {self.connection.where} was asked to show build {new} as index {self.public}, and "
-                    f"after {SWAP_SECONDS:.0f} s does not: its key is not shown that task, or somebody cancelled it. "
-                    "Look at /tasks, and run it again"
+                    f"Meilisearch at {self.connection.where} has not swapped build {new} to index {self.public} after "
+                    f"{SWAP_SECONDS:.0f} s. The task may be cancelled, or invisible to the key: check /tasks, then run "
+                    "it again"
                 )
-            sleep(_LOOK_SECONDS)
+            sleep(_POLL_SECONDS)
 
     def _shows(self, build_id: str) -> bool:
-        marker = self.look_at(self.public).marker
+        marker = self.inspect(self.public).marker
         return marker is not None and marker.build_id == build_id
 
     def drop(self, build_id: str) -> None:
@@ -221,34 +219,34 @@ class Indexes:
         self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[ServerIndex]:
-        found: list[ServerIndex] = []
+        indexes: list[ServerIndex] = []
         for name, primary_key in list(self._pages()):
-            with suppress(BuildMissing):  # removed since, by whom it belongs to
-                found.append(self.look_at(name, primary_key))
-        return found
+            with suppress(BuildMissing):  # removed meanwhile
+                indexes.append(self.inspect(name, primary_key))
+        return indexes
 
     def _is_leftover(self, index: ServerIndex) -> bool:
-        """Whether it is what Meilisearch itself makes of a marker, or of documents that it then refuses, for an index
-        that is not there. Nobody has put anything into it: its name is free."""
+        """Whether Meilisearch itself created this index, for settings or refused documents that were sent to a missing
+        one. It is empty, so its name is free."""
         if index.primary_key is not None or index.marker is not None:
             return index.primary_key is None
         try:
-            held = self.connection.get(f"/indexes/{index.name}/stats")["numberOfDocuments"]
+            documents = self.connection.get(f"/indexes/{index.name}/stats")["numberOfDocuments"]
             settings = self.connection.get(f"/indexes/{index.name}/settings")
         except BuildMissing:
             return False
-        return not held and not differences({}, settings) and not settings.get(EMBEDDERS)
+        return not documents and not differences({}, settings) and not settings.get(EMBEDDERS)
 
     def _has_lost_its_marker(self, index: ServerIndex) -> bool:
-        """Whether it may be one of ours without its marker: what it holds bears all the hashes that we give."""
+        """Whether it may be one of ours without its marker: a sample of its documents has all our hashes."""
         if index.marker is not None or index.primary_key != PRIMARY_KEY:
             return False
-        asked = {"limit": _SAMPLE, "fields": list(rows.HASHES)}
+        request = {"limit": _SAMPLE, "fields": list(rows.HASHES)}
         try:
-            held = self.connection.send(f"/indexes/{index.name}/documents/fetch", asked)["results"]
+            sample = self.connection.send(f"/indexes/{index.name}/documents/fetch", request)["results"]
         except BuildMissing:
             return False
-        return bool(held) and all(isinstance(one.get(name), str) for one in held for name in rows.HASHES)
+        return bool(sample) and all(isinstance(one.get(name), str) for one in sample for name in rows.HASHES)
 
     def _is_ours(self, index: ServerIndex) -> bool:
         return self.public in (index.name, index.made_for)

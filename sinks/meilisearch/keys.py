@@ -1,4 +1,4 @@
-"""Keys for those who search: they cannot write, and a token made of one cannot look beyond its tenant."""
+"""Search-only keys, and tokens that limit one to a tenant."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from chunksink.sinks.meilisearch.rows import quoted
 
 @dataclass(frozen=True)
 class SearchKey:
-    """A key that may only search one index, and the number that tokens name it by."""
+    """A key that may only search one index, and its id for tokens."""
 
     uid: str
     key: str
@@ -32,7 +32,7 @@ def make_search_key(url: str, master_key: str, index: str) -> SearchKey:
 
 
 def tenant_token(url: str, key: SearchKey, index: str, tenant_key: str) -> str:
-    """A token whose searches find documents of this tenant only. Nothing is sent: it is signed with the key."""
+    """A token whose searches find only documents of this tenant. It is signed locally with the key."""
     import meilisearch
 
     rules = {index: {"filter": f"tenant_key = {quoted(tenant_key)}"}}

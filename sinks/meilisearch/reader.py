@@ -1,5 +1,5 @@
-"""Asking a Meilisearch build for documents. Where not every document is asked for, each family answers
-once, by its best: `parent_id` is the index's distinct attribute."""
+"""Search in a Meilisearch build. Without `every`, each family appears once, with its best document: `parent_id` is the
+index's distinct attribute."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,23 +16,23 @@ from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.meilisearch.words import Step
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
 
-# Around what matched: from the private use area, which no text of ours holds on purpose.
+# Marks around matches, from Unicode's private use area.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""Up to so many documents. Meilisearch looks at more vectors the more hits it is asked for (ADR 0040)."""
+"""(Up to this many documents, hits to request): Meilisearch compares more vectors for more hits (ADR 0040)."""
 _DEEPER = 4
 _MOST_FACETS = 100  # what the settings let Meilisearch count
 _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
-"""Pages instead of a limit: only then are families counted, and not their documents."""
+"""Pages instead of a limit: only then Meilisearch counts families instead of documents."""
 _OF_SOURCES = frozenset(
     (
         *("parent_id", "tenant_key", "source_type", "file_type", "mime_type"),
         *("extension", "source_folder", "size_bytes", "modified_at_epoch"),
     )
 )
-"""The same in all documents of a family, so that it does not matter which of them stands for it."""
+"""Fields that are equal in all documents of a family, so that any of them can represent it."""
 
 
 class MeilisearchReader:
@@ -40,17 +40,17 @@ class MeilisearchReader:
         self._connection = connection
         self._name = name
         self._path = f"/indexes/{name}"
-        self._documents: int | None = None  # known when it was first needed
+        self._documents: int | None = None  # cached by `_candidates`
 
     def marker(self) -> Marker | None:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        asked = rows.possible(ids)
-        if not asked:
+        possible = rows.possible(ids)
+        if not possible:
             return []
-        answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": asked, "limit": len(asked)})
-        found = {held["id"]: Document.if_ours(held) for held in answer["results"]}
+        answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": possible, "limit": len(possible)})
+        found = {fields["id"]: Document.if_ours(fields) for fields in answer["results"]}
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
@@ -72,10 +72,10 @@ class MeilisearchReader:
         return [hit.id for hit in hits]
 
     def index_size(self) -> None:
-        """Meilisearch removes what is deleted."""
+        """Meilisearch's index contains no deleted vectors."""
 
     def _candidates(self) -> int:
-        """How many hits to ask for, of which the best count."""
+        """How many hits to request, to get the best ones."""
         if self._documents is None:
             self._documents = int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
         return next(least for most, least in _CANDIDATES if self._documents <= most)
@@ -89,14 +89,14 @@ class MeilisearchReader:
         least: int = 0,
         **more: Any,
     ) -> list[Hit]:
-        """What the first step finds, then what the next one finds besides, and so on; `least` hits are asked for."""
+        """The hits of the first step, then the additional ones of the next, and so on. Requests at least `least`."""
         asked = max(limit, least)
         while True:
             same = {
                 "limit": asked,
                 "attributesToRetrieve": ["id", "parent_id", *{one.field for one in filters}],
                 "showRankingScore": True,
-                # Null would leave the index's own attribute in force.
+                # Null would keep the index's own attribute.
                 **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
             }
@@ -104,7 +104,7 @@ class MeilisearchReader:
             found: dict[str, Hit] = {}
             exact = True
             for step, answer in zip(steps, answers, strict=True):
-                # A document without such a `parent_id` is somebody else's; the next scan finds it.
+                # A document without a `parent_id` is foreign; the next scan reports it.
                 hits = answer["hits"]
                 right = [isinstance(hit.get("parent_id"), str) and rows.meets(hit, filters) for hit in hits]
                 exact = exact and all(right[:limit])
@@ -115,11 +115,11 @@ class MeilisearchReader:
             ended = all(len(answer["hits"]) < asked for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
-            # Of a family another document may meet the filters; and so many more are to be looked through.
+            # Meilisearch folds case in filters. Another document of a family may pass, so request all and more.
             every, asked = True, asked * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        """How the query is asked for, so that a filter does not hide what passes it; nothing where nothing has it."""
+        """The queries to send, so that a filter does not hide documents that pass it. Empty if nothing can match."""
         query = rows.sendable(query)
         tenant = [one for one in filters if one.field == "tenant_key"]
         steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]
@@ -131,19 +131,19 @@ class MeilisearchReader:
         return words.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
 
     def _totals(self, steps: Sequence[Step], filters: Sequence[Filter]) -> list[int]:
-        """How many documents pass the filters and have all words of each step."""
-        asked = [_question(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
-        return [answer["totalHits"] for answer in self._ask(asked)]
+        """For each step, the number of documents that pass the filters and have all its words."""
+        queries = [_question(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
+        return [answer["totalHits"] for answer in self._ask(queries)]
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        del filters  # these documents alone are looked at
-        asked = rows.possible(ids)
-        if not asked or _holds_nothing(query):
+        del filters  # no statistics are used
+        possible = rows.possible(ids)
+        if not possible or _holds_nothing(query):
             return {}
         same = {
-            "filter": f"{PRIMARY_KEY} IN {rows.listed(asked)}",
+            "filter": f"{PRIMARY_KEY} IN {rows.listed(possible)}",
             "distinct": PRIMARY_KEY,
-            "limit": len(asked),
+            "limit": len(possible),
             "matchingStrategy": "last",
             "attributesToRetrieve": [PRIMARY_KEY],
             "attributesToCrop": ["text"],
@@ -166,7 +166,7 @@ class MeilisearchReader:
         return 1.0
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        del query, filters  # typos are found anyway
+        del query, filters  # Meilisearch tolerates typos itself
         return {}
 
     def facets(
@@ -198,9 +198,8 @@ class MeilisearchReader:
     def _by_families(
         self, question: Mapping[str, Any], field: str, documents: Mapping[str, int], limit: int
     ) -> list[FacetValue]:
-        """Meilisearch tells how many documents have a value, or how many families have it in the one document that
-        stands for each. So each value is asked for alone, until none can have as many families as those that are found.
-        """
+        """Meilisearch counts documents with a value, or families whose representative document has it. So each value is
+        counted alone, until no other value can have as many families as those found."""
         ranked = sorted(documents, key=lambda value: -documents[value])
         found: dict[str, int] = {}
         for start in range(0, len(ranked), _AT_ONCE):
@@ -218,26 +217,26 @@ class MeilisearchReader:
         same = {**question, **_ONE_PAGE, "facets": [field]}
         having = (rows.conditions([_having(field, value)]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
-        # At least one: a value that is too long for a filter is not found by it. Their total has a limit, a facet none.
+        # At least one, because a filter does not find a value that is too long. Facet counts have no limit, totals do.
         return {
             value: max(1, answer.get("facetDistribution", {}).get(field, {}).get(value, answer["totalHits"]))
             for value, answer in zip(values, answers, strict=True)
         }
 
     def refresh(self) -> None:
-        """A server always knows what it holds."""
+        """Answers are always current; only the cached number is reset."""
         self._documents = None
 
     def close(self) -> None:
-        """The connection is the sink's."""
+        """Nothing to do: the sink closes the connection."""
 
     def _ask(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         if not questions:
             return []
         if len(questions) == 1:
             return [self._connection.send(f"{self._path}/search", dict(questions[0]))]
-        asked = [{"indexUid": self._name, **question} for question in questions]
-        answers: list[Any] = self._connection.send("/multi-search", {"queries": asked})["results"]
+        queries = [{"indexUid": self._name, **question} for question in questions]
+        answers: list[Any] = self._connection.send("/multi-search", {"queries": queries})["results"]
         return answers
 
 
@@ -255,19 +254,19 @@ def _having(field: str, value: str) -> Filter:
 
 
 def _score(hit: Mapping[str, Any]) -> float:
-    """Meilisearch's own, times the square of the share of words that it did not leave out: see `Step.score`."""
+    """Meilisearch's own score times the square of the share of matched words: see `Step.score`."""
     words = hit.get("_rankingScoreDetails", {}).get("words")
     share = words["matchingWords"] / words["maxMatchingWords"] if words else 1.0
     return float(hit["_rankingScore"] * share**2)
 
 
 def _holds_nothing(query: str) -> bool:
-    """Whether something was typed, but nothing to look for: the server would find everything."""
+    """Whether the query is not blank but has nothing searchable: the server would find everything."""
     return bool(query.strip()) and not rows.is_searchable(rows.sendable(query))
 
 
 def _pieces(marked: str) -> Iterator[Piece]:
-    """The runs of a snippet between the marks."""
+    """The pieces of a snippet."""
     for number, part in enumerate(marked.split(_OPEN)):
         inside, closed, after = part.partition(_CLOSE)
         if number and closed:
@@ -283,7 +282,7 @@ def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
 
 
 def _value(field: str, value: str) -> Value:
-    """Meilisearch tells all facet values as strings."""
+    """Meilisearch returns all facet values as strings."""
     kind = VALUE_TYPES[field]
     if kind is bool:
         return value == "true"

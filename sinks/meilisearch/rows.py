@@ -1,4 +1,4 @@
-"""Documents as Meilisearch takes them and gives them back, and its filters."""
+"""Documents in Meilisearch's format, and filters and queries in its syntax. No calls."""
 
 import re
 import unicodedata
@@ -22,10 +22,10 @@ _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
 
 MOST_POSITIONS = 65_535
-"""Of one field; what comes after them cannot be found, and Meilisearch does not say so."""
+"""The limit of a field. Meilisearch silently ignores words after it."""
 _HARD = 8
-"""Positions that a word takes after a hard separator."""
-# Letters of scripts that put spaces between words; where the script changes, so does the word.
+"""Positions that a hard separator takes."""
+# Letters of scripts with spaces between words. A change of script ends a word.
 _RUNS = (
     "0-9A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1e00-\u1eff",
     "\u0370-\u0373\u0376\u0377\u037b-\u037d\u0386\u0388-\u03f5\u03f7-\u03ff\u1f00-\u1fbc",
@@ -38,10 +38,10 @@ _OTHER = re.compile(rf"[^\s{''.join(_RUNS)}{_ENDS}{_SOFT}]")
 
 
 def positions(text: str) -> int:
-    """At most so many positions of Meilisearch does the text take; often fewer.
+    """An upper bound for the positions that a text takes in Meilisearch.
 
-    Dictionaries cut Chinese, Thai and their like, so each letter of them counts as a word. A sign that is not known
-    better counts as a hard separator.
+    Chinese, Thai and similar scripts are split with dictionaries, so each letter counts as a word here. Other unknown
+    signs count as hard separators.
     """
     camels = sum(1 for one, next in pairwise(text) if next.isupper() and one.islower())  # camelCase is two words
     words = sum(1 for _ in _WORD.finditer(text))
@@ -54,26 +54,26 @@ def _of_sign(sign: str) -> int:
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
-    """One document as a line of NDJSON. The vector is always named: an omitted one would keep the old one alive."""
+    """One document as a line of NDJSON. It always has the vector field: without it Meilisearch keeps the old vector."""
     fields = document.fields()
     if embedder is not None:
-        held = None if vector is None else np.ascontiguousarray(vector)
-        fields[VECTORS] = {embedder: {"embeddings": held, "regenerate": False}}
+        embeddings = None if vector is None else np.ascontiguousarray(vector)
+        fields[VECTORS] = {embedder: {"embeddings": embeddings, "regenerate": False}}
     return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
 def flaw(document: Document) -> str | None:
-    """Why Meilisearch would find only a part of it."""
+    """Why Meilisearch could search only a part of the document; None if it can search all."""
     if len(document.text) > MOST_POSITIONS // 4 and positions(document.text) > MOST_POSITIONS:
         return (
-            f"its text may take {positions(document.text):,} positions, and Meilisearch finds words in the first "
-            f"{MOST_POSITIONS:,} only: split it into smaller chunks"
+            f"its text may take {positions(document.text):,} positions, and Meilisearch searches only the first "
+            f"{MOST_POSITIONS:,}: split it into smaller chunks"
         )
     return None
 
 
 def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
-    """What somebody else has put a field into was not written by us: to replace its family takes the field away."""
+    """A document with an unknown field counts as not ours, so that replacing its family removes the field."""
     document = Document.if_ours(held) if content and held.keys() <= _KEYS else None
     hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
     if document is not None:
@@ -86,7 +86,7 @@ def _string(value: Any) -> str:
 
 
 def _vector(held: Mapping[str, Any], embedder: str | None) -> Vectors | None:
-    """None also where there are several, as only somebody else stores them: each is searched."""
+    """None also for several vectors: only others store them, and Meilisearch searches each."""
     try:
         (only,) = held[VECTORS][embedder]["embeddings"]
         return np.asarray(only, dtype=np.float32)
@@ -95,7 +95,7 @@ def _vector(held: Mapping[str, Any], embedder: str | None) -> Vectors | None:
 
 
 def quoted(value: str) -> str:
-    """A string inside a filter; nothing in it is syntax."""
+    """A string literal in a filter."""
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -104,16 +104,16 @@ def listed(values: Iterable[str]) -> str:
 
 
 def conditions(filters: Sequence[Filter]) -> list[str]:
-    """The filters as Meilisearch's, all of which must hold."""
-    found: list[str] = []
+    """The filters in Meilisearch's syntax; all of them must pass."""
+    conditions: list[str] = []
     for condition in filters:
         if condition.any_of is not None:
-            found.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
+            conditions.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
         if condition.at_least is not None:
-            found.append(f"{condition.field} >= {condition.at_least}")
+            conditions.append(f"{condition.field} >= {condition.at_least}")
         if condition.at_most is not None:
-            found.append(f"{condition.field} <= {condition.at_most}")
-    return found
+            conditions.append(f"{condition.field} <= {condition.at_most}")
+    return conditions
 
 
 def _literal(value: Value) -> str:
@@ -121,19 +121,19 @@ def _literal(value: Value) -> str:
 
 
 def sendable(typed: str) -> str:
-    """A query without what JSON cannot hold, and without signs before a word: a minus would turn the search round, and
-    others would make a word of their own of it. Quotes around a phrase stay."""
+    """A query without half surrogate pairs and without signs before words: a minus would exclude the word, and other
+    signs would become words. Quotes around a phrase stay."""
     return _BEFORE_WORDS.sub(r"\1", HALF.sub(" ", typed))
 
 
 def is_searchable(query: str) -> bool:
-    """Whether there is something to look for. For Meilisearch mere punctuation is no query, which finds everything."""
+    """Whether there is something to search for. Mere punctuation is an empty query, which finds everything."""
     return any(sign.isalnum() or unicodedata.category(sign) in ("So", "Sc") for sign in query)
 
 
 def meets(held: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
-    """Whether what Meilisearch found has values as they were asked for: it folds case, no other engine does. A field
-    that is not shown is taken as it says."""
+    """Whether a hit passes the filters exactly: Meilisearch alone ignores case. Fields that it did not return count as
+    passed."""
     return all(_meets(held[one.field], one.any_of) for one in filters if one.any_of is not None and one.field in held)
 
 
@@ -143,5 +143,5 @@ def _meets(value: Any, any_of: Sequence[Value]) -> bool:
 
 
 def possible(ids: Sequence[str]) -> list[str]:
-    """Those of the ids, each once, that Meilisearch can have: for another one it would refuse them all."""
+    """The distinct valid ids: Meilisearch refuses a request with an invalid one."""
     return [id for id in dict.fromkeys(ids) if _ID.fullmatch(id)]

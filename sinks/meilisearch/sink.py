@@ -1,4 +1,4 @@
-"""The Meilisearch sink: builds on a server, the settings that they have, and the public name."""
+"""The Meilisearch sink: builds on a server, their settings, and the public name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,9 +20,8 @@ _LIMITS = Limits()
 class MeilisearchSink:
     """Builds on a server. `index` is the public name, under which other programs search the live build.
 
-    `settings` are the index settings of a build, and `settings_file` is where they stand, for messages; `vectors` gives
-    the server ours for its own hybrid search. Readers wait `search_timeout` seconds for an answer: somebody waits for
-    theirs.
+    `settings` are the index settings of a build, and `settings_file` is their file, for messages. With `vectors` the
+    server gets our vectors for its hybrid search. Readers wait `search_timeout` seconds for an answer.
     """
 
     name = "meilisearch"
@@ -54,13 +53,13 @@ class MeilisearchSink:
         except BuildMissing:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
-            # Settings first: documents that come later are indexed once. The marker is the last word of the making.
+            # Settings before documents, so that these are indexed once. The marker completes the creation.
             self._set(index.name, complete(self.wanted_settings(dimensions)), marker, {})
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> MeilisearchBuild:
-        """Where the public name shows something of our making that bears no marker, it may be this build: it is opened,
-        and `marker()` is None."""
+        """An index under the public name that looks like ours but lacks its marker may be this build. It is opened, and
+        `marker()` is None."""
         self._indexes.drain()
         name = self._indexes.find(build_id, unmarked=True).name
         return MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
@@ -82,7 +81,7 @@ class MeilisearchSink:
         self._indexes.drop(build_id)
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where other programs find the live build: whatever is flipped, it has the public name."""
+        """The live build, which always has the public name."""
         del build_id
         return {"url": self._connection.where, "index": self._indexes.public}
 
@@ -90,11 +89,11 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """With `dimensions` the embedder too: the server keeps the vectors while there is none."""
+        """With `dimensions` also the embedder. The server keeps the vectors while it is missing."""
         name = self._indexes.find(build_id).name
-        found = differences(self.wanted_settings(dimensions), self._settings_of(name))
-        self._change_settings(name, patch_of(found))
-        return [difference.name for difference in found]
+        changes = differences(self.wanted_settings(dimensions), self._settings_of(name))
+        self._change_settings(name, patch_of(changes))
+        return [change.name for change in changes]
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         name = self._indexes.find(build_id, unmarked=True).name
@@ -109,7 +108,7 @@ class MeilisearchSink:
         return self._settings_of(self._indexes.public)
 
     def change_live_settings(self, patch: Mapping[str, Any]) -> None:
-        """Sends these settings to the index under the public name. What they touch is indexed again."""
+        """Send settings to the index under the public name, which reindexes what they affect."""
         self._change_settings(self._indexes.public, patch)
 
     def close(self) -> None:
@@ -117,7 +116,7 @@ class MeilisearchSink:
         self._of_readers.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """As the server has them; what it returned for one of ours, in our words."""
+        """The server's settings. One that it returned in another form counts as the one that was sent."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()
@@ -128,13 +127,13 @@ class MeilisearchSink:
         marker = marker_in(synonyms)
         if marker is None:
             raise Refused(
-                f"index {name} of Meilisearch at {self._connection.where} bears no marker of chunksink: if it is the "
-                "live index of this home, run `chunksink sync`, which signs it again; else choose another index name"
+                f"index {name} of Meilisearch at {self._connection.where} has no chunksink marker. If it is the live "
+                "index of this home, run `chunksink sync`, which signs it again; else choose another index name"
             )
         self._set(name, patch, marker, _notes(synonyms))
 
     def _set(self, name: str, wanted: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
-        """Send them, and keep what the server makes of them: nobody else could tell later that it is the same."""
+        """Send settings, and note the ones that the server returns in another form, to recognise them later."""
         sent = dict(wanted)
         if "synonyms" in sent:
             sent["synonyms"] = with_marker(sent["synonyms"], marker, self._indexes.public)
@@ -142,22 +141,22 @@ class MeilisearchSink:
         settings = self._connection.get(f"/indexes/{name}/settings")
         live = without_marker(settings)
         kept = {key: note for key, note in notes.items() if key not in wanted}
-        otherwise = [each for each in differences(wanted, live) if each.name in wanted]
-        kept |= {each.name: _note(each.wanted, each.live) for each in otherwise}
+        rewritten = [each for each in differences(wanted, live) if each.name in wanted]
+        kept |= {each.name: _note(each.wanted, each.live) for each in rewritten}
         if kept != _notes(settings["synonyms"]):
             noted = [f"{key} {note}" for key, note in kept.items()]
             synonyms = {**with_marker(live["synonyms"], marker, self._indexes.public), RETURNED: noted}
             self._indexes.change_settings(name, {"synonyms": synonyms})
 
     def _send_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """What the server does not take of the file is reported with the file's name."""
+        """Errors name the settings file."""
         try:
             try:
                 self._indexes.change_settings(name, settings)
             except RefusedData:
                 if not settings.get(EMBEDDERS):
                     raise
-                # Documents that came while there was no embedder must say that they have no vector.
+                # Documents written without an embedder must first be marked as having no vector.
                 build = MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
                 build.opt_out(settings[EMBEDDERS][EMBEDDER]["dimensions"])
                 self._indexes.change_settings(name, settings)

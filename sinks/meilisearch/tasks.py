@@ -1,4 +1,4 @@
-"""What was asked of Meilisearch, and its tasks: an accepted request is a promise, a task that succeeded is a fact."""
+"""Pending writes and Meilisearch's tasks. A write is done when its task has succeeded, not when it was accepted."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
 Task = dict[str, Any]
 
 LOST = "lost"
-"""In place of a status: cancelled, or purged from the server's list before it was seen to end."""
+"""Our status of a task that was cancelled, or purged from the server's list before we saw its end."""
 
-_PAGE = 400  # numbers in one address
+_PAGE = 400  # task numbers per URL
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 
-
 Row = tuple[Document, bytes]
-"""A document, and the line that it is sent as."""
+"""A document and its line of NDJSON."""
 
 
 @dataclass(eq=False)
 class Payload:
-    """Documents in one request; `task` is None until the server has taken it, and again when its task was lost."""
+    """Documents of one request. `task` is None before the server accepts it, and after its task was lost."""
 
     rows: list[Row]
     task: int | None = None
@@ -37,22 +36,22 @@ class Payload:
 
 @dataclass
 class PendingWork:
-    """What was asked for since the last flush. A call puts it here before it sends anything."""
+    """The writes since the last flush. They are added before anything is sent."""
 
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
-    """In order. Confirmed ones stay until all are: one that was lost goes again without what later ones overwrote."""
+    """In order. Confirmed ones stay until all are confirmed: a lost one is sent again without the documents that later
+    ones overwrote."""
     blamed: int = 0
-    """Documents that the server refused."""
+    """How many documents the server refused."""
     any_taken: bool = False
-    """Whether it took any."""
+    """Whether the server accepted a payload."""
 
     def size(self) -> int:
-        """Bytes of all payloads."""
         return sum(len(line) for payload in self.payloads for _, line in payload.rows)
 
     def outstanding(self, some: Sequence[Payload]) -> list[list[Row]]:
-        """What of each may be written again: of families that nothing was asked of since, ids that none took since."""
+        """The rows of each payload that later calls have not replaced or removed."""
         if not some:
             return []
         keeps = self.replacements.keeps
@@ -61,7 +60,8 @@ class PendingWork:
 
 
 def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dict[int, Task]:
-    """All these tasks, ended: `succeeded`, `failed` or LOST. NotConfirmed when none ends for `patience` seconds."""
+    """Wait until all tasks have the status `succeeded`, `failed` or LOST. Raises `NotConfirmed` if none ends for
+    `patience` seconds."""
     waiting, ended = set(numbers), dict[int, Task]()
     pause, deadline = _FIRST_PAUSE, time.monotonic() + patience
     while waiting:
@@ -71,7 +71,7 @@ def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dic
         elif time.monotonic() > deadline:
             raise NotConfirmed(
                 f"Meilisearch at {connection.where} has not finished task {min(waiting)} and {len(waiting) - 1} more "
-                f"for {patience:.0f} s; look at its /tasks"
+                f"for {patience:.0f} s. Check its /tasks"
             )
         ended |= now
         waiting -= now.keys()
@@ -82,12 +82,12 @@ def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dic
 
 
 def failures(connection: Connection, numbers: list[int], patience: float) -> dict[int, SinkError]:
-    """Those of these tasks that did not succeed, and why, when all have ended."""
+    """Wait for all tasks. Returns the errors of those that did not succeed."""
     found: dict[int, SinkError] = {}
     for number, task in sorted(wait(connection, numbers, patience).items()):
         if task["status"] == LOST:
             found[number] = NotConfirmed(
-                f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): write again"
+                f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): run it again"
             )
         elif task["status"] != "succeeded":
             found[number] = of_task(task.get("error"), connection.where)
@@ -95,15 +95,15 @@ def failures(connection: Connection, numbers: list[int], patience: float) -> dic
 
 
 def wait_for(connection: Connection, number: int, patience: float) -> None:
-    """One task that must succeed."""
+    """Wait for one task that must succeed."""
     for error in failures(connection, [number], patience).values():
         raise error
 
 
 class SingleTasks:
-    """Requests that end in one task which must succeed.
+    """Requests that create one task which must succeed.
 
-    One whose end was not seen, for the connection broke, is asked after when it is ordered again, and not sent twice.
+    If the connection broke before the end of a task, repeating the order waits for that task instead of sending again.
     """
 
     def __init__(self, connection: Connection, patience: float) -> None:
@@ -112,7 +112,7 @@ class SingleTasks:
         self._unseen: dict[str, int] = {}
 
     def carry_out(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
-        """`order` says in words what `send` asks for: the same words are the same order."""
+        """`order` describes the request of `send` and identifies it."""
         if order not in self._unseen:
             with self._connection.translated():
                 self._unseen[order] = send().task_uid
@@ -124,15 +124,15 @@ class SingleTasks:
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:
-    """Tasks that a run before may have left in the queue: on these indexes, and swaps, which name none."""
-    ours, found = set(indexes), list[int]()
-    asked: dict[str, Any] = {"statuses": "enqueued,processing", "limit": 1000}
+    """Tasks of earlier runs in the queue: those of these indexes, and all swaps, which name no index."""
+    ours, numbers = set(indexes), list[int]()
+    query: dict[str, Any] = {"statuses": "enqueued,processing", "limit": 1000}
     while True:
-        page = connection.get("/tasks", **asked)
-        found += [task["uid"] for task in page["results"] if task["indexUid"] in ours or task["type"] == "indexSwap"]
+        page = connection.get("/tasks", **query)
+        numbers += [task["uid"] for task in page["results"] if task["indexUid"] in ours or task["type"] == "indexSwap"]
         if page.get("next") is None:
-            return found
-        asked["from"] = page["next"]
+            return numbers
+        query["from"] = page["next"]
 
 
 def _ask(connection: Connection, numbers: list[int]) -> Iterator[tuple[int, Task]]:

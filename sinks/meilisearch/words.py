@@ -1,9 +1,10 @@
-"""Which words of a query must be found, where the counts of the whole index say nothing.
+"""Splits a filtered query into steps with fewer and fewer required words.
 
-Where not all words are found, Meilisearch leaves out the most frequent ones first (`frequency`), by counts over the
-whole index. So what one tenant writes would decide what another one finds; and what is rare in the index may be nowhere
-among what passes a filter, and then nothing is found. In both cases the words are counted among what passes, and asked
-for in steps: all that occur, then without the most frequent one, down to the rarest alone.
+If no document has all words, Meilisearch drops the most frequent ones first (`frequency`), by counts of the whole
+index. So one tenant's documents would affect another's results. And a word that is rare in the index may not occur at
+all among the documents that pass a filter; then nothing is found. In both cases the words are counted among the
+documents that pass. The first step requires all words that occur, the next all but the most frequent one, the last only
+the rarest.
 """
 
 import re
@@ -12,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from chunksink.sinks.meilisearch.rows import is_searchable
 
-_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase, which is always looked for, a word or a sign
-_MOST_PARTS = 10  # that Meilisearch reads
+_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a sign
+_MOST_PARTS = 10  # Meilisearch ignores more
 
 
 @dataclass(frozen=True)
 class Step:
-    """A query, all of whose words must be found: so many of those that were typed."""
+    """A query with `words` of the `typed` words, all of which are required."""
 
     query: str
     words: int = 1
@@ -26,14 +27,13 @@ class Step:
     strategy: str = "all"
 
     def score(self, own: float) -> float:
-        """Of a document that has this score by the query: as `frequency` would have it, times the square of the share
-        of words that are found. By Meilisearch's own a document with two words of ten is nearly as good as one with all
-        of them, and would outdo what is near in meaning."""
+        """The score of a hit, from Meilisearch's `own`: as for `frequency`, times the square of the share of words.
+        Meilisearch's own score for two of ten words is nearly as high as for all, and would outrank vector hits."""
         return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
 
 
 def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]:
-    """`count` says how many documents pass the filters and have all words of each of some queries."""
+    """`count` returns, for each query, how many documents pass the filters and have all its words."""
     parts = _parts(query)
     words = [number for number, part in enumerate(parts) if not part[0].startswith('"')]
     if len(parts) < 2 or not words:
@@ -51,18 +51,18 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
     kept = sorted(found, key=lambda unit: (found[unit], unit))
     asked = [{part for unit in kept[:most] for part in unit} for most in range(len(kept), 0, -1)]
     if always:
-        asked.append(set())  # what holds the phrases need not hold a word besides
+        asked.append(set())  # the phrases alone
     found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in asked]
     return [*found_by[:-1], *(replace(step, strategy="last") for step in found_by[-1:])]
 
 
 def beginning_with_each(query: str) -> list[str]:
-    """The query with each of its words as the first one, which must be found with `last`."""
+    """The query with each of its words first: the strategy `last` always requires the first word."""
     parts = _parts(query)
     found = []
     for number, part in enumerate(parts):
         rest = set(range(len(parts))) - {number}
-        is_open = part.end() == len(query)  # may be the beginning of a longer word: it must stay the last
+        is_open = part.end() == len(query)  # may be incomplete, so it must stay last
         found.append(part[0] if is_open else f"{part[0]} {_only(query, parts, rest)}")
     return found or [query]
 
@@ -72,9 +72,9 @@ def _parts(query: str) -> list[re.Match[str]]:
 
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
-    """The query with these of its parts alone, in the order and with the signs between them as they were typed."""
+    """The query reduced to these parts, with their order and the signs between them."""
     wanted, at, found = set(kept), 0, ""
     for number, part in enumerate(parts):
         found += query[at : part.start()] + (part[0] if number in wanted else "")
         at = part.end()
-    return found if at == len(query) and len(parts) - 1 in wanted else f"{found} "  # what is not last is no beginning
+    return found if at == len(query) and len(parts) - 1 in wanted else f"{found} "  # the space ends the last word

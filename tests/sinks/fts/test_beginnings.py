@@ -124,7 +124,7 @@ def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeyp
         return standing(search, rows, pattern)
 
     monkeypatch.setattr(Search, "_standing", watched)
-    monkeypatch.setattr("chunksink.sinks.fts.search._LOOKED_AT", 4)
+    monkeypatch.setattr("chunksink.sinks.fts.search._READ_TEXTS", 4)
     assert len(reader.search("operatio", 20)) == 9
     assert len(reader.search("operatio", 2)) == 2
     assert looked == [4, 4]

@@ -55,7 +55,7 @@ def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Serve
 
 
 def live(server: Server, sink: MeilisearchSink) -> Marker | None:
-    return sink._indexes.look_at(server.index).marker
+    return sink._indexes.inspect(server.index).marker
 
 
 @pytest.mark.parametrize("public", [False, True])

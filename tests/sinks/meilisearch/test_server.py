@@ -55,7 +55,7 @@ def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: 
     server.http.post(f"/indexes/{name}/documents", json=documents)  # keeps the queue busy
     server.http.post("/swap-indexes", json=[{"indexes": [name, server.index]}])
     sink.flip(first.build_id, second.build_id)
-    live = sink._indexes.look_at(server.index).marker  # type: ignore[attr-defined]
+    live = sink._indexes.inspect(server.index).marker  # type: ignore[attr-defined]
     assert live is not None
     assert live.build_id == second.build_id
 
@@ -85,7 +85,7 @@ def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
 
     monkeypatch.setattr(orders, "carry_out", later)
     sink.flip(second.build_id, first.build_id)
-    assert sink._indexes.look_at(server.index).marker == first  # type: ignore[attr-defined]
+    assert sink._indexes.inspect(server.index).marker == first  # type: ignore[attr-defined]
     monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
     monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
     with pytest.raises(Refused, match="its key is not shown that task"):
