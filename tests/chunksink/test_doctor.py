@@ -275,7 +275,7 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
     found = checks(built)
     assert problems(found) == {"sink meilisearch": "fail", "sink nonsense": "fail"}
     assert "http://127.0.0.1:9" in found["sink meilisearch"]["found"]
-    assert "installed are:" in found["sink nonsense"]["found"]
+    assert "Installed: " in found["sink nonsense"]["found"]
     assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` makes it"
 
 
@@ -283,7 +283,7 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
     ("variable", "sink", "told"),
     [
         ("CHUNKSINK_SINK_JSONL_FOLDR", "jsonl", "`foldr` (did you mean folder?)"),
-        ("CHUNKSINK_SINK_JSNOL_FOLDER", "jsnol", "there is no sink 'jsnol'; installed are: chroma, fts, jsonl"),
+        ("CHUNKSINK_SINK_JSNOL_FOLDER", "jsnol", "unknown sink 'jsnol'. Installed: chroma, fts, jsonl"),
     ],
 )
 def test_options_of_a_sink_that_is_not_in_use(

@@ -129,7 +129,7 @@ def test_a_damaged_file_of_chroma_is_told_by_a_sync_and_made_anew_by_a_repair(
         file.write_bytes(held[:_PAGE] + b"\xff" * (end - _PAGE) + held[end:])
     models.asked()
     refused = shell("sync")
-    assert (refused.code, "`chunksink verify --repair` makes it anew" in refused.err) == (Exit.ENGINE, True)
+    assert (refused.code, "`chunksink verify --repair` rebuilds it" in refused.err) == (Exit.ENGINE, True)
     assert shell("verify", "--repair").code == Exit.OK
     assert shell.digests() == sound
     assert models.asked() == []

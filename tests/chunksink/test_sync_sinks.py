@@ -140,7 +140,7 @@ def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) ->
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert 'jsonl is not configured; nothing was built. Configure it first, with `sinks = ["fts", "js' in ended.err
     assert not quick_shell.home.exists()
-    assert "there is no sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
+    assert "unknown sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
 
 
 def test_an_engine_that_left_and_is_gone_stops_nothing(

@@ -25,7 +25,7 @@ def test_a_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
         build_folders.remove,
         lambda root, name: build_folders.make(root, name, print),
     ):
-        with pytest.raises(ValueError, match="cannot name a build"):
+        with pytest.raises(ValueError, match="invalid build id"):
             call(tmp_path, name)
 
 
@@ -40,7 +40,7 @@ def test_listing_and_removal(tmp_path: Path) -> None:
     build_folders.remove(tmp_path, "b1")
     assert build_folders.listing(tmp_path) == ["b2"]
     assert not list(tmp_path.glob(".b1*"))
-    with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
+    with pytest.raises(BuildMissing, match="chunksink sync`"):
         build_folders.existing(tmp_path, "b1")
 
 
@@ -61,7 +61,7 @@ def test_a_link_is_no_build_and_nothing_behind_it_goes(tmp_path: Path, leads: st
     for name in ("b2", ".b2.0123"):  # also where a removal looks for what a kill left
         (root / name).symlink_to(target)
     assert build_folders.listing(root) == ["b1"]
-    with pytest.raises(BuildMissing, match="a link"):
+    with pytest.raises(BuildMissing, match="symbolic link"):
         build_folders.existing(root, "b2")
     build_folders.remove(root, "b2")
     assert (root / "b2").readlink() == target

@@ -270,7 +270,7 @@ def test_without_an_index_the_place_counts_then_the_id() -> None:
 
 
 def test_two_families_are_not_one() -> None:
-    with pytest.raises(ValueError, match="2 families"):
+    with pytest.raises(ValueError, match="got 2"):
         project_family(records("a", ["x"]) + records("b", ["y"]))
     with pytest.raises(ValueError, match="one parent_id"):
         Family([*project_family(records("a", ["x"])), *project_family(records("b", ["y"]))])

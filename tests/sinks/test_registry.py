@@ -30,8 +30,8 @@ def test_ours_are_entry_points_like_any_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "told"),
     [
-        ("nope", {}, "installed are: chroma, fts"),
-        ("fts", {"foldr": "x"}, "there are: folder"),
+        ("nope", {}, "Installed: chroma, fts"),
+        ("fts", {"foldr": "x"}, "Known options: folder"),
         ("meilisearch", {"vectors": "perhaps"}, "vectors"),
         ("meilisearch", {"index": "a b"}, "index"),
         ("meilisearch", {"settings_file": "/nowhere/at/all.json"}, "/nowhere/at/all.json"),
@@ -135,5 +135,5 @@ def test_nobody_takes_the_name_of_one_of_ours(install: Install, tmp_path: Path) 
 def test_two_packages_with_one_name_are_both_named(install: Install, tmp_path: Path) -> None:
     install("scissors", "mine", OPENING.format("return None"))
     install("paper", "mine", OPENING.format("return None"))
-    with pytest.raises(ConfigError, match="several packages bring a sink mine: paper, scissors"):
+    with pytest.raises(ConfigError, match="several packages have a sink mine: paper, scissors"):
         open_sink("mine", tmp_path, {})

@@ -142,14 +142,16 @@ def test_the_last_error_is_raised_by_the_deadline() -> None:
     for error in errors[3:]:
         error.__cause__ = cause
     case.errors["flush"] = list(errors)
-    with pytest.raises(NotConfirmed, match="not yet -- flush was tried") as raised:
+    with pytest.raises(NotConfirmed, match="not yet -- tried flush") as raised:
         case.build.flush()
     tries, taken = case.made["flush"], case.now - 1000
     assert raised.value is errors[tries - 1]
     assert raised.value.__cause__ is cause
     assert 5 < tries < 40
     assert taken == pytest.approx(30), "the last try is made at the deadline, not where the next wait would end"
-    assert f"tried {tries} times in {taken:.1f} s: see that memory is up, then run again" in str(raised.value)
+    assert f"tried flush {tries} times in {taken:.1f} s. Check that memory is up, then run it again" in str(
+        raised.value
+    )
     assert [fault.attempt for fault in case.told] == list(range(1, tries + 1))
     assert {fault.error for fault in case.told} == {"NotConfirmed: not yet"}
 

@@ -104,7 +104,7 @@ def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of
 
 @pytest.mark.parametrize(
     ("others", "reason"),
-    sampled([(b"ALLOW_RESET=se-cret\n", "cannot use what is there as ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
+    sampled([(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
 )
 def test_what_makes_no_sense_to_its_library_is_told(tmp_path: Path, others: bytes, reason: str) -> None:
     """It reads them as it is imported, once in a process."""

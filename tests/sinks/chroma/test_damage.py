@@ -76,7 +76,7 @@ def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
     ):
         assert build.count() == len(wanted(families))
         for asked in ({"content": True}, {"vectors": True}):
-            with pytest.raises(BuildBroken, match=r"without their vectors: .*verify --repair"):
+            with pytest.raises(BuildBroken, match=r"verify --repair"):
                 list(build.scan(**asked))
 
 
@@ -127,11 +127,11 @@ def test_the_collection_dropped_behind_our_back(
     theirs.delete_collection("chunks")
     theirs.close()
     if build is None:
-        with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
+        with pytest.raises(BuildMissing, match="chunksink sync`"):
             sink.open(signed_large.build_id)
     else:
         for call in (build.marker, build.count, lambda: held(build), lambda: build.replace(FAMILIES)):
-            with pytest.raises(BuildMissing, match="sync`, which makes it anew"):
+            with pytest.raises(BuildMissing, match="chunksink sync`"):
                 call()
         build.close()
     sink.drop(signed_large.build_id)

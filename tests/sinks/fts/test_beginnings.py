@@ -117,13 +117,13 @@ def test_a_whole_word_is_its_own_beginning(build: FtsBuild, reader: FtsReader, t
 def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeypatch: pytest.MonkeyPatch) -> None:
     build.replace([family(f"d{number}", [f"operate {number}"]) for number in range(9)])
     looked: list[int] = []
-    standing = Search._standing
+    standing = Search._matching
 
     def watched(search: Search, rows: set[int], pattern: str) -> set[int]:
         looked.append(len(rows))
         return standing(search, rows, pattern)
 
-    monkeypatch.setattr(Search, "_standing", watched)
+    monkeypatch.setattr(Search, "_matching", watched)
     monkeypatch.setattr("chunksink.sinks.fts.search._READ_TEXTS", 4)
     assert len(reader.search("operatio", 20)) == 9
     assert len(reader.search("operatio", 2)) == 2

@@ -57,7 +57,7 @@ def test_a_scan_tells_it_and_the_next_write_puts_it_right(
     assert damage(build) == damage(build)
     [told] = damage(build)
     assert str(path) in told
-    assert ("index of trigrams" if "trigrams" in harm else "index of words") in told
+    assert ("trigram index" if "trigrams" in harm else "word index") in told
     assert held(build) == wanted(FAMILIES), "its documents are all there"
     build.close()
     with closing(sink.open(sink.builds()[0])) as other:  # the next writer

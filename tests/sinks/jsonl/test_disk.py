@@ -49,9 +49,9 @@ def test_all_is_synced_before_it_counts(build: JsonlBuild, folder: Path) -> None
 @pytest.mark.parametrize(
     ("code", "kind", "remedy"),
     [
-        (errno.ENOSPC, Transient, "make room"),
-        (errno.EDQUOT, Transient, "make room"),
-        (errno.EIO, Transient, "look after that disk"),
+        (errno.ENOSPC, Transient, "free disk space"),
+        (errno.EDQUOT, Transient, "free disk space"),
+        (errno.EIO, Transient, "check the disk"),
         (errno.EROFS, Refused, "permissions"),
         (errno.EACCES, Refused, "permissions"),
     ],

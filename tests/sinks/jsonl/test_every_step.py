@@ -180,7 +180,7 @@ def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, lan
                     call()
                 except Transient as error:
                     failed.add(seen[number - 1])
-                    assert "make room" in str(error)
+                    assert "disk space" in str(error)
                     assert str(folder) in str(error)
                     assert is_between(folder), seen
                     if call != calls[-1]:

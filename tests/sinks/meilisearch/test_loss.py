@@ -47,7 +47,7 @@ def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Serve
     assert public_texts(server) == set(ALPHA)
     assert live(server, sink) == old
     assert sink.open(new.build_id).marker() == new
-    with pytest.raises(Refused, match=f"holds build {old.build_id}, not {new.build_id}"):
+    with pytest.raises(Refused, match=f"is build {old.build_id}, not {new.build_id}"):
         sink.flip(new.build_id, id_of_new(sink))
     sink.flip(old.build_id, new.build_id)
     assert (live(server, sink), public_texts(server)) == (new, set(BETA))
@@ -95,7 +95,7 @@ def test_an_index_that_is_dropped_while_it_is_signed_is_made_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(Indexes, "change_settings", dropped_first)
-        with pytest.raises(BuildMissing, match="was removed while it was being written"):
+        with pytest.raises(BuildMissing, match="was removed during a write"):
             build.sign(signed)
     with pytest.raises(BuildMissing):
         sink.open(signed.build_id)

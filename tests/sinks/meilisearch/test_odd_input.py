@@ -76,7 +76,7 @@ def test_settings_without_our_filters_are_told_with_the_remedy(
     build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
     build_id = build_id_of(build)
     server.do("PATCH", f"/indexes/{build._name}/settings", json={"filterableAttributes": left})
-    remedy = "chunksink settings apply`, or `chunksink sync`"
+    remedy = "chunksink settings apply` or `chunksink sync`"
     if left != [{"attributePatterns": ["parent_id"]}]:  # more is not needed for writing
         build.replace([family("a", BETA, version="2")])
         with pytest.raises(Refused, match=remedy):
