@@ -6,13 +6,19 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.exits import Exit
+from tests.chunksink.test_serve_command import running
 from tests.conftest import ROOT
 from tests.engines.servers import ChromaServer, MeilisearchServer, free_port
+from tests.journey.support import chunksink
+from tests.support.bus import commit, source
 from tools.engines import MEILISEARCH_VERSION
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
@@ -27,7 +33,7 @@ def pinned(package: str) -> str:
 
 
 def test_the_images_are_the_official_ones_at_the_tested_versions() -> None:
-    assert {name: service["image"] for name, service in SERVICES.items()} == {
+    assert {name: service["image"] for name, service in SERVICES.items() if "build" not in service} == {
         "meilisearch": f"getmeili/meilisearch:v{MEILISEARCH_VERSION}",
         "chroma": f"chromadb/chroma:{pinned('chromadb')}",
     }
@@ -44,7 +50,7 @@ def test_ports_are_open_to_this_machine_only(service: dict[str, Any]) -> None:
 
 @each_service
 def test_data_lives_in_a_named_volume(service: dict[str, Any]) -> None:
-    names = [volume.split(":")[0] for volume in service["volumes"]]
+    names = [volume.split(":")[0] for volume in service["volumes"] if not volume.endswith(":ro")]
     assert names
     assert set(names) <= set(COMPOSE["volumes"])
 
@@ -57,7 +63,9 @@ def test_a_service_comes_back_by_itself(service: dict[str, Any]) -> None:
 @each_service
 def test_keys_come_from_the_environment_and_must_be_given(service: dict[str, Any]) -> None:
     for name, value in service["environment"].items():
-        if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
+        if name == "CHUNKSINK_TOKENS":
+            assert value == "${CHUNKSINK_TOKENS:-}"  # `serve` refuses to start without it, see below
+        elif re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
             assert re.fullmatch(rf"\$\{{{name}:\?[^}}]+\}}", value), f"{name} is written down or optional"
 
 
@@ -67,6 +75,25 @@ def test_meilisearch_has_a_key_and_neither_server_phones_home() -> None:
     assert meilisearch["MEILI_ENV"] == "production"
     assert meilisearch["MEILI_NO_ANALYTICS"] == "true"
     assert chroma["ANONYMIZED_TELEMETRY"] == "false"
+
+
+def test_the_search_service_refuses_to_start_without_tokens(tmp_path: Path) -> None:
+    command = SERVICES["search"]["command"]
+    assert chunksink(tmp_path, *command, CHUNKSINK_TOKENS="").code == Exit.USAGE
+
+
+def test_engines_start_without_the_profile_of_the_search_service() -> None:
+    assert [name for name, service in SERVICES.items() if "profiles" not in service] == ["meilisearch", "chroma"]
+
+
+def test_the_image_is_built_from_the_files_of_the_wheel() -> None:
+    """`.dockerignore` admits every path that `pyproject.toml` needs, and no other folder."""
+    admitted = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")
+    }
+    links = {link.name for link in (ROOT / "chunksink").iterdir() if link.is_symlink()}
+    files = {"LICENSE", "README.md", "constraints.txt", "meilisearch-settings.json", "pyproject.toml"}
+    assert admitted == links | files | {"chunksink"}
 
 
 def healthy(service: str, inside: int, port: int) -> bool:
@@ -89,3 +116,13 @@ def test_the_health_check_of_meilisearch_works(meilisearch_server: MeilisearchSe
 def test_the_health_check_of_chroma_works(chroma_server: ChromaServer) -> None:
     assert healthy("chroma", 8000, chroma_server.port)
     assert not healthy("chroma", 8000, free_port())
+
+
+def test_the_health_check_of_the_search_service_works(tmp_path: Path) -> None:
+    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    assert chunksink(tmp_path, "rebuild", CHUNKSINK_SINKS="fts").code == Exit.OK
+    tokens = f"{'0' * 64}=*"
+    command = [*SERVICES["search"]["command"][1:], "--port", str(port := free_port())]
+    with running(tmp_path, *command, CHUNKSINK_SINKS="fts", CHUNKSINK_TOKENS=tokens):
+        assert healthy("search", 8765, port)
+    assert not healthy("search", 8765, free_port())
