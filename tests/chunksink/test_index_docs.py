@@ -41,7 +41,7 @@ def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixt
     synced, ingested, searched, chunks, refused, langchain, llamaindex = printed
     assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
     assert {hit.source_uri for hit in told["answer"]} == {"tools.md", "other.md"}
-    assert "nobody could be asked" not in searched
+    assert "no engine answered" not in searched
     assert str(list(TEXTS)) in chunks
     assert refused.startswith("'colour' cannot be filtered; these can:")
     assert langchain.count("tools.md") == 1
