@@ -19,6 +19,7 @@ from tests.support.bus import source
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     ROOT / "bench" / "README.md",
     ROOT / "examples" / "README.md",
     *sorted(ROOT.glob("docs/**/*.md")),
@@ -71,6 +72,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             target = page.parent / path if path else page
             assert target.exists(), link
             assert not fragment or fragment in anchors(target), link
+
+
+def test_the_index_page_links_every_page() -> None:
+    folder = ROOT / "docs"
+    linked = set(re.findall(r"\]\(([\w-]+\.md)", (folder / "index.md").read_text(encoding="utf-8")))
+    assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
 
 
 def test_the_python_example_of_rebuilds_runs(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
