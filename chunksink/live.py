@@ -58,12 +58,13 @@ class LiveSearch:
         with self._current() as view:
             return search(view.legs, question, access)
 
-    def get(self, chunk_id: str, access: "Access", context: int = 0) -> "Surrounded | None":
-        """One chunk by its id, with so many before and after it; None where it is not there or may not be seen."""
+    def get(self, chunk_id: str, access: "Access", context: int = 0, query: str = "") -> "Surrounded | None":
+        """One chunk by its id, with `context` chunks before and after it; None if there is none that `access` may see.
+        With a `query` the result names the words that it finds there."""
         from chunksink.search.neighbours import get
 
         with self._current() as view:
-            return get(view.legs, access, chunk_id, context)
+            return get(view.legs, access, chunk_id, context, query)
 
     def embed_query(self, text: str) -> "Vectors":
         """By the model of the live index. Raises InvalidQuestion where that has none."""

@@ -19,6 +19,8 @@ class Surrounded:
     document: Document
     before: tuple[Document, ...]
     after: tuple[Document, ...]
+    found: tuple[str, ...] = ()
+    """Words of these texts that the query found, as they are written there."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -181,4 +183,4 @@ class Answers(Protocol):
 
     def search(self, question: Question, access: Access) -> Answer: ...
 
-    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None: ...
+    def get(self, chunk_id: str, access: Access, context: int = 0, query: str = "") -> Surrounded | None: ...

@@ -8,10 +8,11 @@ front matter and comments, and for what only leads to the code or table after it
 import re
 from collections.abc import Mapping, Sequence
 
+from chunksink.chunkbus.canonical import canonical_text
 from chunksink.search.access import Access
 from chunksink.search.answer import Surrounded
 from chunksink.search.legs import Legs
-from chunksink.search.phrases import phrases_of
+from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import Question
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
@@ -53,13 +54,26 @@ def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Do
     return {id: document for id, document in (without_text | found).items() if access.admits(document)}
 
 
-def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0) -> Surrounded | None:
-    """One document by the id of its chunk, or by its own; None where it is not there or may not be seen."""
+def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0, query: str = "") -> Surrounded | None:
+    """One document by the id of its chunk, or by its own; None if there is none that `access` may see. With a `query`
+    the result names the words that the query finds in it."""
     wanted = dict.fromkeys((sink_id(chunk_id), chunk_id), "")
     found = next(iter(fetch(legs, access, wanted).values()), None)
     if found is None:
         return None
-    return Surrounded(found, *neighbours(legs, access, [found], distance)[found.id])
+    before, after = neighbours(legs, access, [found], distance)[found.id]
+    return Surrounded(found, before, after, _found_words(legs, access, query, [*before, found, *after]))
+
+
+def _found_words(legs: Legs, access: Access, query: str, documents: Sequence[Document]) -> tuple[str, ...]:
+    if legs.keyword is None or not query.strip():
+        return ()
+    ids = [document.id for document in documents]
+    try:
+        snippets = legs.keyword.reader.snippets(for_words(canonical_text(query)), ids, access.filters())
+    except SinkError:  # without marks the passage can still be read
+        return ()
+    return tuple({piece.text: None for pieces in snippets.values() for piece in pieces if piece.match})
 
 
 def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distance: int) -> dict[str, Around]:

@@ -65,5 +65,10 @@ def for_words(text: str) -> str:
     return f"{phrases.query} {rest}" if phrases else rest if rest.strip() else text
 
 
+def without_quotes(text: str) -> str:
+    """The query with its phrases as single words."""
+    return " ".join(_SIGNS.sub(" ", _QUOTED.sub(_unquoted, text)).split())
+
+
 def _unquoted(match: re.Match[str]) -> str:
     return f" {match[match.lastindex or 0]} "

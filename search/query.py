@@ -7,6 +7,7 @@ from time import perf_counter
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
+from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import count
 from chunksink.search.legs import Asking, Legs
 from chunksink.search.neighbours import fetch, neighbours, stand_ins
@@ -27,10 +28,10 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     started = perf_counter()
     # As the texts are; what no text can hold, no engine can be asked for.
     question = replace(question, text=canonical_text(question.text))
-    if access.denied:
-        return _nothing(question, started, "this index serves each tenant its own documents: say which tenant asks")
     if not question.text.strip():
-        return _nothing(question, started, None)
+        raise InvalidQuestion("The query is empty: ask a question, or give words to look for.")
+    if access.denied:
+        return _nothing(question, started, "This index serves each tenant its own documents: name the tenant.")
     filters = (*question.filters, *access.filters())
     asking = legs.begin(question, filters)
     order = Order(asking, question)
@@ -123,6 +124,6 @@ def _with_context(legs: Legs, access: Access, question: Question, hits: list[Sea
     return [replace(hit, before=before, after=after) for hit, (before, after) in zip(hits, sides, strict=True)]
 
 
-def _nothing(question: Question, started: float, notice: str | None) -> Answer:
+def _nothing(question: Question, started: float, notice: str) -> Answer:
     took = (perf_counter() - started) * 1000
     return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)

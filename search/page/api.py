@@ -49,9 +49,6 @@ class Api:
         caller = caller_of(request)
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
-            if not form.q.strip():
-                why = "there is nothing to search for: give a question or words as q"
-                return error_response(HttpProblem(400, why))
             access = caller.access(form.tenant, required=self._site.tenants_required)
             answer = await self._workers.do(self._site.answers.search, form.question(), access)
         except Exception as error:

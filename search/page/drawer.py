@@ -16,11 +16,13 @@ class Bar:
     found: bool
     percent: float
     start: float
-    says: str
+    meaning: str
 
 
 @dataclass(frozen=True)
 class Drawer:
+    reason: str
+    """In one sentence, for readers; the rest is arithmetic."""
     bars: tuple[Bar, ...]
     total: str
     how: str
@@ -46,14 +48,23 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float, *, fused: bool) -> Dra
     start = 0.0
     for leg in LEGS_OF[answer.mode]:
         if leg in answer.unavailable:
-            bars.append(Bar(leg, False, 0.0, start, "could not be asked"))
+            bars.append(Bar(leg, False, 0.0, start, "not available"))
         elif leg not in shares:
-            bars.append(Bar(leg, False, 0.0, start, "did not find it among its best"))
+            bars.append(Bar(leg, False, 0.0, start, "not among its best hits"))
         else:
             percent = _percent(shares[leg].points, whole)
             bars.append(Bar(leg, True, percent, start, share_text(shares[leg], fused=fused)))
             start = round(start + percent, 2)
-    return Drawer(tuple(bars), score_text(hit, fused=fused), _how(answer, fused=fused))
+    return Drawer(_reason(hit), tuple(bars), score_text(hit, fused=fused), _how(answer, fused=fused))
+
+
+_FOUND_BY = {"keyword": "for its words", "semantic": "for its meaning", "engine": "by the engine"}
+
+
+def _reason(hit: SearchHit) -> str:
+    places = [f"{_FOUND_BY[leg]} (place {rank})" for leg, rank in hit.ranks.items()]
+    words = ", ".join(dict.fromkeys(hit.highlights))
+    return f"Found {' and '.join(places)}{f'. Matching words: {words}' if words else ''}."
 
 
 def _percent(points: float, whole: float) -> float:
@@ -64,5 +75,5 @@ def _percent(points: float, whole: float) -> float:
 
 def _how(answer: Answer, *, fused: bool) -> str:
     best = "first place" if answer.fusion == "ranks" else "best"
-    width = f"the full width is {best} in both" if fused else "bars against the best hit here"
+    width = f"the full width is {best} in both" if fused else "bars are relative to the best hit on this page"
     return f"{formula(answer, fused=fused)}; {width}"

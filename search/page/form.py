@@ -84,7 +84,8 @@ class SearchForm:
             if value != getattr(_NOTHING, parameter.name) and value is not None
         ]
         # What no text can hold (half a surrogate pair) has no form in an address.
-        return f"{path}?{urlencode(pairs, errors='replace')}" if pairs else path
+        sign = "&" if "?" in path else "?"
+        return f"{path}{sign}{urlencode(pairs, errors='replace')}" if pairs else path
 
     def without(self, condition: str) -> str:
         """The address without one of the filters."""

@@ -62,17 +62,18 @@ class HtmlPages:
         try:
             form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
             found, updated_at = await self._workers.do(self._search, caller, form)
-            problem = self._site.unanswered(found, caller)
+            problem = None if found is None else self._site.unanswered(found, caller)
             answer = None if problem else found
         except Exception as error:
             problem = self._site.problem(error, caller)
         values = self._values(form, answer, updated_at)
         return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
-    def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer, str]:
-        """The answer, and when the index was last updated."""
+    def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
+        """The answer, if anything was asked, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
-        answer = self._site.answers.search(form.question(tuple(views.FACETS)), access)
+        question = form.question((*views.FACETS, views.COUNTED))
+        answer = self._site.answers.search(question, access) if form.q.strip() else None
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
@@ -86,7 +87,7 @@ class HtmlPages:
             "modes": views.modes(form) if self._site.usual_mode == "hybrid" else [],
             "hits": self._hits(form, answer) if answer is not None else [],
             "outcome": views.outcome(answer, form) if answer is not None and form.q.strip() else "",
-            "corrected": views.corrected(answer, form) if answer is not None else "",
+            "suggestions": views.suggestions(answer, form) if answer is not None else [],
             "updated": views.ago(updated_at) if answer is not None else "",
             "facets": facets,
             "unlisted": [condition for condition in form.filter if condition not in listed],
@@ -108,14 +109,13 @@ class HtmlPages:
         chunk_id = request.query_params.get("id", "")
         form, found, problem = SearchForm(), None, None
         try:
-            given = [pair for pair in request.query_params.multi_items() if pair[0] in ("context", "tenant")]
-            form = read(given, strict=False)
+            form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
+            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context, form.q)
         except Exception as error:
             problem = self._site.problem(error, caller)
         if found is None:
-            problem = problem or HttpProblem(404, "There is no such passage, or not any more.")
+            problem = problem or HttpProblem(404, "This passage does not exist, or no longer exists.")
             return self._page("message.html", caller, problem.status, title="No passage", problem=problem)
         wider = min(form.context + 3, MOST_CONTEXT)
         whole = len(found.before) < form.context and len(found.after) < form.context
@@ -123,15 +123,17 @@ class HtmlPages:
             "chunk.html",
             caller,
             place=views.place_of(found.document, self._site.source_url),
-            passages=views.passages(found, form.tenant),
-            wider=None if whole or wider == form.context else views.chunk_url(chunk_id, form.tenant, wider),
+            form=form,
+            passages=views.passages(found),
+            back=form.url(context=0) if form.q.strip() else None,
+            wider=None if whole or wider == form.context else views.chunk_url(chunk_id, form, wider),
         )
 
     async def status(self, request: Request) -> Response:
         """Only for those who may see all: it names sources and counts what every tenant has."""
         caller = caller_of(request)
         if not caller.sees_all:
-            problem = HttpProblem(403, "The status tells of all tenants: it needs a token that stands for all (`*`).")
+            problem = HttpProblem(403, "The status covers all tenants, so it needs a token for all of them (`*`).")
             return self._page("message.html", caller, 403, title="Status", problem=problem)
         try:
             report = await self._workers.do(self._site.report)
@@ -141,7 +143,7 @@ class HtmlPages:
         return self._page("status.html", caller, report=report)
 
     def not_found(self, request: Request) -> Response:
-        problem = HttpProblem(404, "There is nothing at this address.")
+        problem = HttpProblem(404, "There is no page at this address.")
         caller = request.state.caller
         return self._page("message.html", caller, 404, title="Not found", problem=problem)
 

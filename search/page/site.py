@@ -13,8 +13,8 @@ from chunksink.search.page.workers import Overloaded
 from chunksink.search.question import LEGS_OF, Mode
 from chunksink.sinks.errors import InvalidFilter
 
-HIDDEN = "cannot be asked now"
-"""Instead of a reason, which may name servers and folders."""
+HIDDEN = "not available right now"
+"""Shown to readers instead of a reason, which may name servers and folders."""
 
 
 class LiveAnswers(Answers, Protocol):
@@ -64,7 +64,7 @@ class Site:
         if isinstance(error, Overloaded):
             return HttpProblem(503, str(error))
         if isinstance(error, self.unready):
-            hidden = "the index cannot be asked now: whoever runs it can see why"
+            hidden = "The search is not available right now. Please try again later."
             return HttpProblem(503, str(error) if caller.sees_all else hidden)
         raise error
 

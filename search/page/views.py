@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
+from markupsafe import Markup
+
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import around_match, beginning, excerpt
 from chunksink.search.explanation import facts
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
+from chunksink.search.page.passage_text import as_html, is_markdown
+from chunksink.search.phrases import phrases_of, without_quotes
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
@@ -27,6 +31,8 @@ FACETS = {
     "source_folder": "Folder",
 }
 """Fields that the page counts, and what they are called there."""
+COUNTED = "schema_version"
+"""A field that every document has: its values add up to the number of sources found."""
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
 _BEFORE = 90
@@ -81,9 +87,8 @@ class FacetView:
 
 @dataclass(frozen=True)
 class PassageView:
-    chunk_id: str
-    text: str
-    url: str
+    html: Markup
+    is_markdown: bool
     chosen: bool
 
 
@@ -94,10 +99,10 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
         place=place_of(hit.document, source_url),
         pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
-        passage_url=chunk_url(hit.chunk_id, form.tenant),
+        passage_url=chunk_url(hit.chunk_id, form),
         facts=tuple(facts(hit.document)),
         same_text=tuple(
-            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, form.tenant)) for other in hit.same_text
+            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, form)) for other in hit.same_text
         ),
     )
 
@@ -150,9 +155,9 @@ def _moment(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def chunk_url(chunk_id: str, tenant: str | None, context: int = 2) -> str:
-    told = f"&tenant={quote(tenant, safe='', errors='replace')}" if tenant else ""
-    return f"/chunk?id={quote(chunk_id, safe='', errors='replace')}&context={context}{told}"
+def chunk_url(chunk_id: str, form: SearchForm, context: int = 2) -> str:
+    """The page of a passage. It keeps what was asked, so that it can lead back."""
+    return form.url(f"/chunk?id={quote(chunk_id, safe='', errors='replace')}", context=context)
 
 
 def modes(form: SearchForm) -> list[tuple[str, str]]:
@@ -161,7 +166,7 @@ def modes(form: SearchForm) -> list[tuple[str, str]]:
 
 
 def facet_views(answer: Answer, form: SearchForm) -> list[FacetView]:
-    """Facets that there is something to choose in."""
+    """Facets that offer a choice."""
     shown = []
     for field, label in FACETS.items():
         choices = []
@@ -169,21 +174,23 @@ def facet_views(answer: Answer, form: SearchForm) -> list[FacetView]:
             text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
             condition = f"{field}={text}"
             choices.append(Choice(text, condition, value.families, condition in form.filter))
-        if choices:
+        if len(choices) > 1 or any(choice.chosen for choice in choices):
             shown.append(FacetView(field, label, tuple(choices)))
     return shown
 
 
-def passages(found: Surrounded, tenant: str | None) -> list[PassageView]:
-    everything: Sequence[Document] = (*found.before, found.document, *found.after)
-    return [
-        PassageView(one.chunk_id, one.text, chunk_url(one.chunk_id, tenant), one.id == found.document.id)
-        for one in everything
-    ]
+def passages(found: Surrounded) -> list[PassageView]:
+    return [_passage(one, found) for one in (*found.before, found.document, *found.after)]
+
+
+def _passage(document: Document, found: Surrounded) -> PassageView:
+    markdown = is_markdown(document.mime_type)
+    html = as_html(document.text, found.found, markdown=markdown)
+    return PassageView(html, markdown, document.id == found.document.id)
 
 
 def outcome(answer: Answer, form: SearchForm) -> str:
-    """What a search came to, in a few words."""
+    """How many hits a search has, in a few words."""
     noun = "passage" if form.all or any(hit.same_text for hit in answer.hits) else "source"
     first, last = form.offset + 1, form.offset + len(answer.hits)
     if not answer.hits:
@@ -191,11 +198,19 @@ def outcome(answer: Answer, form: SearchForm) -> str:
     if first == 1 and not answer.more:
         return f"{last} {noun}{'' if last == 1 else 's'}"
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
+    total = sum(value.families for value in answer.facets.get(COUNTED, ()))
+    if noun == "source" and total >= last:
+        return f"{what} of {total:,}"
     return f"{what}, more follow" if answer.more else what
 
 
-def corrected(answer: Answer, form: SearchForm) -> str:
-    """The question with the words that may be meant; empty where that is none."""
+def suggestions(answer: Answer, form: SearchForm) -> list[str]:
+    """Queries to try next: with misspelt words corrected, and without quotes if no text contains the phrase."""
+    relaxed = without_quotes(form.q) if not answer.hits and phrases_of(form.q) else ""
+    return [query for query in (_corrected(answer, form), relaxed) if query]
+
+
+def _corrected(answer: Answer, form: SearchForm) -> str:
     text = form.q
     for word, near in answer.meant.items():
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", near, text)  # `near` has letters only

@@ -45,7 +45,7 @@ async function go(url, how) {
     show(fresh, how === "back");
   } catch (error) {
     if (error.name === "AbortError") return;
-    say("The server cannot be reached: is `chunksink serve` still running?");
+    say("Cannot reach the server. Check the connection and try again.");
   } finally {
     if (running === mine) {
       running = null;
@@ -130,7 +130,7 @@ document.addEventListener("click", (event) => {
     event.preventDefault();
     typedAt = 0;
     go(link.getAttribute("href"), "push").then(() => {
-      mendForm(new URL(link.href));
+      updateForm(new URL(link.href));
       if (link.closest(".paging")) scrollTo(0, 0);
     });
   } else if (link.classList.contains("context")) {
@@ -145,7 +145,7 @@ function modes() {
 }
 
 // A link may have changed what the form says.
-function mendForm(url) {
+function updateForm(url) {
   for (const radio of modes()) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
 }
 
@@ -164,6 +164,20 @@ async function context(link) {
   }
   link.textContent = hit.querySelector(".passages").hidden ? "Show context" : "Hide context";
   return undefined;
+}
+
+// Copies the text of an element. Browsers allow that on secure pages and on localhost only.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) button.hidden = true;
+  button.addEventListener("click", async () => {
+    const status = document.querySelector("#copied");
+    try {
+      await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).innerText.trim());
+      status.textContent = "Copied";
+    } catch {
+      status.textContent = "The browser did not allow copying";
+    }
+  });
 }
 
 // --- keyboard -------------------------------------------------------------------------------------------------------

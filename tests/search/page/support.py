@@ -47,9 +47,9 @@ class Held:
         self.before()
         return search(self.legs, question, access)
 
-    def get(self, chunk_id: str, access: Access, context: int = 0) -> Surrounded | None:
+    def get(self, chunk_id: str, access: Access, context: int = 0, query: str = "") -> Surrounded | None:
         self.before()
-        return get(self.legs, access, chunk_id, context)
+        return get(self.legs, access, chunk_id, context, query)
 
     def updated_at(self) -> str:
         return self.updated

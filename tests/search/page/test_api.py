@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from chunksink.search.legs import Legs
 from chunksink.search.page import health, workers
 from chunksink.search.page.app import make_app
+from chunksink.search.page.site import HIDDEN
 from tests.search.page.support import Held, NotBuilt, asked, client_of, degraded, site_over
 from tests.search.support import family
 
@@ -155,7 +156,6 @@ def test_with_one_engine_down_the_other_one_answers_and_it_is_said(legs: Legs) -
         assert told["unavailable"] == {"semantic": "chroma at http://10.0.0.7:8000 does not answer"}
         page = client.get("/?q=cat").text
         assert "Without semantic search." in page
-        assert "does not answer</p>\n<p>What follows was found by the other one.</p>" in page
         assert "without semantic search" in page
         assert 'class="hit"' in page
         assert settled(client) == (200, {"status": "degraded", "unavailable": ["semantic"]})
@@ -167,7 +167,7 @@ def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(legs: Legs, mo
     gone = replace(degraded(legs), keyword=None)
     tokens = {"all": "*", "acme": "acme"}
     with client_of(make_app(site_over(Held(gone), tokens=tokens))) as client:
-        for token, shown in (("all", reason), ("acme", "cannot be asked now")):
+        for token, shown in (("all", reason), ("acme", HIDDEN)):
             bearer = {"Authorization": f"Bearer {token}"}
             answer = client.get(f"/api/search?q=cat&mode={mode}", headers=bearer)
             assert answer.status_code == 503
@@ -255,8 +255,8 @@ def test_an_answer_that_takes_too_long_is_given_up(legs: Legs, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("asked", ["", "q=%20%09"])
-def test_a_search_for_nothing_is_refused(client: TestClient, asked: str) -> None:
+def test_search_refuses_an_empty_query(client: TestClient, asked: str) -> None:
     answer = client.get(f"/api/search?{asked}")
     assert answer.status_code == 400
-    assert answer.json() == {"error": "there is nothing to search for: give a question or words as q"}
+    assert set(answer.json()) == {"error"}
     by_description(client, "/api/search", "400", answer.json())

@@ -65,7 +65,7 @@ OURS = re.findall(
     r"\w+",
     """html head meta title link script body a header img span form label input button fieldset legend nav svg circle
     path div details summary main p strong ul li ol article h1 h2 section mark small rect dl dt dd q code footer dialog
-    kbd""",
+    kbd em del pre table thead tbody tr th td blockquote hr br h3 h4 h5 h6""",
 )
 
 
@@ -78,6 +78,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             f"needle before {payload}",
             f"{payload} needle {payload}",
             source_type=payload,
+            **({"source": {"mime_type": "text/markdown"}} if number % 2 else {}),
             metadata={
                 "title": f"{payload} title",
                 "headings": [payload, f"below {payload}"],

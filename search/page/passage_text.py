@@ -1,0 +1,89 @@
+"""The text of a passage as safe HTML: Markdown rendered, the words that a search found marked."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+_MARKDOWN = ("text/markdown", "text/html", "application/xhtml+xml")
+_WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_TOP_HEADING = 2
+"""The page's own title is `h1`, so headings of a passage begin below it."""
+
+
+def is_markdown(mime_type: str | None) -> bool:
+    """HTML and office files are Markdown, too, once they have been read."""
+    return mime_type is not None and (mime_type in _MARKDOWN or "officedocument" in mime_type)
+
+
+def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
+    """Nothing in the text becomes markup of its own: HTML is shown as text, images as their words, and only links to
+    the web stay links."""
+    marked = _pattern(found)
+    if not markdown:
+        return _with_marks(text, marked)
+    return Markup(_parser().render(text, {"marked": marked}))
+
+
+def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
+    words = sorted({word.strip().lower() for word in found if word.strip()}, key=len, reverse=True)
+    return re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words), re.IGNORECASE) if words else None
+
+
+def _with_marks(text: str, marked: re.Pattern[str] | None) -> Markup:
+    if marked is None:
+        return escape(text)
+    parts: list[Markup] = []
+    end = 0
+    for match in marked.finditer(text):
+        parts += [escape(text[end : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
+        end = match.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+class _Renderer(RendererHTML):
+    def text(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
+        return _with_marks(tokens[idx].content, env["marked"])
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
+        return f"<code>{_with_marks(tokens[idx].content, env['marked'])}</code>"
+
+    def code_block(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
+        return f"<pre><code>{_with_marks(tokens[idx].content, env['marked'])}</code></pre>"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        return self.code_block(tokens, idx, options, env)
+
+    def image(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
+        return _with_marks(tokens[idx].content, env["marked"])
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
+        return f"<h{_level(tokens[idx])}>"
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
+        return f"</h{_level(tokens[idx])}>"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
+        return f"<{tokens[idx].tag}>"  # without the style that aligns it, which the page's policy forbids
+
+    td_open = th_open
+
+    def link_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
+        address = str(tokens[idx].attrs.get("href", ""))
+        if not _WEB.match(address):
+            return "<a>"  # it leads to a place in the source, which is not served here
+        return f'<a href="{escape(address)}" rel="noreferrer noopener">'
+
+
+def _level(token: Token) -> int:
+    return min(6, int(token.tag[1:]) + _TOP_HEADING - 1)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
