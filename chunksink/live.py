@@ -16,11 +16,14 @@ from chunksink.settings.config import Config
 from chunksink.views import View, open_view
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from chunksink.embeddings.encoder import Vectors
     from chunksink.rebuild.state import Generation
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.question import Question
+    from chunksink.sinks.reader import FacetValue
 
 _searched_in: int | None = None
 """The process that has loaded a model or Chroma, whose threads a fork does not copy."""
@@ -65,6 +68,13 @@ class LiveSearch:
 
         with self._current() as view:
             return get(view.legs, access, chunk_id, context, query)
+
+    def contents(self, fields: "Sequence[str]", access: "Access", limit: int) -> "Mapping[str, list[FacetValue]]":
+        """The most frequent values of these fields, each with its number of sources."""
+        from chunksink.search.facets import contents
+
+        with self._current() as view:
+            return contents(view.legs, access, fields, limit)
 
     def embed_query(self, text: str) -> "Vectors":
         """By the model of the live index. Raises InvalidQuestion where that has none."""

@@ -5,7 +5,7 @@ so all of that is counted; a hybrid one, ours or an engine's own, shows beside t
 these are counted with them, each source once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from chunksink.search.access import Access
 from chunksink.search.legs import Asking, Legs
@@ -37,6 +37,14 @@ def count(legs: Legs, question: Question, access: Access, asking: Asking, looked
         asking.failed[KEYWORD] = str(error)
         return {}
     return {field: counted[field] for field in question.facets}
+
+
+def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> Mapping[str, list[FacetValue]]:
+    """The most frequent values of these fields among all documents that `access` may see; empty without a keyword
+    index."""
+    if legs.keyword is None or access.denied:
+        return {}
+    return legs.keyword.reader.facets("", fields, access.filters(), limit)
 
 
 def _words(question: Question) -> str:

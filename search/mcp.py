@@ -1,127 +1,238 @@
-"""The index as tools of the Model Context Protocol: `search` and `get_chunk`, over standard input and output.
+"""The index as tools of the Model Context Protocol, over standard input and output: `search`, `get_chunk` and
+`describe_index`.
 
-Whose documents are served is fixed when the server starts; no call can name another tenant.
+The tenant is fixed when the server starts. No call can name another one.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, cast
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
 from pydantic import Field
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
+from chunksink.search.errors import SearchError
 from chunksink.search.filters import parse_filters
 from chunksink.search.question import Mode, Question
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.reader import FacetValue
 
-_MOST_TEXT = 20_000
-"""Characters of a passage among hits."""
-_HOW = (
-    "Searches documents. `search` gives the best sources for a question, each by its best passage; other "
-    "sources of the same text are its `same_text`. `get_chunk` gives a passage by its chunk_id, with the passages "
-    "around it."
+_logger = logging.getLogger("chunksink.search")
+_MAX_TEXT = 20_000
+"""Characters of a passage in a list of hits."""
+_MAX_VALUES = 20
+"""Values of a field in the description of the index."""
+_NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version")
+"""Keys rather than properties: nobody filters by them in words."""
+_COUNTED = "schema_version"
+"""A field of every document: its values add up to the number of sources."""
+_INSTRUCTIONS = (
+    "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
+    "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
+    "the same text. `get_chunk` returns a passage by its chunk_id, with the passages around it."
+)
+_UNAVAILABLE = (
+    "The index cannot be searched right now. If it was never built, run `chunksink sync`; "
+    "otherwise `chunksink doctor` shows the reason."
 )
 
 
+class DescribedAnswers(Answers, Protocol):
+    """Answers of an index that can also list what it contains."""
+
+    def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]: ...
+
+
+class Source(TypedDict):
+    chunk_id: str
+    parent_id: str
+    title: str | None
+    source_uri: str | None
+    link: str | None
+    locator: dict[str, Any]
+
+
+class Passage(Source):
+    text: str
+
+
+class PassageInContext(Passage, total=False):
+    before: list[Passage]
+    after: list[Passage]
+
+
+class Hit(PassageInContext, total=False):
+    score: float
+    ranks: dict[str, int]
+    snippet: str
+    cut: str
+    same_text: list[Source]
+
+
+class Found(TypedDict):
+    query: str
+    mode: str
+    hits: list[Hit]
+    more: bool
+    unavailable: list[str]
+    notice: str | None
+
+
+class Value(TypedDict):
+    value: str | int | bool
+    sources: int
+
+
+class FilterField(TypedDict):
+    field: str
+    operators: list[str]
+    values: list[Value]
+
+
+class Contents(TypedDict):
+    sources: int
+    filters: list[FilterField]
+
+
 def mcp_server(
-    answers: Answers,
+    answers: DescribedAnswers,
     access: Access,
     known_errors: tuple[type[Exception], ...],
     version: str,
     usual_mode: Mode = "hybrid",
 ) -> MCPServer:
-    """`known_errors` have messages for whoever asks; any other one is a bug. `usual_mode` is that of who names none."""
+    """`known_errors` mean that the index is not available; any other exception is a bug. `usual_mode` is the mode of a
+    search that names none."""
 
     @contextmanager
     def errors_for_assistants() -> Iterator[None]:
         try:
             yield
-        except known_errors as error:
+        except (SearchError, InvalidFilter) as error:
             raise ToolError(str(error)) from error
+        except known_errors as error:  # its message may name servers and folders
+            _logger.warning("%s", error)
+            raise ToolError(_UNAVAILABLE) from error
 
     def search(
-        query: Annotated[str, Field(description="A question, or words; words in quotes are a phrase.")],
-        limit: Annotated[int, Field(ge=1, le=100, description="At most so many sources.")] = 10,
+        query: Annotated[str, Field(description='A question, or words. "Words in quotes" are a phrase.')],
+        limit: Annotated[int, Field(ge=1, le=100, description="The highest number of sources to return.")] = 10,
+        offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, to read on.")] = 0,
         mode: Annotated[
-            Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid both.")
+            Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid finds both.")
         ] = None,
         filters: Annotated[
-            list[str] | None, Field(description='Conditions such as "source_type=md" or "year>=2020"; all must hold.')
+            list[str] | None,
+            Field(
+                description='Conditions such as "source_type=md" or "year>=2020", which must all hold. '
+                f"Fields: {', '.join(name for name in sorted(FILTERS) if name not in _NOT_DESCRIBED)}."
+            ),
         ] = None,
-        context: Annotated[int, Field(ge=0, le=5, description="So many passages before and after each hit.")] = 0,
-    ) -> dict[str, Any]:
-        if not query.strip():
-            raise ToolError("the query is empty: ask a question, or give words to look for")
+        context: Annotated[int, Field(ge=0, le=5, description="How many passages before and after each hit.")] = 0,
+    ) -> Found:
         with errors_for_assistants():
-            conditions = parse_filters(filters or ())
-            question = Question(query, mode=mode or usual_mode, limit=limit, filters=conditions, context=context)
+            question = Question(
+                query,
+                mode=mode or usual_mode,
+                limit=limit,
+                offset=offset,
+                filters=parse_filters(filters or ()),
+                context=context,
+            )
             answer = answers.search(question, access)
+        for leg, reason in answer.unavailable.items():
+            _logger.warning("no answer of %s search: %s", leg, reason)
         if not answer.answered:
-            raise ToolError(f"the index cannot be asked now: {answer.outage}")
-        return _answer(answer)
+            raise ToolError(_UNAVAILABLE)
+        return _found(answer)
 
     def get_chunk(
-        chunk_id: Annotated[str, Field(description="As `search` gives it.")],
-        context: Annotated[int, Field(ge=0, le=20, description="So many passages before and after it.")] = 1,
-    ) -> dict[str, Any]:
+        chunk_id: Annotated[str, Field(description="The chunk_id of a hit.")],
+        context: Annotated[int, Field(ge=0, le=20, description="How many passages before and after it.")] = 1,
+    ) -> PassageInContext:
         with errors_for_assistants():
-            found = answers.get(chunk_id, access, context)
-        if found is None:
-            raise ToolError(f"there is no chunk {chunk_id!r:.200}: take the chunk_id of a hit of `search`")
-        return found.as_json()
+            passage = answers.get(chunk_id, access, context)
+        if passage is None:
+            raise ToolError(f"There is no chunk {chunk_id!r:.200}. Use the chunk_id of a hit of `search`.")
+        return cast(PassageInContext, passage.as_json())
+
+    def describe_index() -> Contents:
+        fields = [name for name in FILTERS if name not in _NOT_DESCRIBED]
+        with errors_for_assistants():
+            values = answers.contents([*fields, _COUNTED], access, _MAX_VALUES)
+        return Contents(
+            sources=sum(one.families for one in values.get(_COUNTED, ())),
+            filters=[_described(name, values[name]) for name in fields if values.get(name)],
+        )
 
     tools: list[Tool] = [
         _strict(search, "Find the best sources for a question or for words."),
         _strict(get_chunk, "Get one passage by its chunk_id, with the passages around it."),
+        _strict(describe_index, "Show how many sources the index has, and the fields and values to filter by."),
     ]
-    return MCPServer("chunksink", instructions=_HOW, version=version, log_level="WARNING", tools=tools)
+    return MCPServer("chunksink", instructions=_INSTRUCTIONS, version=version, log_level="WARNING", tools=tools)
 
 
 class _StrictTool(Tool):
-    """Refuses arguments that it does not know: a misspelt filter that is dropped answers another question."""
+    """Refuses unknown arguments: to ignore a misspelt filter would answer another question."""
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         known = self.parameters["properties"]
         unknown = [repr(name) for name in arguments if name not in known]
         if unknown:
-            raise ToolError(f"{self.name} takes no {', '.join(unknown):.200}; it takes {', '.join(known)}")
+            names = ", ".join(known) or "none"
+            raise ToolError(f"{self.name} has no argument {', '.join(unknown):.200}. Its arguments: {names}")
         return await super().run(arguments, context, convert_result)
 
 
-def _strict(ask: Callable[..., dict[str, Any]], description: str) -> Tool:
-    tool = _StrictTool.from_function(ask, description=description)
+def _strict(function: Callable[..., Any], description: str) -> Tool:
+    annotations = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    tool = _StrictTool.from_function(function, description=description, annotations=annotations, structured_output=True)
     tool.parameters["additionalProperties"] = False
     return tool
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
-    told: dict[str, Any] = {"query": answer.query, "mode": answer.mode, "hits": [_hit(hit) for hit in answer.hits]}
-    if answer.unavailable:
-        told["unavailable"] = dict(answer.unavailable)
-    if answer.notice:
-        told["notice"] = answer.notice
-    return told
+def _found(answer: Answer) -> Found:
+    return Found(
+        query=answer.query,
+        mode=answer.mode,
+        hits=[_hit(hit) for hit in answer.hits],
+        more=answer.more,
+        unavailable=list(answer.unavailable),
+        notice=answer.notice,
+    )
 
 
-def _hit(hit: SearchHit) -> dict[str, Any]:
+def _hit(hit: SearchHit) -> Hit:
     around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
-    told = as_json(hit.document) if around is None else around.as_json()
-    for one in (told, *told.get("before", ()), *told.get("after", ())):
-        _cut(one)
-    if "cut" in told and hit.snippet:
-        told["snippet"] = "".join(piece.text for piece in hit.snippet)
-    told |= {"score": round(hit.score, 6), "ranks": hit.ranks}
+    fields = as_json(hit.document) if around is None else around.as_json()
+    for passage in (fields, *fields.get("before", ()), *fields.get("after", ())):
+        _shorten(passage)
+    if "cut" in fields and hit.snippet:
+        fields["snippet"] = "".join(piece.text for piece in hit.snippet)
+    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks}
     if hit.same_text:
-        told["same_text"] = [reference(document) for document in hit.same_text]
-    return told
+        fields["same_text"] = [reference(document) for document in hit.same_text]
+    return cast(Hit, fields)
 
 
-def _cut(told: dict[str, Any]) -> None:
-    """Somebody's whole book: an assistant that takes ten hits would read nothing else."""
-    text = told["text"]
-    if len(text) > _MOST_TEXT:
-        told["text"] = text[:_MOST_TEXT]
-        told["cut"] = f"the passage has {len(text):,} characters, get_chunk gives all of them"
+def _shorten(passage: dict[str, Any]) -> None:
+    """Cut a very long text: ten of them would fill an assistant's memory."""
+    text = passage["text"]
+    if len(text) > _MAX_TEXT:
+        passage["text"] = text[:_MAX_TEXT]
+        passage["cut"] = f"The passage has {len(text):,} characters. get_chunk returns all of them."
+
+
+def _described(name: str, values: Sequence[FacetValue]) -> FilterField:
+    operators = ["=", ">=", "<=", ">", "<"] if FILTERS[name] == "range" else ["="]
+    listed = [Value(value=one.value, sources=one.families) for one in values]
+    return FilterField(field=name, operators=operators, values=listed)

@@ -16,8 +16,9 @@ from chunksink.options import access_of, chunks_option, config_from, home_option
 def command(tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 
-    It offers two tools: `search`, and `get_chunk` for a passage with its neighbours. It sees only what --tenant may
-    see, and follows what other processes write. Needs the extra: pip install 'chunksink[mcp]'.
+    It has three read-only tools: `search`, `get_chunk` for a passage with the passages around it, and `describe_index`
+    for the fields and values to filter by. It sees only what --tenant may see, and what other processes write appears
+    without a restart. It needs the extra `mcp`.
 
     \b
     Examples:
@@ -30,13 +31,12 @@ def command(tenant: str | None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
-        raise Refusal("the extra is not installed: pip install 'chunksink[mcp]'", Exit.USAGE) from error
+        raise Refusal("the extra `mcp` is not installed; in a checkout: pip install '.[mcp]'", Exit.USAGE) from error
     from chunksink.live import LiveSearch
-    from chunksink.search.errors import SearchError
     from chunksink.session import usual_mode
 
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        mcp_server(live, access, (SearchError, *of_searches()), __version__, usual_mode(config)).run("stdio")
+        mcp_server(live, access, of_searches(), __version__, usual_mode(config)).run("stdio")
     return Exit.OK

@@ -18,7 +18,7 @@ SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
 
 
 def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
-    """The answers of one session: the tools' schemas by name, then the result of each call."""
+    """The answers of one session: the tools by name, then the result of each call."""
     # Slow to import; every process of the suite reads this file.
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
@@ -33,7 +33,7 @@ def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str
         async with stdio_client(server, sys.__stderr__) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
             tools = await client.list_tools()
-            answers: list[Any] = [{tool.name: tool.input_schema for tool in tools.tools}]
+            answers: list[Any] = [{tool.name: tool for tool in tools.tools}]
             for name, given in calls:
                 answers.append(await client.call_tool(name, given))
             return answers
@@ -51,9 +51,8 @@ def filled(quick_shell: Shell) -> Shell:
     return quick_shell.begin("pets", "sync", p1=[PETS, SEA])
 
 
-def test_search_and_read_on(filled: Shell) -> None:
-    tools, found = asked(filled.folder, ("search", {"query": "another cat", "mode": "keyword", "limit": 1}))
-    assert list(tools) == ["search", "get_chunk"]
+def test_search_then_get_chunk_returns_the_passages_around_a_hit(filled: Shell) -> None:
+    _, found = asked(filled.folder, ("search", {"query": "another cat", "mode": "keyword", "limit": 1}))
     (hit,) = said(found)["hits"]
     assert (hit["text"], hit["source_uri"]) == ("A cat and another cat", "pets.md")
     _, chunk = asked(filled.folder, ("get_chunk", {"chunk_id": hit["chunk_id"], "context": 1}))
@@ -65,37 +64,66 @@ def test_search_and_read_on(filled: Shell) -> None:
     ]
 
 
-def test_what_cannot_be_asked_is_told_to_the_assistant(filled: Shell) -> None:
-    """An error of the tool, with the remedy, and the session goes on."""
-    told = {
-        "'color' cannot be filtered; these can: authors": ("search", {"query": "cat", "filters": ["color=red"]}),
-        "the query is empty": ("search", {"query": "  "}),
-        "there is no chunk 'nowhere'": ("get_chunk", {"chunk_id": "nowhere"}),
+def test_tools_are_read_only_and_describe_their_results(filled: Shell) -> None:
+    (tools,) = asked(filled.folder)
+    assert list(tools) == ["search", "get_chunk", "describe_index"]
+    for tool in tools.values():
+        assert tool.annotations.read_only_hint
+        assert tool.output_schema["type"] == "object"
+    assert "source_type" in tools["search"].input_schema["properties"]["filters"]["description"]
+    assert set(tools["search"].output_schema["properties"]) >= {"hits", "more", "notice", "unavailable"}
+
+
+def test_describe_index_lists_sources_and_fields_to_filter_by(quick_shell: Shell) -> None:
+    md = source("pets.md", "The cat sleeps", source_type="md")
+    txt = source("sea.txt", "A boat", source_type="txt", metadata={"year": 1999})
+    quick_shell.synced(p1=[md, txt])
+    _, described = asked(quick_shell.folder, ("describe_index", {}))
+    contents = said(described)
+    assert contents["sources"] == 2
+    fields = {one["field"]: one for one in contents["filters"]}
+    assert fields["source_type"]["values"] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
+    assert ">=" in fields["year"]["operators"]
+    assert "tenant_key" not in fields
+
+
+def test_search_reads_on_after_an_offset(filled: Shell) -> None:
+    query = {"query": "a", "mode": "keyword", "limit": 1}
+    _, first, second = asked(filled.folder, ("search", query), ("search", {**query, "offset": 1}))
+    assert (said(first)["more"], said(second)["more"]) == (True, False)
+    assert said(first)["hits"][0]["source_uri"] != said(second)["hits"][0]["source_uri"]
+
+
+def test_wrong_calls_are_tool_errors_and_the_session_continues(filled: Shell) -> None:
+    calls = {
+        "'color' cannot be filtered": ("search", {"query": "cat", "filters": ["color=red"]}),
+        "query is empty": ("search", {"query": "  "}),
+        "no chunk 'nowhere'": ("get_chunk", {"chunk_id": "nowhere"}),
     }
-    _, *wrong, fine = asked(filled.folder, *told.values(), ("search", {"query": "cat", "mode": "keyword"}))
-    for reason, result in zip(told, wrong, strict=True):
+    _, *wrong, fine = asked(filled.folder, *calls.values(), ("search", {"query": "cat", "mode": "keyword"}))
+    for reason, result in zip(calls, wrong, strict=True):
         assert (result.is_error, reason in result.content[0].text) == (True, True)
     assert said(fine)["hits"]
 
 
-def test_an_argument_that_is_none_is_refused_with_those_that_are(filled: Shell) -> None:
-    """A misspelt filter that was dropped would answer another question."""
+def test_unknown_arguments_are_refused(filled: Shell) -> None:
+    """To ignore a misspelt filter would answer another question."""
     tools, search, chunk = asked(
         filled.folder,
         ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
         ("get_chunk", {"chunk_id": "x", "around": 2}),
     )
-    assert [schema["additionalProperties"] for schema in tools.values()] == [False, False]
+    assert not any(tool.input_schema["additionalProperties"] for tool in tools.values())
     assert search.is_error and chunk.is_error
-    told = "search takes no 'filter', 'top_k'; it takes query, limit, mode, filters, context"
-    assert told in search.content[0].text
-    assert "get_chunk takes no 'around'; it takes chunk_id, context" in chunk.content[0].text
+    assert "'filter', 'top_k'" in search.content[0].text
+    assert "'around'" in chunk.content[0].text
 
 
-def test_without_an_index_it_says_what_to_run(quick_shell: Shell) -> None:
+def test_without_an_index_the_error_has_the_remedy_and_no_folders(quick_shell: Shell) -> None:
     _, found = asked(quick_shell.folder, ("search", {"query": "cat"}))
     assert found.is_error
     assert "chunksink sync" in found.content[0].text
+    assert str(quick_shell.folder) not in found.content[0].text
 
 
 @pytest.mark.promise(11)
