@@ -4,6 +4,7 @@ import atexit
 import gc
 import os
 import signal
+import sqlite3
 import sys
 import traceback
 from importlib import import_module
@@ -53,6 +54,10 @@ chunksink search "a question"     search the index
 chunksink --help                  list all commands"""
 
 
+_hidden_interrupt = Event()
+"""Set when Ctrl-C interrupted a Python function called by SQLite: sqlite3 then raises its own error instead."""
+
+
 class OutputClosed(Exception):
     """The reader of our output closed it, as `| head` does."""
 
@@ -89,6 +94,10 @@ class LazyGroup(click.Group):
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # click would end the process as if it were a bug
             raise OutputClosed from error
+        except Exception as error:
+            if _hidden_interrupt.is_set():
+                raise KeyboardInterrupt from error
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -116,6 +125,7 @@ def cli(context: click.Context) -> None:
 def main(*first: str) -> None:
     """Run the command line with these words before the arguments, and end the process with its exit code."""
     _end_in_order_when_terminated()
+    _note_hidden_interrupts()
     show_notices()
     code = run([*first, *sys.argv[1:]])
     try:
@@ -142,6 +152,20 @@ def _end_in_order_when_terminated() -> None:
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         atexit.register(die)  # registered first, called last
         signal.signal(signal.SIGTERM, end)
+
+
+def _note_hidden_interrupts() -> None:
+    """sqlite3 passes exceptions of the functions it calls to this hook, where that is enabled, before it drops them."""
+    sqlite3.enable_callback_tracebacks(True)
+    show = sys.unraisablehook
+
+    def note(dropped: "sys.UnraisableHookArgs") -> None:
+        if isinstance(dropped.exc_value, KeyboardInterrupt):
+            _hidden_interrupt.set()
+        else:
+            show(dropped)
+
+    sys.unraisablehook = note
 
 
 def rebuild_index() -> None:

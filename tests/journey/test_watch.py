@@ -136,6 +136,40 @@ def test_interrupted_in_the_middle_of_the_first_sync(tmp_path: Path) -> None:
     assert found(tmp_path, "roof") == ["bees.md"]
 
 
+INTERRUPTED_WITHIN_SQLITE = """
+import signal
+from chunksink.rebuild.catalog_rows import ContentOf
+from chunksink.cli import main
+step = ContentOf.step
+def interrupted_step(self, line):
+    signal.raise_signal(signal.{signal})
+    step(self, line)
+ContentOf.step = interrupted_step
+main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [("sync", "--json"), ("sync", "--watch"), ("rebuild",)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", Exit.INTERRUPTED), ("SIGTERM", -signal.SIGTERM)])
+def test_interrupted_while_sqlite_calls_python_exits_as_interrupted(
+    name: str, code: int, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    """SQLite's module replaces the exception of such a call with an error of its own."""
+    write(tmp_path / "chunks", "p1", BEES)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WITHIN_SQLITE.format(signal=name), *arguments],
+        cwd=tmp_path,
+        env=environment(CHUNKSINK_SINKS="jsonl"),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+    assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="jsonl").code == Exit.OK
+
+
 @pytest.mark.parametrize("strict", [False, True])
 def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_path: Path) -> None:
     write(tmp_path / "chunks", "p1", BEES)
