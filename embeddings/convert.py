@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, Gra
 from chunksink.embeddings.graphs import RECORD, REFUSED, Graph
 from chunksink.embeddings.openvino_runtime import (
     GRAPH_FILE,
+    OUT_OF_MEMORY,
     TOKENIZER_FILE,
     OpenVinoRuntime,
     import_openvino,
@@ -41,8 +44,8 @@ LEAST_COSINE_IN_INT8 = 0.9
 _NORM_TOLERANCE = 0.01
 _TOGETHER = 6
 _PADDED = 12
-_OUT_OF_MEMORY = ("allocate memory", "out of memory", "bad_alloc")
-"""As torch and OpenVINO report it."""
+_PASSING = (*OUT_OF_MEMORY, "No space left", "couldn't connect", "offline mode")
+"""Messages of libraries about reasons that pass."""
 
 
 def main(arguments: list[str]) -> int:
@@ -158,12 +161,30 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
         raise GraphUnavailable(f"the graph's vectors differ from the model's: cosine {cosines.min():.5f}")
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether the machine is short of memory or room, or a file could not be read or written: not the model's fault."""
-    if isinstance(error, OSError | EncoderOutOfMemory) or shortage(error) is not None:
-        return True
-    return any(words in str(error) for words in _OUT_OF_MEMORY)
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether the machine, not the model, is the reason: no memory, no room, no network, a file that cannot be read."""
+    while error is not None:
+        of_system = isinstance(error, OSError) and error.errno is not None
+        if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
+            return True
+        if any(words in str(error) for words in _PASSING):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _end_with_parent() -> None:
+    """Standard input is a pipe that the parent never writes to: it ends with the parent, however that ends."""
+    pipe = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def wait() -> None:
+        os.read(pipe, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 if __name__ == "__main__":
+    _end_with_parent()
     sys.exit(main(sys.argv[1:]))

@@ -33,6 +33,10 @@ class GraphUnavailable(ModelUnsupported):
     """There is no graph of the model for OpenVINO, and none can be made; sentence-transformers computes instead."""
 
 
+class GraphUnreadable(GraphUnavailable):
+    """The graph is as it was made, but these versions of OpenVINO and tokenizers cannot load it; it is made again."""
+
+
 class ModelChanged(ModelError):
     """The name stands for another model than the one that made the vectors; rebuild the index with it."""
 

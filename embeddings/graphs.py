@@ -30,6 +30,7 @@ REFUSED = 3
 """The exit code of `convert` for a model of which no graph can be made; its last line is the reason."""
 _FORMAT = 1
 _LONGEST_SECONDS = 1800
+_NO_AVX2 = "this processor lacks AVX2"
 _log = logging.getLogger("chunksink.embeddings")
 
 
@@ -58,7 +59,7 @@ def graph_of(
     `digest` is that of the model's files. A model of which no graph can be made is asked again with other `libraries`.
     """
     if lacks_avx2():
-        raise GraphUnavailable("this processor lacks AVX2")
+        raise GraphUnavailable(_NO_AVX2)
     folder = _place(digest, cache, quantized)
     form = _kept(folder, digest, cache)
     if form is None:
@@ -89,15 +90,26 @@ def _making(folder: Path, name: str) -> Iterator[None]:
         lock.release()
 
 
-def has_graph(digest: str, cache: Path, *, quantized: bool = False) -> bool:
-    """Whether a graph is there already."""
-    return _kept(_place(digest, cache, quantized), digest, cache) is not None
+def remove_graph(folder: Path, model: str) -> None:
+    """Marks a graph as damaged, so that `graph_of` makes another one."""
+    with _making(folder, model):
+        (folder / RECORD).unlink(missing_ok=True)
 
 
-def refusal_of(digest: str, cache: Path, *, quantized: bool = False) -> str | None:
-    """Why no graph can be made of a model, as far as that was tried."""
-    refused = _refusal(_place(digest, cache, quantized))
-    return refused.reason if refused else None
+def graph_problem(digest: str, cache: Path, libraries: dict[str, str], *, quantized: bool) -> str | None:
+    """Why `graph_of` would have to make the graph, or could not; "" where it only has not been made yet. None where it
+    is there."""
+    if lacks_avx2():
+        return _NO_AVX2
+    folder = _place(digest, cache, quantized)
+    if _kept(folder, digest, cache) is not None:
+        return None
+    refusal = _refusal(folder)
+    if refusal is not None and (refusal.libraries, refusal.format) == (libraries, _FORMAT):
+        return refusal.reason
+    place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    is_writable = place.is_dir() and os.access(place, os.W_OK)
+    return "" if is_writable else f"the model cache {cache} cannot be written"
 
 
 def _place(digest: str, cache: Path, quantized: bool) -> Path:
@@ -126,14 +138,16 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
     try:
         making.mkdir()
         arguments = [str(model.folder), str(making), *([str(source)] if source else [])]
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"HF_HUB_OFFLINE": "1"},
-        )
+        with _lifeline() as stdin:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_LONGEST_SECONDS,
+                env=os.environ | {"HF_HUB_OFFLINE": "1"},
+            )
         if done.returncode:
             _refuse(done, folder, libraries)
         form = msgspec.json.decode((making / RECORD).read_bytes(), type=ModelForm)
@@ -142,9 +156,23 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
         (making / RECORD).write_bytes(msgspec.json.encode(record))
         shutil.rmtree(folder, ignore_errors=True)
         making.rename(folder)
+        folder.with_suffix(_REFUSED_SUFFIX).unlink(missing_ok=True)
+    except subprocess.TimeoutExpired as error:
+        raise GraphUnavailable("making it took more than half an hour") from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return form
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe to read from, which ends when this process does."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path, libraries: dict[str, str]) -> None:

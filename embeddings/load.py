@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from chunksink.embeddings.encoder import LongTexts, ModelInfo, Precision, PrecisionRequest
-from chunksink.embeddings.errors import GraphUnavailable, ModelUnsupported
+from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
-from chunksink.embeddings.graphs import graph_of, has_graph
+from chunksink.embeddings.graphs import graph_of, graph_problem, remove_graph
 from chunksink.embeddings.precision import choose_device, choose_precision
 from chunksink.embeddings.resolve import DEFAULT_MODEL, ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.runtime import ModelForm, Runtime
@@ -84,11 +84,26 @@ def load_encoder(
     return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
 
 
-def is_prepared(name: str, precision: PrecisionRequest, model_cache: Path | None) -> bool:
-    """Whether a model is loaded at once: OpenVINO computes it here, and its graph is there already."""
+@dataclass(frozen=True, slots=True)
+class ExpectedRuntime:
+    """What will compute a model on this machine. The encoder itself may still find that it has to differ."""
+
+    openvino: bool
+    """Else sentence-transformers."""
+    prepared: bool
+    """Whether OpenVINO's graph is there, so that the model is loaded at once."""
+    reason: str
+    """Why sentence-transformers computes it."""
+
+
+def expected_runtime(found: ResolvedModel, precision: PrecisionRequest, model_cache: Path | None) -> ExpectedRuntime:
+    """Loads no model and makes no graph."""
     cache = model_cache or default_model_cache()
-    digest = digest_of_files(file_digests(resolve_model(name, network=False).folder, cache))
-    return choose_device() == "cpu" and has_graph(digest, cache, quantized=precision == "int8")
+    if choose_device() != "cpu":
+        return ExpectedRuntime(openvino=False, prepared=False, reason="on the GPU")
+    files = digest_of_files(file_digests(found.folder, cache))
+    problem = graph_problem(files, cache, library_versions(), quantized=precision == "int8")
+    return ExpectedRuntime(openvino=not problem, prepared=problem is None, reason=problem or "")
 
 
 def _runtime(
@@ -97,11 +112,8 @@ def _runtime(
     """What computes the model, the model's form, and the words for it."""
     why = ""
     if device == "cpu" and request != "sentence-transformers":
-        from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
-
         try:
-            folder, form = graph_of(found, files, cache, library_versions(), quantized=precision == "int8")
-            return OpenVinoRuntime(folder, precision), form, "openvino"
+            return *_with_graph(found, files, precision, cache), "openvino"
         except GraphUnavailable as error:
             if request == "openvino":
                 raise
@@ -121,6 +133,24 @@ def _runtime(
         form_of(model, found),
         f"sentence-transformers ({why})" if why else "sentence-transformers",
     )
+
+
+def _with_graph(found: ResolvedModel, files: str, precision: Precision, cache: Path) -> tuple[Runtime, ModelForm]:
+    """A graph that cannot be loaded, as after an upgrade of OpenVINO, is made again once."""
+    from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
+
+    quantized = precision == "int8"
+    folder, form = graph_of(found, files, cache, library_versions(), quantized=quantized)
+    try:
+        return OpenVinoRuntime(folder, precision), form
+    except GraphUnreadable as error:
+        _log.info("the graph of %s is made again: %s", found.name, error)
+    try:
+        remove_graph(folder, found.name)
+    except OSError as error:
+        raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
+    folder, form = graph_of(found, files, cache, library_versions(), quantized=quantized)
+    return OpenVinoRuntime(folder, precision), form
 
 
 def library_versions() -> dict[str, str]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.embeddings.encoder import Precision, Vectors
-from chunksink.embeddings.errors import GraphUnavailable
+from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable
 from chunksink.embeddings.tokens import Arrays
 
 GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
 _TELEMETRY = "openvino_telemetry"
 _TOKEN_BUDGET = 1024
-_OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
+OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
+_changing_modules = threading.RLock()
 
 
 class OpenVinoRuntime:
@@ -37,13 +38,14 @@ class OpenVinoRuntime:
         try:
             self._graph = openvino.Core().compile_model(folder / GRAPH_FILE, "CPU", settings)
         except RuntimeError as error:
-            raise GraphUnavailable(f"OpenVINO cannot load it: {_reason(error)}") from error
+            kind = GraphUnavailable if self.is_out_of_memory(error) else GraphUnreadable
+            raise kind(f"OpenVINO cannot load it: {_reason(error)}") from error
         self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
         self._inputs = {name for each in self._graph.inputs for name in each.names}
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
         except Exception as error:  # it raises no other class
-            raise GraphUnavailable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
+            raise GraphUnreadable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._of_thread = threading.local()
@@ -63,7 +65,7 @@ class OpenVinoRuntime:
         return nullcontext(lambda: None)
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        return isinstance(error, MemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+        return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
     def free_memory(self) -> None:
         """Nothing is kept beyond a call."""
@@ -81,15 +83,16 @@ def import_openvino() -> Any:
 
 @contextmanager
 def without_telemetry() -> Iterator[None]:
-    """OpenVINO and NNCF find no package that sends anything."""
+    """Hides the package that sends usage data from OpenVINO and NNCF. One thread at a time."""
     modules: dict[str, Any] = sys.modules
-    before = {name: module for name, module in modules.items() if name == _TELEMETRY}
-    modules[_TELEMETRY] = None  # an import of it fails
-    try:
-        yield
-    finally:
-        modules.pop(_TELEMETRY, None)
-        modules.update(before)
+    with _changing_modules:
+        before = {name: module for name, module in modules.items() if name == _TELEMETRY}
+        modules[_TELEMETRY] = None  # an import of it fails
+        try:
+            yield
+        finally:
+            modules.pop(_TELEMETRY, None)
+            modules.update(before)
 
 
 def _reason(error: Exception) -> str:

@@ -39,11 +39,13 @@ class EncoderPool:
     def __init__(self) -> None:
         self._lock = Lock()
         self._idle: _Loaded | None = None
+        self._closings = 0
 
     @contextmanager
     def lend(self, model_cache: Path | None) -> Iterator[OpenEncoder]:
         """What opens the encoders of one run. They must not be used afterwards."""
         opened: list[_Loaded] = []
+        closings = self._closings
 
         def open_for_run(settings: EncoderSettings) -> ClosingEncoder:
             files = _files_of(settings)
@@ -61,19 +63,23 @@ class EncoderPool:
             yield open_for_run
         finally:
             for loaded in opened:
-                former = self._replace_idle(loaded) if loaded.files else loaded
+                former = self._replace_idle(loaded, closings) if loaded.files else loaded
                 if former is not None:
                     former.encoder.close()
 
     def close(self) -> None:
-        """Closes the kept encoder. The next run opens its own."""
+        """Closes the kept encoder, and that of a run under way when the run ends. The next run opens its own."""
+        with self._lock:
+            self._closings += 1
         loaded = self._replace_idle(None)
         if loaded is not None:
             loaded.encoder.close()
 
-    def _replace_idle(self, loaded: _Loaded | None) -> _Loaded | None:
-        """The one that this process kept before."""
+    def _replace_idle(self, loaded: _Loaded | None, closings: int | None = None) -> _Loaded | None:
+        """Returns the encoder that this process kept before; `loaded` itself if the pool was closed since then."""
         with self._lock:
+            if closings is not None and closings != self._closings:
+                return loaded
             former, self._idle = self._idle, loaded
         return former if former is not None and former.process == os.getpid() else None
 

@@ -101,10 +101,12 @@ class QueryModel:
             threading.Thread(target=self._load, name="chunksink-load").start()
 
     def _load(self) -> None:
-        from chunksink.embeddings.load import is_prepared
+        from chunksink.embeddings.load import expected_runtime
+        from chunksink.embeddings.resolve import resolve_model
 
         with self._computing, suppress(Exception):
-            if is_prepared(self._settings.model, self._settings.precision, self._model_cache):
+            found = resolve_model(self._settings.model, network=False)
+            if expected_runtime(found, self._settings.precision, self._model_cache).prepared:
                 self._encoder.load()
         if self._closed:
             self._close_if_idle()

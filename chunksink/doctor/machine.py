@@ -11,9 +11,7 @@ import httpx
 from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
-from chunksink.embeddings.fingerprint import digest_of_files, file_digests
-from chunksink.embeddings.graphs import has_graph, refusal_of
-from chunksink.embeddings.precision import choose_device, lacks_avx2
+from chunksink.embeddings.load import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import can_write
@@ -103,22 +101,14 @@ def model(config: Config) -> str:
 def _runtime(config: Config, found: ResolvedModel) -> str:
     """Which runtime computes it."""
     cache = config.model_cache_path or default_model_cache()
-    if choose_device() != "cpu":
-        return "sentence-transformers computes it, on the GPU"
-    if lacks_avx2():
-        return "sentence-transformers computes it: this processor lacks AVX2"
-    digest = digest_of_files(file_digests(found.folder, cache))
-    refused = refusal_of(digest, cache, quantized=config.precision == "int8")
-    if refused and config.precision == "int8":
-        raise CheckProblem(f"{found.name} cannot be computed in int8: {refused}", "do that, or set `precision` to auto")
-    if refused:
-        return f"sentence-transformers computes it: {refused}"
-    if has_graph(digest, cache, quantized=config.precision == "int8"):
-        return f"OpenVINO computes it, prepared in {cache}"
-    place = _existing(cache)
-    if not place.is_dir() or not can_write(place):
-        return f"sentence-transformers computes it: the model cache {cache} cannot be written"
-    return f"OpenVINO computes it, once the first run has prepared it in {cache}"
+    expected = expected_runtime(found, config.precision, cache)
+    if expected.openvino:
+        when = "prepared" if expected.prepared else "once the first run has prepared it"
+        return f"OpenVINO computes it, {when} in {cache}"
+    if config.precision == "int8":
+        problem = f"{found.name} cannot be computed in int8: {expected.reason}"
+        raise CheckProblem(problem, "do that, or set `precision` to auto")
+    return f"sentence-transformers computes it: {expected.reason}"
 
 
 def endpoint(config: Config, url: str) -> str:

@@ -1,5 +1,6 @@
 """Graphs for OpenVINO: the library's vectors, made once, and made again or done without when anything is wrong."""
 
+import errno
 import io
 import json
 import os
@@ -7,22 +8,25 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, redirect_stderr
+from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from chunksink.embeddings import graphs
 from chunksink.embeddings.convert import convert, main, sample_texts
 from chunksink.embeddings.encoder import ModelInfo, satisfying
-from chunksink.embeddings.errors import GraphUnavailable, ModelUnsupported
-from chunksink.embeddings.load import load_encoder
-from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
+from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
+from chunksink.embeddings.load import expected_runtime, load_encoder
+from chunksink.embeddings.openvino_runtime import OpenVinoRuntime, without_telemetry
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.torch_runtime import form_of, read_model
 from chunksink.embeddings.transformer import TransformerEncoder
@@ -150,7 +154,17 @@ def spoil_the_record(folder: Path, _other: Path) -> None:
     (folder / graphs.RECORD).write_text('{"model": ')
 
 
-@pytest.mark.parametrize("damage", [truncate, replace_one_file, replace_all_files, spoil_the_record])
+def spoil_with_digests(folder: Path, _other: Path) -> None:
+    """As OpenVINO sees a graph of a version that it cannot read any more."""
+    (folder / "model.xml").write_text("<net/>")
+    record = json.loads((folder / graphs.RECORD).read_text())
+    record["files"]["model.xml"] = sha256(b"<net/>").hexdigest()
+    (folder / graphs.RECORD).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "damage", [truncate, replace_one_file, replace_all_files, spoil_the_record, spoil_with_digests]
+)
 def test_a_graph_that_is_not_the_models_is_made_again(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], damage: Callable[[Path, Path], None]
 ) -> None:
@@ -192,6 +206,79 @@ def test_a_model_of_which_no_graph_can_be_made_is_tried_once(
     assert len(conversions) == 1
     with pytest.raises(GraphUnavailable):
         load_encoder(str(folder), model_cache=tmp_path / "cache", runtime="openvino")
+
+
+def test_a_graph_that_cannot_be_loaded_is_made_again_once_then_left_to_the_library(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unreadable:
+        def __init__(self, *_: object) -> None:
+            raise GraphUnreadable("OpenVINO cannot load it: no")
+
+    monkeypatch.setattr("chunksink.embeddings.openvino_runtime.OpenVinoRuntime", Unreadable)
+    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+        assert encoder.info.runtime == "sentence-transformers (OpenVINO cannot load it: no)"
+        assert encoder.encode(["the cat"]).shape == (1, 32)
+    assert len(conversions) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "code"),
+    [
+        (ModelUnsupported("cannot load"), OSError(errno.ENOSPC, "No space left on device"), 1),
+        (ModelUnsupported("cannot load"), MemoryError(), 1),
+        (ModelUnsupported("cannot load"), ConnectionError("offline mode is enabled"), 1),
+        (RuntimeError("Check failed: std::bad_alloc"), None, 1),
+        (ModelUnsupported("cannot load"), OSError("there is no tokenizer"), graphs.REFUSED),
+        (GraphUnavailable("its pooling leaves out the prompt"), None, graphs.REFUSED),
+    ],
+)
+def test_a_conversion_that_fails_for_a_passing_reason_is_no_refusal(
+    error: Exception, cause: Exception | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error from cause
+
+    monkeypatch.setattr("chunksink.embeddings.convert.convert", fail)
+    with redirect_stderr(io.StringIO()):
+        assert main([str(tmp_path), str(tmp_path)]) == code
+
+
+def test_what_will_compute_a_model_is_known_before_it_is_loaded(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    found = ResolvedModel("tiny", tiny_folder, "folder")
+
+    def expected(cache: Path) -> tuple[bool, bool]:
+        runtime = expected_runtime(found, "float32", cache)
+        return runtime.openvino, runtime.prepared
+
+    assert expected(tmp_path / "cache") == (True, False)
+    load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path / "cache").close()
+    assert expected(tmp_path / "cache") == (True, True)
+    (tmp_path / "file").touch()
+    assert expected(tmp_path / "file") == (False, False)
+
+
+def test_telemetry_stays_hidden_while_two_threads_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("openvino_telemetry")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    seen = []
+    is_inside = threading.Event()
+
+    def second() -> None:
+        is_inside.wait()
+        with without_telemetry():
+            seen.append(sys.modules[module.__name__])
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    with without_telemetry():
+        is_inside.set()
+        thread.join(0.1)  # it must wait for us
+        assert seen == []
+    thread.join()
+    assert (seen, sys.modules[module.__name__]) == ([None], module)
 
 
 def test_without_torch_a_graph_that_is_there_is_enough(
@@ -247,6 +334,18 @@ def test_a_process_is_killed_while_it_makes_a_graph_and_two_go_on(tiny_folder: P
     assert first.startswith("openvino")
     assert [path.name for path in tmp_path.glob(".*")] == []
     assert len(list(tmp_path.glob("*-float32"))) == 1
+
+
+def test_a_conversion_ends_when_its_parent_is_killed(tiny_folder: Path, tmp_path: Path) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", LOAD, str(tiny_folder), str(tmp_path)])
+    watched = psutil.Process(parent.pid)
+    while not (children := watched.children()):
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    _, running = psutil.wait_procs(children, timeout=60)
+    assert [each for each in running if each.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_int8_is_made_of_the_float32_graph_and_never_taken_for_more(

@@ -59,6 +59,17 @@ def test_the_next_run_has_the_same_encoder_until_the_pool_is_closed(
     assert len(opened) == 2
 
 
+def test_a_pool_closed_during_a_run_keeps_no_encoder_of_that_run(model: EncoderSettings, opened: list[Opened]) -> None:
+    encoders = EncoderPool()
+    with encoders.lend(None) as open_encoder:
+        open_encoder(model)
+        encoders.close()
+        assert [each.closed for each in opened] == [0]
+    assert [each.closed for each in opened] == [1]
+    use(encoders, model)
+    assert len(opened) == 2
+
+
 def test_the_settings_that_a_build_records_name_the_same_encoder(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     use(encoders, model)
