@@ -1,4 +1,4 @@
-"""What an encoder makes of many texts, in batches: one that makes none of its own is given slices of them."""
+"""Encodes many texts in batches: the encoder's own, or slices of the texts for an encoder without batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def encoded_batches(encoder: Encoder, texts: Sequence[str]) -> Generator[Encoded
     if isinstance(encoder, BatchEncoder):
         yield from encoder.encode_batches(texts)
         return
-    start, size = 0, 1  # nobody knows yet how long it takes for one
+    start, size = 0, 1  # the speed of the encoder is not known yet
     while start < len(texts):
         positions = range(start, min(start + size, len(texts)))
         started = time.monotonic()
@@ -30,7 +30,7 @@ def encoded_batches(encoder: Encoder, texts: Sequence[str]) -> Generator[Encoded
 
 
 def _isolated(encoder: Encoder, texts: Sequence[str], positions: range) -> Iterator[EncodedBatch]:
-    """One call, or, where the encoder refuses a text, halves of it until the refused text stands alone."""
+    """One call; if the encoder refuses a text, halves of the batch until only that text is left out."""
     try:
         rows = encoder.encode([texts[position] for position in positions])
     except TextRefused as exc:

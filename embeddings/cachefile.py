@@ -240,7 +240,7 @@ def _translated(path: Path) -> Iterator[None]:
     except (sqlite3.Error, StoreUnreadable, UnicodeDecodeError) as exc:
         if isinstance(meant := explained(exc, path), OSError):
             raise _unavailable(meant, path) from exc
-        # All SQL here is fixed and tested, and no row is large: whatever else SQLite objects to (a missing table,
+        # All SQL here is fixed and tested, and no row is large. Any other error of SQLite (a missing table,
         # a wrong type, a malformed page) comes from the bytes of the file.
         raise _damaged(path, str(exc.__cause__ or exc)) from exc
 

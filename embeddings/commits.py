@@ -1,4 +1,4 @@
-"""Committing computed vectors on time, whoever computes."""
+"""Commits computed vectors on time, also while the encoder is busy."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Computed:
 
 
 class Committer:
-    """A thread looks when the encoder keeps us waiting.
+    """Commits from a thread while the encoder computes.
 
-    A commit that fails there is tried again here, so that whoever reads the stream has the error.
+    A commit that fails in the thread is tried again by the caller, who then gets the error.
     """
 
     def __init__(self, commit: Callable[[Sequence[Computed]], None], seconds: float) -> None:
@@ -60,7 +60,7 @@ class Committer:
             self._commit_all()
 
     def _commit_all(self) -> None:
-        with self._committing:  # whoever waited here takes what was added meanwhile, if anything
+        with self._committing:  # a second caller commits what was added while it waited
             if pending := self._pending[:]:
                 self._commit(pending)
                 del self._pending[: len(pending)]

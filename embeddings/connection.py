@@ -46,12 +46,12 @@ _CANCELLED_AGAIN_SECONDS = 1.0
 """A cancellation can be swallowed on its way down, and its request would be waited for."""
 _GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
 _ODD_ANSWERS = 2
-_SAID = 300
-"""Characters that are told of what an endpoint says."""
+_SHOWN_CHARS = 300
+"""How many characters of an endpoint's message are shown."""
 
 
 class OddAnswer(Exception):
-    """Not what was asked for. Without a message its own words say most."""
+    """The answer is not a list of vectors. Without a message, the answer itself is shown."""
 
 
 class WrongCount(OddAnswer):
@@ -63,7 +63,7 @@ class WrongCount(OddAnswer):
 
 
 class MayPass(Exception):
-    """The other side cannot do it now; it may have said in how many seconds to ask again."""
+    """The endpoint cannot answer now; it may have asked to wait some seconds."""
 
     def __init__(self, what: str, asked: float | None = None) -> None:
         super().__init__(what)
@@ -71,11 +71,11 @@ class MayPass(Exception):
 
 
 class Odd(MayPass):
-    """It answered, and took its pay, but not with what was asked for: tried once more and no oftener."""
+    """An answer without usable vectors, which may cost money: tried once more only."""
 
 
 class NoVector(Odd):
-    """Nothing for a text that was asked for alone; if that lasts, it is the text's own fault."""
+    """No vector for the only text of a request. If that happens twice, the text is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class EndpointSettings:
     deadline_seconds: float = 180.0
     """For one request with all its tries."""
     first_deadline_seconds: float = 20.0
-    """For the first question, which tells whether anyone is there."""
+    """For the first request, which shows whether the endpoint can be reached."""
 
 
 class EndpointConnection:
@@ -123,7 +123,7 @@ class EndpointConnection:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
-        """Breaks off whatever runs. Once only."""
+        """Cancels running requests. Call it once."""
         self.start(self._end()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -160,8 +160,8 @@ class EndpointConnection:
                 wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
                 nobody = isinstance(exc.__cause__, httpx.ConnectError)
                 remedy = "; is it running, and is the setting `endpoint` its address?" if nobody else ""
-                told = f"the endpoint {self._settings.url} {failed} {exc}{wait}{remedy}"
-                raise EndpointUnavailable(told) from exc.__cause__
+                message = f"the endpoint {self._settings.url} {failed} {exc}{wait}{remedy}"
+                raise EndpointUnavailable(message) from exc.__cause__
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = self._key()
@@ -176,29 +176,29 @@ class EndpointConnection:
         if failure is not None:
             if reason := _distrust(failure):
                 raise EndpointDenied(
-                    f"nobody whom this machine trusts vouches for {self._settings.url} ({reason}); where it is yours, "
-                    "SSL_CERT_FILE names the file of your authorities"
+                    f"the certificate of {self._settings.url} is not trusted ({reason}); if the server is yours, set "
+                    "SSL_CERT_FILE to the file of your certificate authorities"
                 )
             # A server can make the client's own error repeat the key; then that error is not shown.
             words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "it broke off")
-            told = f"{type(failure).__name__}: {words}"
+            message = f"{type(failure).__name__}: {words}"
             silent = _without(key, shown := f"{failure} {failure!r}") != shown
-            raise MayPass(_without(key, told)) from (None if silent else failure)
+            raise MayPass(_without(key, message)) from (None if silent else failure)
         if response.status_code == 200:
             try:
                 return vectors_in(response.content, expected)
             except OddAnswer as odd:
-                raise _complaint(odd, expected, _said(response, key)) from None
-        said = _said(response, key)
+                raise _complaint(odd, expected, _message_of(response, key)) from None
+        message = _message_of(response, key)
         if response.status_code in _TRANSIENT:
-            raise MayPass(f"status {response.status_code}: {said}".removesuffix(": "), _retry_after(response))
+            raise MayPass(f"status {response.status_code}: {message}".removesuffix(": "), _retry_after(response))
         if response.status_code in _ABOUT_THE_TEXT:
-            raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {said}")
+            raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {message}")
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
         answer = f"{response.status_code}{hint.get(response.status_code, '')}"
         if elsewhere := response.headers.get("location"):
-            answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SAID]}"
-        raise EndpointDenied(f"the endpoint {self._settings.url} answered {answer} {said}")
+            answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
+        raise EndpointDenied(f"the endpoint {self._settings.url} answered {answer} {message}")
 
     def _key(self) -> str | None:
         variable = self._settings.key_variable
@@ -216,41 +216,41 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
     try:
         return kind(follow_redirects=False, timeout=timeout, verify=encrypted)
     except OSError as error:
-        told = f"the certificates of this machine's authorities cannot be read ({error.strerror or error})"
-        raise EndpointDenied(f"{told}: look at SSL_CERT_FILE and SSL_CERT_DIR") from error
+        message = f"the certificates of this machine cannot be read ({error.strerror or error})"
+        raise EndpointDenied(f"{message}: check SSL_CERT_FILE and SSL_CERT_DIR") from error
     except ImportError as error:
-        raise EndpointDenied(f"the proxy cannot be used: {error}; look at {_PROXIES}") from error
-    except (ValueError, httpx.InvalidURL):  # its message may hold a part of a password
-        raise EndpointDenied(f"the address of the proxy cannot be read: look at {_PROXIES}") from None
+        raise EndpointDenied(f"the proxy cannot be used: {error}; check {_PROXIES}") from error
+    except (ValueError, httpx.InvalidURL):  # its message may contain a part of a password
+        raise EndpointDenied(f"the address of the proxy cannot be read: check {_PROXIES}") from None
 
 
 def checked_url(url: str) -> str:
-    """The URL as we use it; never repeated in an error, for it may hold what must not be told."""
+    """The URL as we use it. No error repeats it, since it may contain a secret."""
     if server_address(url) is None:
         raise EndpointMisnamed(
-            "the endpoint's URL must look as http://127.0.0.1:11434/v1, without a user, a password and parameters; a "
+            "the endpoint's URL must look like http://127.0.0.1:11434/v1, without a user, a password and parameters; a "
             "key goes into an environment variable"
         )
     return url.rstrip("/")
 
 
-def _complaint(odd: OddAnswer, expected: int, said: str) -> Exception:
-    """Where only some vectors are missing it is a refusal, so that smaller requests find out for which texts."""
+def _complaint(odd: OddAnswer, expected: int, message: str) -> Exception:
+    """A refusal if only some vectors are missing: smaller requests then find the texts without one."""
     if isinstance(odd, WrongCount) and odd.got < expected:
         if odd.got:
             return TextRefused(f"the endpoint left texts out: {odd}")
         if expected == 1:
-            return NoVector(f"the endpoint gave no vector: {odd}")
-    return Odd(f"an answer that cannot be used: {str(odd) or said or 'it is empty'}")
+            return NoVector(f"the endpoint returned no vector: {odd}")
+    return Odd(f"an answer that cannot be used: {str(odd) or message or 'it is empty'}")
 
 
-def _said(response: httpx.Response, key: str | None) -> str:
-    """The endpoint's own words. Cut last: a part of the key would not be found."""
-    return " ".join(_without(key, response.text).split())[:_SAID]
+def _message_of(response: httpx.Response, key: str | None) -> str:
+    """The endpoint's own message. It is cut last, since a part of the key would not be found."""
+    return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 
 
 def _distrust(error: BaseException | None) -> str | None:
-    """What is wrong with the server's certificate, where that is why it was not talked to."""
+    """What is wrong with the server's certificate, if that is the reason of the error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message
@@ -296,12 +296,12 @@ def _wait(state: RetryCallState) -> float:
 
 
 def vectors_in(content: bytes, expected: int) -> Vectors:
-    """In the order of the request; what is not finite is left to those who keep vectors."""
+    """In the order of the request. The caller checks that the numbers are finite."""
     entries = _entries(content)
     if len(entries) != expected:
         raise WrongCount(expected, len(entries))
     if not all("index" in entry for entry in entries):
-        raise OddAnswer("no index says which text a vector is for")
+        raise OddAnswer("a vector has no index")
     placed = {entry["index"]: entry.get("embedding") for entry in entries if isinstance(entry["index"], int)}
     if sorted(placed) != list(range(expected)):
         raise OddAnswer(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")

@@ -41,7 +41,7 @@ def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """All that is worth knowing about a model; the cache keeps it beside the vectors."""
+    """Describes a model; the cache keeps it beside the vectors."""
 
     name: str
     fingerprint: str
@@ -123,12 +123,12 @@ class ClosingEncoder(Encoder, Protocol):
     """An encoder that holds threads or connections: `with closing(open_encoder(settings)) as encoder`."""
 
     def close(self) -> None:
-        """Lets go of them; once more does no harm, and the encoder takes them again when it is used again."""
+        """Releases them. May be called twice; the encoder acquires them again when it is used."""
         ...
 
 
 class InfoEncoder(ABC):
-    """What the encoders that know their `info` have in common: all but how batches are computed."""
+    """Base of the encoders that have an `info`. They differ in how batches are computed."""
 
     info: ModelInfo
 
@@ -150,7 +150,7 @@ class InfoEncoder(ABC):
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
-        return gathered(self._run(texts, self.info.passage_prompt), len(texts), self.dimension)
+        return gathered(self.encode_batches(texts), len(texts), self.dimension)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of queries, in order; `TextRefused` if one of them is refused."""
@@ -187,7 +187,7 @@ def encode_queries(encoder: Encoder, texts: Sequence[str]) -> Vectors:
 
 
 def info_of(encoder: Encoder) -> ModelInfo:
-    """The encoder's own `info`, or what can be said of an encoder that has none."""
+    """The encoder's own `info`, or one with what an encoder without it shows."""
     info = getattr(encoder, "info", None)
     if isinstance(info, ModelInfo):
         return info

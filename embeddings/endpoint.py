@@ -1,7 +1,7 @@
 """An encoder behind any OpenAI-compatible endpoint: `POST {url}/embeddings`.
 
 `connection` makes one request of it. Here texts become requests and answers vectors: a batch that the endpoint
-refuses is halved until the refused text stands alone.
+refuses is halved until only the refused text is left.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class EndpointEncoder(InfoEncoder):
             vectors = await connection.ask(parts, self._settings.deadline_seconds)
         except TextRefused as exc:
             if len(parts) == 1:
-                await self._first_answer(connection)  # it is the text, and not that whatever comes is refused
+                await self._first_answer(connection)  # raises if the endpoint refuses every text
                 return np.full((1, self.dimension), np.nan, dtype=np.float32), {0: str(exc)}
         else:
             if vectors.shape[1] != self.dimension:

@@ -1,4 +1,4 @@
-"""Errors of the embeddings package. Each docstring says what is wrong and what helps; messages add the facts.
+"""Errors of the embeddings package. Each docstring names the problem and the remedy; messages add the facts.
 
 Foreign exceptions (sqlite3, httpx, huggingface_hub, torch) are translated once, where they arise.
 Any other exception is a bug and keeps its traceback.
@@ -38,7 +38,7 @@ class GraphUnreadable(GraphUnavailable):
 
 
 class ModelChanged(ModelError):
-    """The name stands for another model than the one that made the vectors; rebuild the index with it."""
+    """The model of this name is not the one that made the vectors; rebuild the index with it."""
 
 
 class WrongVectors(ModelError):
@@ -62,7 +62,7 @@ class EndpointDenied(EndpointError):
 
 
 class EndpointMisnamed(EndpointDenied):
-    """What is configured can be the address of none."""
+    """The configured address cannot be that of an endpoint."""
 
 
 class EndpointChanged(EndpointError):

@@ -147,7 +147,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def fingerprint_of_endpoint(url: str, model: str, dimension: int, settings: Mapping[str, Any]) -> str:
-    """The fingerprint of an endpoint: we cannot see its weights, so its address and model name stand for them."""
+    """The fingerprint of an endpoint: we cannot see its weights, so its address and model name take their place."""
     return fingerprint("endpoint", {"url": url, "model": model, "dimension": dimension, "settings": dict(settings)})
 
 
@@ -208,7 +208,7 @@ def _weights(folder: Path, modules: list[dict[str, str]], digests: Mapping[str, 
 
 
 def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """What the files say, each setting that decides token ids, and what the first module does to a text before.
+    """The contents of the files, each setting that decides token ids, and what the first module does to a text before.
 
     Not the tokenizer as it is loaded: libraries write that differently from one version to the next (tokenizers 0.19
     and 0.20 did, for the same file), and their upgrade would embed everything again.
@@ -217,21 +217,21 @@ def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, 
     whole = _json(folder / "tokenizer.json")
     parts: dict[str, Any] = {}
     if isinstance(whole, dict):
-        # Without its cut and padding, which are set anew on every call.
+        # Without its cut and padding, which are set on every call.
         parts["tokenizer.json"] = _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})
     else:
         files = {name: (folder / name).relative_to(root).as_posix() for name in _VOCABULARY_FILES}
         parts |= {name: digests[file] for name, file in files.items() if file in digests}
     for name in _TOKENIZER_SETTINGS:
-        said = _json(folder / name) or {}
-        parts[name] = {key: value for key, value in said.items() if key not in _PASSING_TOKENIZER}
+        settings = _json(folder / name) or {}
+        parts[name] = {key: value for key, value in settings.items() if key not in _PASSING_TOKENIZER}
     kind = parts["tokenizer_config.json"].get("tokenizer_class")
     if isinstance(kind, str):  # two names of one tokenizer
         parts["tokenizer_config.json"]["tokenizer_class"] = kind.removesuffix("Fast")
     # sentence_bert_config.json, or sentence_<architecture>_config.json: lower-casing and arguments to load with.
     for path in sorted(folder.glob("sentence_*_config.json")):
-        said = _json(path) or {}
-        parts[path.name] = {key: value for key, value in said.items() if value and key != "max_seq_length"}
+        settings = _json(path) or {}
+        parts[path.name] = {key: value for key, value in settings.items() if value and key != "max_seq_length"}
     return parts
 
 

@@ -1,7 +1,7 @@
 """Graphs of models for OpenVINO: each is made once, checked against the model, and kept for all homes of a user.
 
-A graph lies in a folder of its own below the model cache, with a record of its digests. A folder appears whole: it is
-made beside its place and renamed. Whatever is wrong with a graph that is found, another one is made.
+Each graph has a folder below the model cache, with a record of its digests. The folder is made under a temporary name
+and renamed when it is complete. A graph that is damaged or does not match its model is made again.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
     """In a process of its own: torch and sentence-transformers are needed here only."""
     if (before := _refusal(folder)) and (before.libraries, before.format) == (libraries, _FORMAT):
         raise GraphUnavailable(before.reason)
-    for left in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
-        shutil.rmtree(left, ignore_errors=True)
+    for abandoned in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
+        shutil.rmtree(abandoned, ignore_errors=True)
     making = folder.with_name(f".{folder.name}-{os.getpid()}")
     _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
     try:

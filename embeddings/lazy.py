@@ -1,4 +1,4 @@
-"""An encoder that is known already and loaded only when it must compute: most syncs find all vectors in the cache."""
+"""An encoder that is loaded only when it must compute: most syncs find all vectors in the cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chunksink.embeddings.errors import ModelChanged
 
 
 class LazyEncoder:
-    """The encoder of which `info` tells, opened on first use. It must still be the same then."""
+    """The encoder that `info` describes, opened on first use; `ModelChanged` if it is another one by then."""
 
     def __init__(self, info: ModelInfo, opened: Callable[[], ClosingEncoder]) -> None:
         self.info = info
@@ -32,7 +32,7 @@ class LazyEncoder:
 
     @classmethod
     def at_once(cls, opened: Callable[[], ClosingEncoder]) -> LazyEncoder:
-        """One that must be opened to be known. What that takes is known of it, too."""
+        """Opens the encoder now, to learn its `info`, and measures how long that takes."""
         started = monotonic()
         encoder = opened()
         lazy = cls(info_of(encoder), opened)
@@ -76,15 +76,15 @@ class LazyEncoder:
             if encoder.fingerprint != self.info.fingerprint:
                 encoder.close()
                 raise ModelChanged(
-                    f"{self.info.name} is not the model any more that made the live index: it has other weights, "
-                    "tokens or settings. `chunksink rebuild` makes the index anew with what it is now"
+                    f"{self.info.name} has other weights, tokens or settings than the model that made the live index. "
+                    "`chunksink rebuild` builds the index with the present model"
                 )
             self._encoder, self.loading_seconds = encoder, monotonic() - started
         return self._encoder
 
 
 def runtime(encoder: Encoder) -> str | None:
-    """What loaded this encoder; None where it was not needed yet."""
+    """What computes this encoder's vectors; None while it is not loaded."""
     loaded = encoder._encoder if isinstance(encoder, LazyEncoder) else encoder
     return info_of(loaded).runtime or None if loaded is not None else None
 

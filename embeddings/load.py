@@ -37,7 +37,7 @@ def load_encoder(
     model_cache: Path | None = None,
     runtime: RuntimeRequest = "auto",
 ) -> TransformerEncoder:
-    """An encoder for a sentence-transformers model, found as `resolve_model` says.
+    """An encoder for a sentence-transformers model, found by `resolve_model`.
 
     Prompts are the model's own unless given; "" switches one off. `max_length` can only lower the model's.
     `token_budget` (tokens in one batch) and `workers` decide speed and memory only. On a processor OpenVINO computes
@@ -109,7 +109,7 @@ def expected_runtime(found: ResolvedModel, precision: PrecisionRequest, model_ca
 def _runtime(
     found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, request: RuntimeRequest
 ) -> tuple[Runtime, ModelForm, str]:
-    """What computes the model, the model's form, and the words for it."""
+    """What computes the model, the model's form, and the runtime's name for reports."""
     why = ""
     if device == "cpu" and request != "sentence-transformers":
         try:

@@ -58,7 +58,7 @@ def embedding_ref(fingerprint: str, text_hash: TextHash) -> EmbeddingRef:
 
 
 def parse_ref(ref: str) -> EmbeddingRef:
-    """Reads an `embedding_ref`; `BadReference` says what is wrong with it."""
+    """Reads an `embedding_ref`; `BadReference` names the problem."""
     if _REF.fullmatch(ref) is None:
         raise BadReference(f"not of the form cache:FINGERPRINT/TEXT_HASH, each of 64 hex digits: {ref!r:.200}")
     fingerprint, _, text_hash = ref.removeprefix("cache:").partition("/")

@@ -1,6 +1,6 @@
 """Finds a model: a local folder, an installed offline package, then the hub (its local copy before the network).
 
-Nothing here imports torch. With no network, the error says which of the three to do.
+Nothing here imports torch. Without a network, the error names the three remedies.
 """
 
 from __future__ import annotations

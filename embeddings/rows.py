@@ -1,8 +1,7 @@
 """One cached vector as it is stored, and the checksum that makes it trustworthy on its own.
 
-The checksum covers the whole key (model fingerprint and text hash), what is said about the vector (precision,
-token count) and the vector's bytes. So a row proves itself whatever became of the index, the table or the
-file around it, and on every machine to which the file is copied. Nothing else in the cache has to be believed.
+The checksum covers the whole key (model fingerprint and text hash), precision, token count and the
+vector's bytes. So a row can be checked alone, on any machine, even if the index or the file around it is damaged.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vect
 
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
-    """What is wrong with a row read from disk, or None. The values may be of any type: the disk may lie."""
+    """What is wrong with a row read from disk, or None. A damaged file may have values of any type."""
     if len(row) != 6:
         return "not a row"
     fingerprint, text_hash, precision, tokens, digest, vector = row

@@ -13,7 +13,7 @@ from chunksink.embeddings.tokens import Arrays, Layout
 
 @dataclass(frozen=True, slots=True)
 class ModelForm:
-    """What only the loaded model says of itself."""
+    """What is known only once the model is loaded."""
 
     layout: Layout
     dimension: int

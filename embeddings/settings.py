@@ -1,11 +1,11 @@
-"""Everything that says which encoder is wanted, and the encoder made of it.
+"""The settings of an encoder, and the encoder that they describe.
 
-A build keeps the settings of its encoder, so that queries are encoded as its texts were, whatever is configured now.
+A build keeps the settings of its encoder: queries are encoded as its texts were, even after the configuration changed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from chunksink.embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
@@ -34,17 +34,7 @@ class EncoderSettings:
     @classmethod
     def of(cls, config: Config) -> EncoderSettings:
         """What a configuration asks for."""
-        return cls(
-            model=config.model,
-            precision=config.precision,
-            long_texts=config.long_texts,
-            max_length=config.max_length,
-            query_prompt=config.query_prompt,
-            passage_prompt=config.passage_prompt,
-            endpoint=config.endpoint,
-            endpoint_key_variable=config.endpoint_key_variable,
-            endpoint_dimensions=config.endpoint_dimensions,
-        )
+        return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
 
 
 def open_encoder(
@@ -55,7 +45,7 @@ def open_encoder(
     patience_seconds: float | None = None,
 ) -> ClosingEncoder:
     """The encoder that these settings ask for; `model_cache` is the folder of prepared models (the user's own by
-    default), `network` says whether the hub may be asked for a model, `patience_seconds` how long a request to an
+    default), `network` whether the hub may be asked for a model, `patience_seconds` how long a request to an
     endpoint may take with all its tries.
 
     It holds threads or connections: `with closing(open_encoder(settings)) as encoder`.
@@ -79,29 +69,30 @@ def open_encoder(
 def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
     """The settings that make this very encoder again: the precision it took, its folder from the root.
 
-    For an endpoint also the length: what `None` stands for there is ours to change, the build's is not.
+    For an endpoint also the length: our default may change, the build's length may not.
     """
-    folder = Path(settings.model).expanduser()
-    is_folder = settings.endpoint is None and folder.is_dir()
     return replace(
         settings,
-        model=str(folder.resolve()) if is_folder else settings.model,
+        model=_absolute(settings),
         precision=info_of(encoder).precision,
         max_length=settings.max_length if settings.endpoint is None else info_of(encoder).max_length,
     )
 
 
 def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
-    """Whether what is wanted is what `made` (settled) names, as far as settings can tell: weights may have changed."""
-    folder = Path(wanted.model).expanduser()
-    is_folder = wanted.endpoint is None and folder.is_dir()
+    """Whether the wanted settings describe the encoder that `made` (settled) names. Weights are not compared."""
     by_default = wanted.max_length is None and wanted.endpoint is not None
     return made == replace(
         wanted,
-        model=str(folder.resolve()) if is_folder else wanted.model,
+        model=_absolute(wanted),
         precision=made.precision if wanted.precision == "auto" else wanted.precision,
         max_length=made.max_length if by_default else wanted.max_length,
     )
+
+
+def _absolute(settings: EncoderSettings) -> str:
+    folder = Path(settings.model).expanduser()
+    return str(folder.resolve()) if settings.endpoint is None and folder.is_dir() else settings.model
 
 
 def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> ClosingEncoder:

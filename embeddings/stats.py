@@ -1,4 +1,4 @@
-"""What a cache can tell about itself: counts by model, single vectors, lengths of texts."""
+"""Describes a cache: counts by model, single vectors, lengths of texts."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
 
 
 class Windows:
-    """Puts the windows of a long text together again, in whatever order they come."""
+    """Puts the windows of a long text together again, in any order."""
 
     def __init__(self, expected: Sequence[int]) -> None:
         """`expected` is the number of windows of each text."""
@@ -104,14 +104,14 @@ class Windows:
         self._parts: dict[int, tuple[int, npt.NDArray[np.float64], float]] = {}
 
     def add(self, positions: Sequence[int], vectors: Vectors) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Position and vector of every text that these windows complete; `positions` says whose they are."""
+        """Position and vector of every text that these windows complete; `positions` names the text of each."""
         for position, vector in zip(positions, vectors, strict=True):
             if self._expected[position] == 1:
                 yield position, vector
                 continue
             count, total, norms = self._parts.pop(position, (0, np.zeros(len(vector)), 0.0))
             norm = float(np.linalg.norm(vector))
-            # A vector that is zero or not finite spoils the sum, and is found out by whoever checks the sum.
+            # A vector that is zero or not finite spoils the sum, and the caller finds it there.
             part = (count + 1, total + vector / (norm or np.nan), norms + norm)
             if part[0] < self._expected[position]:
                 self._parts[position] = part

@@ -111,7 +111,7 @@ class TorchRuntime:
             torch.set_num_threads(cores)
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Also where a library on a GPU only says that it failed, and so little is free that this is why."""
+        """Also where a library on a GPU only reports a failure while hardly any memory is free."""
         if _is_full(error):
             return True
         if not self._device.startswith("cuda") or not any(library in str(error) for library in _ON_GPU):
@@ -154,7 +154,7 @@ def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
 
 
 def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
-    """What the loaded model says of itself; one that is no text encoder is refused."""
+    """The form of a loaded model; one that is no text encoder is refused."""
     dimension = model.get_embedding_dimension()
     if dimension is None:
         raise ModelUnsupported(f"{found.name} does not say how many dimensions its vectors have")
@@ -163,7 +163,7 @@ def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Says what to do where a library of torch's is missing or broken."""
+    """Names the remedy where a library of torch is missing or broken."""
     try:
         yield
     except (ImportError, OSError) as exc:

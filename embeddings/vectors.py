@@ -50,9 +50,9 @@ class EmbedReport:
     encoded_bytes: int = 0
     """What the texts of these take in UTF-8."""
     refused: int = 0
-    """Items without a vector; `problems` says why."""
+    """Items without a vector; `problems` has the reasons."""
     over_length: int = 0
-    """Items longer than the model's maximum, those with a cached vector too (`stats.lengths` tells)."""
+    """Items longer than the model's maximum, including those with a cached vector."""
     corrupt: int = 0
     """Cached rows that failed their checksum and were computed again."""
     problems: dict[bytes, str] = field(default_factory=dict)
@@ -250,7 +250,7 @@ class _Run:
         self.report.over_length += text_hash in window.long
         problem = self.report.problems.get(text_hash)
         if problem is None and text != window.texts[text_hash]:
-            problem = "this text hash also stands for a different text"
+            problem = "this text hash is also that of a different text"
         if problem is not None:
             self.report.refused += 1
             return Embedded(text_hash, None, False, problem)

@@ -210,11 +210,11 @@ def test_urls_that_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("SSL_CERT_FILE", "nowhere.pem", r"No such file or directory\): look at SSL_CERT_FILE"),
-        ("SSL_CERT_FILE", "no.pem", "look at SSL_CERT_FILE"),
-        ("ALL_PROXY", "socks5://127.0.0.1:1", r"(?s)socks.*look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"),
-        ("ALL_PROXY", "strange://user:p-secret@127.0.0.1:1", "look at HTTP_PROXY"),
-        ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "look at HTTP_PROXY"),
+        ("SSL_CERT_FILE", "nowhere.pem", r"No such file or directory\): check SSL_CERT_FILE"),
+        ("SSL_CERT_FILE", "no.pem", "check SSL_CERT_FILE"),
+        ("ALL_PROXY", "socks5://127.0.0.1:1", r"(?s)socks.*check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"),
+        ("ALL_PROXY", "strange://user:p-secret@127.0.0.1:1", "check HTTP_PROXY"),
+        ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "check HTTP_PROXY"),
     ],
 )
 def test_an_environment_that_cannot_be_used_is_named(
@@ -256,7 +256,7 @@ def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
         ([{"index": number, "embedding": [1]} for number in range(3)], "asked for 2 vectors, got 3"),
         ([{"index": 0, "embedding": [1]}] * 2, "the indexes of its vectors are not 0 to 1, each once"),
         ([{"index": "0", "embedding": [1]}] * 2, "the indexes of its vectors are not 0 to 1, each once"),
-        ([{"embedding": [1]}] * 2, "no index says which text"),
+        ([{"embedding": [1]}] * 2, "a vector has no index"),
         ([{"index": 0}, {"index": 1, "embedding": [1]}], "not lists of numbers"),
         ([{"index": number, "embedding": "AAAAPw=="} for number in range(2)], "not lists of numbers"),
         ([{"index": number, "embedding": [10**400]} for number in range(2)], "not lists of numbers"),
@@ -315,7 +315,7 @@ def test_where_vectors_are_missing_smaller_requests_find_the_text(server: Server
     items = list(vectors_for(stream(texts), encoder, cache))
     missing = [item for item in items if item.vector is None]
     assert len(missing) == 1
-    assert "the endpoint gave no vector: asked for 1 vector, got 0" in str(missing[0].problem)
+    assert "the endpoint returned no vector: asked for 1 vector, got 0" in str(missing[0].problem)
     assert sum(len(request["input"]) for request in server.requests) <= 16 + 2 * 16 + 2
 
 
