@@ -206,7 +206,7 @@ def test_a_model_that_is_gone_leaves_the_words(both: Shell, monkeypatch: pytest.
 def test_another_model_under_the_same_name_is_not_asked(both: Shell, models: Models) -> None:
     """Its vectors would be compared with those of a model that it is not."""
     other = models.known[DEFAULT_MODEL] = HashEncoder(dimension=8, name="retrained")
-    assert "is not the model any more" in by_words(both("search", "boat", "--json"))
+    assert "than the model that made the live index" in by_words(both("search", "boat", "--json"))
     assert other.asked == []
 
 
