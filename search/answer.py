@@ -1,4 +1,4 @@
-"""What a search answers: hits, each with its place, its neighbours and the arithmetic of its score."""
+"""The answer to a search: hits, each with its source, its neighbours and how its score came about."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ from chunksink.sinks.reader import FacetValue, Piece
 
 @dataclass(frozen=True)
 class Surrounded:
-    """A document with those before and after it in its source."""
+    """A document with the documents before and after it in its source."""
 
     document: Document
     before: tuple[Document, ...]
@@ -35,7 +35,7 @@ def as_json(document: Document) -> dict[str, Any]:
 
 
 def reference(document: Document) -> dict[str, Any]:
-    """What it is called and where it stands."""
+    """The names of a document, and its place in the source."""
     return {
         "chunk_id": document.chunk_id,
         "parent_id": document.parent_id,
@@ -48,7 +48,7 @@ def reference(document: Document) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A source that answers, by its best chunk and with the score of that; or a chunk, where every one is asked for."""
+    """The best chunk of a source with its score; with `collapse=False`, any chunk that matches."""
 
     chunk_id: str
     parent_id: str
@@ -61,9 +61,9 @@ class SearchHit:
     shares: tuple[Share, ...]
     document: Document
     same_text: tuple[Document, ...] = ()
-    """Where the same stands in other sources."""
+    """Documents with the same text in other sources."""
     snippet: tuple[Piece, ...] = ()
-    """A part of the text around what was searched for; empty where no word of it was found."""
+    """The part of the text around the found words; empty if no word was found."""
     before: tuple[Document, ...] = ()
     after: tuple[Document, ...] = ()
 
@@ -73,16 +73,16 @@ class SearchHit:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """Where each leg had it, of those that found it."""
+        """The rank in each leg that found it."""
         return {share.leg: share.rank for share in self.shares if share.rank is not None}
 
     @property
     def highlights(self) -> list[str]:
-        """The words of the text that were searched for."""
+        """The words of the text that the query found."""
         return [piece.text for piece in self.snippet if piece.match]
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:
-        told = {
+        fields = {
             **as_json(self.document),
             "score": self.score,
             "highlights": self.highlights,
@@ -91,16 +91,16 @@ class SearchHit:
             "same_text": [reference(document) for document in self.same_text],
         }
         if self.before or self.after:
-            told["context"] = {
+            fields["context"] = {
                 "before": [as_json(document) for document in self.before],
                 "after": [as_json(document) for document in self.after],
             }
         if explain:
-            told["explain"] = {
+            fields["explain"] = {
                 "shares": [{**share._asdict(), "points": share.points} for share in self.shares],
                 "document": self.document.fields(),
             }
-        return told
+        return fields
 
 
 def hit_of(
@@ -123,9 +123,9 @@ def hit_of(
 
 @dataclass(frozen=True)
 class Answer:
-    """A sequence of hits, and what is to be said of them.
+    """A sequence of hits, with notices about them.
 
-    `unavailable` says which leg could not be asked, and why: the hits are then the other leg's.
+    `unavailable` maps each leg that could not be asked to the reason. The hits then come from the other leg.
     """
 
     query: str
@@ -133,18 +133,18 @@ class Answer:
     fusion: FusionName
     hits: tuple[SearchHit, ...]
     more: bool
-    """Whether further hits follow after these."""
+    """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
-    """What else is to be known: why there is nothing although there are documents, or what was not asked."""
-    meant: Mapping[str, str] = field(default_factory=dict)
-    """By words that stand nowhere such as may be meant; the notice says so too."""
+    """A sentence for the reader: for example why nothing was found, or what was not searched."""
+    suggestions: Mapping[str, str] = field(default_factory=dict)
+    """Maps words that no document contains to similar words that some do."""
     answered: bool = True
-    """Whether anything could be asked: to find nothing is an answer, to ask nobody is none."""
+    """Whether any leg could be asked. If not, the lack of hits means nothing."""
     moved: bool = False
-    """A leg showed another build than it was asked for: what readers see has changed meanwhile."""
+    """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
 
     def __repr__(self) -> str:
         hits = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'}"
@@ -152,7 +152,7 @@ class Answer:
 
     @property
     def outage(self) -> str:
-        """What could not be asked, and why, in words."""
+        """The unavailable legs and the reasons, as a sentence."""
         return "; ".join(f"no answer of {leg} search: {why}" for leg, why in self.unavailable.items())
 
     def __iter__(self) -> Iterator[SearchHit]:
@@ -174,12 +174,12 @@ class Answer:
             "took_ms": round(self.took_ms, 1),
             "unavailable": dict(self.unavailable),
             "notice": self.notice,
-            "meant": dict(self.meant),
+            "suggestions": dict(self.suggestions),
         }
 
 
 class Answers(Protocol):
-    """Whoever answers questions, for as many threads as ask."""
+    """An index that answers questions. Thread-safe."""
 
     def search(self, question: Question, access: Access) -> Answer: ...
 

@@ -1,4 +1,4 @@
-"""A circuit breaker around a reader: after its engine kept one search waiting, the next ones do not wait for it."""
+"""A circuit breaker around a reader: after one search waited too long for the engine, the next ones fail at once."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 OPEN_SECONDS = 10.0
 _LONG_SECONDS = 1.0
-"""An address where nobody is refuses sooner; one that swallows what is sent does not."""
+"""A failure that took longer opens the breaker. Refused connections fail sooner."""
 
 
 class CircuitBreaker:
-    """Has the calls of another reader, and its capabilities.
+    """Forwards the calls and capabilities of another reader.
 
-    After one that took too long all calls fail at once, as that one did. When the time is over one call tries, and the
-    others are let through again when it was answered.
+    After a call that failed slowly, all calls fail at once with the same error. When the time is over, one call tries
+    the engine; if it succeeds, all calls go through again.
     """
 
     def __init__(self, reader: Reader, seconds: float = OPEN_SECONDS) -> None:

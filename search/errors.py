@@ -1,15 +1,15 @@
-"""Errors of search. The docstring is the sentence its reader needs; messages add the facts."""
+"""Errors of search. Their messages are for the person who asks."""
 
 from chunksink.chunkbus.errors import ChunksinkError
 
 
 class SearchError(ChunksinkError):
-    """Something about a question that its asker can act on."""
+    """A problem with a question that its asker can fix."""
 
 
 class InvalidQuestion(SearchError):
-    """The question cannot be asked like this; say it as the message tells."""
+    """The question is invalid. The message explains how to ask it."""
 
 
 class NothingAnswered(SearchError):
-    """No engine that was asked can answer; the message says why."""
+    """No engine could answer. The message contains the reasons."""

@@ -11,7 +11,7 @@ from chunksink.sinks.reader import Piece
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
 _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
-# An address that can be told from arguments of code: `list[0](x)`, `[this](auto x)`. The last one may be cut off.
+# An address, as opposed to arguments in code such as `list[0](x)`. The last one may be cut off.
 _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s\\*^|]|\([^()<>\s\\*^|]*\))+"
 _LINK = re.compile(
     rf'(?<![A-Za-z0-9_\]){_CLOSE}])!?\[(?P<words>[^\[\]]*)\]\((?P<address>{_ADDRESS})(?:(?:\s"[^"\n]*")?\)|(?P<cut>…)\Z)'

@@ -1,8 +1,7 @@
-"""Counting the values of fields among all that answers.
+"""Facets: the values of fields among all matching documents, with their numbers of sources.
 
-The keyword index counts all that it finds. A search by meaning alone finds everything that holds what stands in quotes,
-so all of that is counted; a hybrid one, ours or an engine's own, shows beside the words the nearest by meaning, and
-these are counted with them, each source once.
+The keyword index counts everything it finds. A semantic search matches every document that contains the quoted phrases,
+so all of them are counted. A hybrid search also counts the sources that only the semantic leg found, each once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 
 
 def count(legs: Legs, question: Question, access: Access, asking: Asking, looked: Look) -> dict[str, list[FacetValue]]:
-    """A field's own filters do not narrow its own values: one would never see what else could be chosen."""
+    """Filters on a field do not narrow that field's own values, so that other values can still be chosen."""
     if not question.facets or legs.keyword is None or KEYWORD in asking.failed:
         return {}
     reader = legs.keyword.reader
@@ -48,7 +47,7 @@ def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> M
 
 
 def _words(question: Question) -> str:
-    """Those that must stand in what is counted."""
+    """The words that a counted document must contain."""
     return phrases_of(question.text).query if question.mode == "semantic" else for_words(question.text)
 
 
@@ -61,11 +60,13 @@ def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]
 
 
 def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], looked: Look) -> tuple[str, ...]:
-    """The sources that the legs gave, and that no word finds. All of them: what a page shows is counted."""
+    """All sources that only the semantic leg found."""
     by_words = {hit.parent_id for hit in looked.found.get(KEYWORD, ())}
     sources = dict.fromkeys(hit.parent_id for hits in looked.found.values() for hit in hits)
     near = [source for source in sources if source not in by_words]
-    if near and not (KEYWORD in looked.found and looked.exhausts(KEYWORD)):  # words may find some of them further down
+    if near and not (
+        KEYWORD in looked.found and looked.exhausts(KEYWORD)
+    ):  # the keyword leg may find some of them further down
         found = reader.facets(text, ["parent_id"], filters, limit=len(near), among=near)
         further = {one.value for one in found["parent_id"]}
         return tuple(one for one in near if one not in further)

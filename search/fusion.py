@@ -1,7 +1,8 @@
-"""Fusing ranked lists into one, with the arithmetic kept for whoever asks why.
+"""Fusing ranked lists into one. Each result keeps the arithmetic that explains it.
 
-Two ways. By scores, each leg's scaled to 0..1, so that a clear winner counts for more than a narrow one (why they are
-scaled so: docs/adr/0018-hybrid-fusion.md). By reciprocal rank (Cormack, Clarke, Buettcher 2009): no scale needed.
+`by_scores` scales the scores of each leg to 0..1, so that a clear winner counts for more than a narrow one
+(docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack, Clarke, Buettcher
+2009), which needs no common scale.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RANK_CONSTANT = 60
-"""Of the original paper: it keeps one first place from deciding alone."""
+"""From the original paper. It keeps one first place from deciding alone."""
 _GOOD = 0.5
-"""What holds so much of all that is asked for is as good as what holds more."""
+"""A hit with this share of the best possible score counts as a full match."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What one leg found: keys and their scores, best first.
+    """The results of one leg: keys and their scores, best first.
 
-    `beyond` are its scores of keys that only another leg has found. `low` is the least that its scores can be, else the
-    least that it gave stands for it. `most` is about what all that is asked for would score, where that is known.
-    `scale` is that of an earlier look at the same leg, which then holds for this one.
+    `beyond` has its scores of keys that only another leg found. `low` is the lowest possible score; if None, the lowest
+    score found. `most` is roughly the score of a document that contains everything asked for, if known. `scale` is the
+    scale of an earlier, less deep request to the same leg, and is used again.
     """
 
     hits: Sequence[tuple[str, float]]
@@ -32,30 +33,30 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Scale:
-    """The scores of a leg that count as 0 and as 1."""
+    """The scores of a leg that are mapped to 0 and 1."""
 
     low: float
     high: float
 
     def value(self, score: float) -> float:
-        if self.high <= self.low:  # all alike: nothing tells them apart, so each is the best
+        if self.high <= self.low:  # all scores are equal, so each is the best
             return 1.0 if score >= self.high else 0.0
         return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
 
 
 class Share(NamedTuple):
-    """What one leg adds to a fused score: `weight` times `value`. A tuple, since every search makes hundreds."""
+    """What one leg adds to a fused score: `weight` times `value`. A tuple, because every search makes hundreds."""
 
     leg: str
     rank: int | None
-    """None where the leg gave the score without having found it."""
+    """None if the leg scored the key without having found it."""
     score: float
-    """As the leg gave it."""
+    """The leg's own score."""
     weight: float
     value: float
     low: float | None = None
     high: float | None = None
-    """Where scores were scaled, those that became 0 and 1."""
+    """If scores were scaled, the scores that became 0 and 1."""
 
     @property
     def points(self) -> float:
@@ -81,7 +82,7 @@ def by_ranks(rankings: Mapping[str, Ranking]) -> list[Fused]:
 
 
 def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
-    """One leg's order with its own scores: nothing is fused."""
+    """The order and scores of the only leg."""
     return _unscaled(rankings, lambda _rank, score: score)
 
 
@@ -94,16 +95,16 @@ def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], flo
 
 
 def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
-    """The mean of the legs' scores, each scaled to 0..1; what a leg has no score for has 0.
+    """The mean of the legs' scores, each scaled to 0..1. A key that a leg has no score for gets 0.
 
-    1 is the best score of the leg, unless even that is less than half of what all that is asked for would score: then
-    it is that half, so that the best of poor hits is no match for good ones.
+    The best score of a leg becomes 1, unless it is below half of the best possible score. Then that half becomes 1, so
+    that the best of poor hits does not outrank good ones.
     """
     return _added(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
 
 
 def scale_of(ranking: Ranking) -> Scale | None:
-    """None where there is nothing to scale."""
+    """None if there is nothing to scale."""
     scores = [*(score for _, score in ranking.hits), *ranking.beyond.values()]
     if ranking.scale is not None or not scores:
         return ranking.scale
@@ -122,10 +123,9 @@ def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Sh
 
 
 def _added(shares: Iterator[tuple[str, Share]]) -> list[Fused]:
-    """Best first; where scores are equal by the best rank, then what the first leg has found: words before meaning, for
-    of what is nearest to a rare word nothing need be near. So the order never changes by itself."""
+    """Best first. Ties go to the better rank, then to the first leg (words before meaning), so the order is stable."""
     found: dict[str, list[Share]] = {}
     for key, share in shares:
         found.setdefault(key, []).append(share)
     fused = [Fused(key, sum(share.points for share in of_key), tuple(of_key)) for key, of_key in found.items()]
-    return sorted(fused, key=lambda one: (-one.score, one.best_rank))  # stable: else as they came, leg by leg
+    return sorted(fused, key=lambda one: (-one.score, one.best_rank))  # stable: leg by leg

@@ -1,4 +1,4 @@
-"""The two ways into one generation: by words and by meaning. A leg that fails is named, and the other one answers."""
+"""The legs of a search: keyword and semantic. If one fails, it is reported and the other one answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,21 +13,20 @@ from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
 
 REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
-"""Whether one is missing in the configuration, or configured and not built yet, is not known here."""
+"""A sink may be missing from the configuration, or configured and not built yet: which is unknown here."""
 
 QuoteHits = Sequence[Hit] | None
-"""What holds all that stands in quotes; None where nothing does stand so, or it could not be asked for."""
+"""The documents that contain all quoted phrases; None if the query has none, or if they could not be searched."""
 
 _DEEPER = 4
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
-"""From ids of documents, each with its source, to those that the chunks have."""
+"""Maps ids of documents, each with its source, to the documents that the chunks have."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A question as one leg takes it: `hits` from how many are wanted, scores of documents by their ids, and about what
-    all that is asked for would score."""
+    """A question to one leg: `hits(limit)`, the scores of given documents, and roughly the best possible score."""
 
     hits: Callable[[int], list[Hit]]
     scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
@@ -41,8 +40,8 @@ class KeywordLeg:
     build_id: str
 
     def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
-        del held  # what stands in quotes it looks for itself
-        # Where chunks are fused each one counts; alone an engine may put families together itself, and finds more.
+        del held  # the engine finds phrases itself
+        # Fusion needs every chunk. A single leg may let the engine collapse families, and finds more that way.
         every = not question.collapse or question.mode == "hybrid"
         words = for_words(question.text)
 
@@ -54,8 +53,7 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` is the model that made the vectors of this build; `families` another sink that knows whose a document
-    is."""
+    """`encode` is the model of this build's vectors; `families` looks up families in another, faster sink."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
@@ -84,13 +82,13 @@ class SemanticLeg:
     def _families(self, ids: Sequence[str]) -> Mapping[str, str]:
         try:
             return self.families(ids)
-        except SinkError:  # its own leg says what is wrong with it
+        except SinkError:  # reported by the other leg
             return {}
 
 
 @dataclass(frozen=True)
 class EngineLeg:
-    """An engine that fuses words and meaning itself."""
+    """An engine with a hybrid search of its own."""
 
     reader: HybridReader
     encode: Callable[[str], Vectors]
@@ -101,7 +99,7 @@ class EngineLeg:
         if held == ():
             return Ask(lambda _depth: [])
         vector = self.encode(question.text)
-        # Of a source another document may hold what stands in quotes.
+        # Another document of the same source may contain the phrase.
         every = not question.collapse or held is not None
 
         def ask(depth: int) -> list[Hit]:
@@ -124,8 +122,8 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 
 @dataclass(frozen=True)
 class Legs:
-    """What one generation is searched through. `unavailable` are legs that it has and that cannot be asked, and why;
-    `from_chunks` gives documents that the engines do not hold (any more)."""
+    """The legs of one generation. `unavailable` maps legs that cannot be asked to the reasons; `from_chunks` reads
+    documents that the engines lack."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
@@ -140,20 +138,20 @@ class Legs:
         legs = {name: leg for name in wanted if name not in failed and (leg := there[name]) is not None}
         if not legs and not failed:
             others = [mode for mode in MODES if any(there[leg] is not None for leg in LEGS_OF[mode])]
-            told = f"no build of this index answers {question.mode} searches"
+            problem = f"no build of this index answers {question.mode} searches"
             ways = [f"ask with the mode {' or '.join(others)}"] if others else []
-            raise InvalidQuestion("; ".join([told, *ways, REMEDY]))
+            raise InvalidQuestion("; ".join([problem, *ways, REMEDY]))
         asking = Asking(legs, failed)
         asking.begin(question, filters, self.keyword)
         return asking
 
     def readers(self) -> list[Reader]:
-        """In the order in which they are asked for documents."""
+        """In the order in which documents are requested from them."""
         return [leg.reader for leg in (self.keyword, self.semantic) if leg is not None]
 
 
 class Asking:
-    """One question on its way through the legs."""
+    """One question to all its legs."""
 
     def __init__(self, legs: Mapping[str, Leg], failed: dict[str, str]) -> None:
         self._legs = dict(legs)
@@ -161,10 +159,10 @@ class Asking:
         self.failed = failed
         self.moved = False
         self.phrases_held = True
-        """Whether every hit holds what stands in quotes."""
+        """Whether every hit contains the quoted phrases."""
 
     def begin(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> None:
-        """`words` tells what holds the phrases, also where it is not asked for anything else."""
+        """`words` is the leg that finds phrases, even if the mode does not ask it for anything else."""
         held = self._held(question, filters, words) if self._legs.keys() - {KEYWORD} else None
         for name, leg in list(self._legs.items()):
             try:
@@ -184,7 +182,7 @@ class Asking:
             marker = words.reader.marker()
         except InvalidFilter:
             raise
-        except SinkError:  # where it is asked for more it says what is wrong with it
+        except SinkError:  # reported by that leg, if the mode asks it
             return None
         if marker is None or marker.build_id != words.build_id:
             self.moved = True
@@ -193,7 +191,7 @@ class Asking:
         return tuple(held)
 
     def ask(self, depth: int) -> dict[str, list[Hit]]:
-        """The hits of each leg that answers, and shows the build that it was asked for."""
+        """The hits of each leg that answers from the expected build."""
         found = {}
         for name, ask in list(self._asks.items()):
             leg = self._legs[name]
@@ -207,21 +205,21 @@ class Asking:
                 continue
             if marker is None or marker.build_id != leg.build_id:
                 self.moved = True
-                self._drop(name, f"{leg.sink} shows another build than {leg.build_id}, which was asked for")
+                self._drop(name, f"{leg.sink} answers from another build than {leg.build_id}")
                 continue
             found[name] = hits
         return found
 
     @property
     def answered(self) -> bool:
-        """Whether any leg was asked and did not fail."""
+        """Whether any leg answered."""
         return bool(self._asks)
 
     def scores(self, leg: str, ids: Sequence[str]) -> dict[str, float]:
-        """The leg's scores of documents that another one found; none where it cannot tell."""
+        """The leg's scores of documents that another leg found; empty if it cannot compute them."""
         try:
             return self._asks[leg].scores(ids) if ids and leg in self._asks else {}
-        except SinkError:  # it has given its hits; without these the order is a little worse
+        except SinkError:  # its hits are known; without these scores the order is slightly worse
             return {}
 
     def most_score(self, leg: str) -> float | None:

@@ -1,4 +1,4 @@
-"""From a document to a link that opens its source at the place: page, slide, moment, heading, offset."""
+"""Links that open a source at the right place: page, slide, time, heading or offset."""
 
 import re
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
 _NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
-"""The path of what stands before the first heading, as `/ul[4]` or front matter: nothing to be shown."""
+"""The path of a chunk before the first heading, for example `/ul[4]` or front matter. It is not shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
-# After a `#` stands a place where it is `pane=0&part=1`, or one word after the ending of a file; else it is in a name.
+# `#` starts a fragment if `pane=0&part=1` follows, or one word after a file suffix; otherwise it is part of the name.
 _NAMED = re.compile(r"(?P<name>.+?)#(?P<place>[\w.-]+=[^#\s]*)|(?P<file>.+\.\w+)#(?P<word>[^\W\d][\w-]*)", re.DOTALL)
 _AS_WRITTEN = "/%?:@!$&'()*+,;=~"
 
 
 def locator_of(document: Document) -> Locator:
-    """Where in its source the chunk stands, as far as it is known."""
+    """The place of the chunk in its source, as far as it is known."""
     places = {
         "page_start": document.page_start,
         "page_end": document.page_end,
@@ -42,7 +42,7 @@ def locator_of(document: Document) -> Locator:
 
 
 def section_of(document: Document) -> str | None:
-    """What stands for the headings of a document without any."""
+    """The section path, for documents without headings."""
     return None if _NO_SECTION.fullmatch(document.section or "/") else document.section
 
 
@@ -79,7 +79,7 @@ def _of_web(source: str) -> tuple[str, str] | None:
 
 
 def _of_file(source: str) -> tuple[str, str] | None:
-    """A name as it is on the disk: whatever stands in it is quoted."""
+    """A file name, with all special characters quoted."""
     if source.startswith("//"):
         return None
     name, own = _apart(source)

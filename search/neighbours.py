@@ -1,8 +1,8 @@
-"""The documents beside a hit: those around it, and the one that stands for it where it says nothing by itself.
+"""The documents around a hit, and replacements for hits without content of their own.
 
-Chunkers make chunks of headings alone, where a heading is followed by a deeper one, by code or by a table. They are
-found first of all, for all of their few words fit; the chunk that follows has the answer. The same holds for chunks of
-front matter and comments, and for what only leads to the code or table after it (`Run this:`) and is repeated there.
+Chunkers make chunks of a heading alone if a deeper heading, code or a table follows. Such chunks rank high, because all
+of their few words match, but the next chunk has the answer. The same applies to front matter, comments, and lines that
+only introduce the next chunk (`Run this:`).
 """
 
 import re
@@ -19,7 +19,7 @@ from chunksink.sinks.errors import SinkError
 from chunksink.sinks.fields import sink_id
 
 Around = tuple[tuple[Document, ...], tuple[Document, ...]]
-"""The documents before one and those after it."""
+"""The documents before and after one document."""
 
 _HIDDEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"  # comments and empty anchors
@@ -30,11 +30,11 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
 _LEADS_ON = (":", "\uff1a")
 _MOST_LEADING = 1000
 _MOST_STEPS = 10
-"""So many chunks without a text of their own are walked past; each step asks an engine."""
+"""How many chunks without content are skipped. Each step asks an engine."""
 
 
 def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Document]:
-    """Of these documents (id to source) those that are there and may be seen; one gone everywhere is left out."""
+    """The documents with these ids (each with its source) that exist and that `access` may see."""
     found: dict[str, Document] = {}
     without_text: dict[str, Document] = {}
     for reader in legs.readers():
@@ -43,7 +43,7 @@ def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Do
             break
         try:
             known = reader.get(missing)
-        except SinkError:  # the other one may have it; what is wrong here was or will be said by its leg
+        except SinkError:  # reported by its leg; the other reader may have the document
             continue
         found |= {document.id: document for document in known if document.text}
         without_text |= {document.id: document for document in known if not document.text}
@@ -77,9 +77,9 @@ def _found_words(legs: Legs, access: Access, query: str, documents: Sequence[Doc
 
 
 def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distance: int) -> dict[str, Around]:
-    """For each document so many before and after it in its source, in the order of the source.
+    """Up to `distance` documents before and after each document, in the order of the source.
 
-    One step for all of them at a time, so that an engine is asked as often as the distance is long.
+    All documents take each step together, so an engine is asked once for each unit of distance.
     """
     known = {document.id: document for document in documents}
     sides = {document.id: ([document], [document]) for document in documents}
@@ -94,28 +94,28 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
 
 def _grow(side: list[Document], found: Document | None) -> None:
-    """A neighbour is one of the same source: an id that has moved to another one leads astray."""
+    """A neighbour must be of the same source, because ids can move between sources."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 
 
 def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
-    """By the id of each of these documents the one that is shown in its place, mostly itself."""
-    # A phrase that is in a heading is in the headings of what follows too; one that nobody sees in the source is not.
+    """Maps the id of each document to the document to show for it, usually itself."""
+    # A quoted phrase in hidden text (a comment) is not in the next chunk, so hidden text counts then.
     hidden_counts = bool(phrases_of(question.text))
     shown = {document.id: document for document in documents}
     known = dict(shown)
     walking = dict(shown)
     for _ in range(_MOST_STEPS):  # one step for all of them at a time
-        said = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in walking.items()}
-        walking = {id: one for id, one in walking.items() if one.next_id and said[id] is not None}
+        leading = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in walking.items()}
+        walking = {id: one for id, one in walking.items() if one.next_id and leading[id] is not None}
         wanted = {str(one.next_id): one.parent_id for one in walking.values() if one.next_id not in known}
         known |= fetch(legs, access, wanted) if wanted else {}
         following = {id: known.get(str(one.next_id)) for id, one in walking.items()}
         walking = {
             id: one
             for id, one in following.items()
-            if one and one.text.startswith(said[id] or "") and _may_stand_for(shown[id], one, question)
+            if one and one.text.startswith(leading[id] or "") and _may_stand_for(shown[id], one, question)
         }
         if not walking:
             break
@@ -124,7 +124,7 @@ def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequenc
 
 
 def _leading_text(document: Document, *, hidden_counts: bool) -> str | None:
-    """What it says below its headings, where that only leads on: "" where that is nothing, None for any other."""
+    """The text below the headings if it only introduces the next chunk ("" if there is none); otherwise None."""
     text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
     if not document.text or len(text) > _MOST_LEADING:
         return None
@@ -140,7 +140,7 @@ def _is_heading(line: str, document: Document) -> bool:
 
 
 def _may_stand_for(one: Document, other: Document, question: Question) -> bool:
-    """What is in the same section or below it, and passes what was asked for."""
+    """Whether `other` is in the same section or below it, and passes the filters."""
     return (
         other.parent_id == one.parent_id
         and other.headings[: len(one.headings)] == one.headings

@@ -1,4 +1,4 @@
-"""What is to be said of an answer beside its hits: what was not asked, and why there is nothing."""
+"""Notices about an answer: which leg was not asked, why nothing was found, and suggestions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,56 +14,55 @@ from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import Filter
 
 _WORD = re.compile(r"\w+")
-_EMPTY = "this index holds no sources; `chunksink sync` brings in what the chunks hold now"
+_EMPTY = "This index has no sources. `chunksink sync` adds those of the chunks."
 
 
 def notices(
-    legs: Legs, question: Question, access: Access, asking: Asking, order: Order, meant: Mapping[str, str]
+    legs: Legs, question: Question, access: Access, asking: Asking, order: Order, suggestions: Mapping[str, str]
 ) -> Iterator[str]:
-    """A leg that this index was never meant to have is no failure, but changes what hybrid means."""
+    """A leg that the index does not have is no failure, but changes what hybrid means."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
-            yield f"by words only: no build of this index is searched by meaning; {REMEDY}"
+            yield f"Found by words only: this index has no vectors; {REMEDY}."
         if legs.keyword is None:
-            yield f"by meaning only: no build of this index is searched by words; {REMEDY}"
+            yield f"Found by meaning only: this index has no keyword sink; {REMEDY}."
     phrases = phrases_of(question.text)
-    among = " of what the filters let through" if question.filters else ""
+    among = " that passes the filters" if question.filters else ""
     nothing = asking.answered and not order.placed
     if phrases and not asking.phrases_held:
-        yield f"{phrases} need not stand in the hits: only keyword search finds what stands in quotes, and is not there"
+        yield f"The hits need not contain {phrases}: phrases need keyword search, which is not available."
     elif phrases and nothing:
-        yield f"nothing{among} holds {phrases}; without quotes the words are looked for one by one"
+        yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
     if nothing and not asking.failed:
         yield from _kept_out(legs, question, access)
-    for word, near in meant.items():
-        yield f"nothing holds {word!r:.100}; is {near!r:.100} meant?"
-    untold = set(_WORD.findall(question.text)) - meant.keys()
-    if untold and order.placed and order.lacks(KEYWORD):
-        yield f"no text{among} holds these words; what is shown only resembles them in meaning"
+    for word, near in suggestions.items():
+        yield f"No text contains {word!r:.100}. Did you mean {near!r:.100}?"
+    if set(_WORD.findall(question.text)) - suggestions.keys() and order.placed and order.lacks(KEYWORD):
+        yield f"No text{among} contains these words. The hits are only similar in meaning."
 
 
-def meant_by(legs: Legs, question: Question, access: Access) -> Mapping[str, str]:
-    """By words that stand nowhere those that may be meant: only what whoever asks may see somewhere."""
+def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[str, str]:
+    """Maps words that no visible document contains to similar words that some do."""
     if legs.keyword is None or KEYWORD not in LEGS_OF[question.mode]:
         return {}
     try:
         return legs.keyword.reader.corrections(for_words(question.text), access.filters())
-    except SinkError:  # its leg says what is wrong with it
+    except SinkError:  # reported by its leg
         return {}
 
 
 def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:
-    """Where there is nothing because of a filter, or because there is nothing at all that may be seen. Whatever is
-    looked at for this is what the tenant may see."""
+    """Whether nothing was found because of a filter, or because nothing is visible at all. Only documents that the
+    tenant may see are considered."""
     if _sees_nothing(legs, access):
         tenant = access.tenant
-        yield _EMPTY if tenant is None else f"nothing is visible to the tenant {tenant!r:.100}"
+        yield _EMPTY if tenant is None else f"The tenant {tenant!r:.100} has no documents in this index."
     elif question.filters and _answers(legs, replace(question, filters=()), access.filters()):
         fields = list(dict.fromkeys(one.field for one in question.filters))
-        yield f"nothing that answers passes the filter of {' and '.join(fields)}; without it something is found"
+        yield f"No results with the filter of {' and '.join(fields)}. Without it there are results."
         missing = [field for field in fields if _bears_nothing(legs, field, access)]
         if missing:
-            yield f"no document has {' or '.join(map(_some, missing))}"
+            yield f"No document has {' or '.join(map(_some, missing))}."
 
 
 def _some(field: str) -> str:
@@ -71,7 +70,7 @@ def _some(field: str) -> str:
 
 
 def _sees_nothing(legs: Legs, access: Access) -> bool:
-    """Where no words can be asked it is not known."""
+    """False if it is unknown, without a keyword leg."""
     if legs.keyword is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""The order of all that answers a question: the same however far down it is read.
+"""The order of all results of a question. It does not depend on limit and offset.
 
 The legs are asked in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is fused
 chunk by chunk, and the best of it settled: 60 chunks after the first step, 240 after the second, since chunks that both
@@ -15,7 +15,7 @@ from chunksink.search.question import KEYWORD, SEMANTIC, FusionName, Question
 from chunksink.sinks.reader import Hit
 
 FETCH_AT_FIRST = 100
-"""Hits of each leg; what neither has among them is not looked at."""
+"""Hits requested from each leg in the first step."""
 _DEEPER = 4
 _SETTLED = 0.6
 """Of the depth of a step, so many chunks: a page of ten sources mostly costs one look."""
@@ -25,7 +25,7 @@ _FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
 
 @dataclass(frozen=True)
 class Placed:
-    """One place of the order, and the hit that it is shown by."""
+    """One place of the order, with the hit to show for it."""
 
     fused: Fused
     hit: Hit
@@ -33,18 +33,18 @@ class Placed:
 
 @dataclass(frozen=True)
 class Look:
-    """What the legs gave when they were looked at once."""
+    """The hits of all legs down to one depth."""
 
     found: Mapping[str, Sequence[Hit]]
     depth: int
 
     def exhausts(self, leg: str) -> bool:
-        """Whether that is all that the leg has."""
+        """Whether the leg has no further hits."""
         return len(self.found.get(leg, ())) < self.depth
 
 
 class Order:
-    """One reading of it, which looks as far down as it is asked for."""
+    """The order of one question, computed as far down as it is read."""
 
     def __init__(self, asking: Asking, question: Question) -> None:
         self._asking = asking
@@ -55,16 +55,16 @@ class Order:
         self._depth = FETCH_AT_FIRST
         self.placed: list[Placed] = []
         self.complete = False
-        """Whether there is nothing further down."""
+        """Whether there are no further results."""
         self.looked = self._step()
-        """What the legs gave last, with all that they had given before."""
+        """The hits of the last step, which include those of earlier steps."""
 
     def lacks(self, leg: str) -> bool:
-        """Whether that leg answered, and with nothing."""
+        """Whether that leg answered without any hit."""
         return leg in self.looked.found and not self.looked.found[leg]
 
     def parts(self) -> Iterator[list[Placed]]:
-        """What each step settles, from the top, to be gone through once. A step is taken when its part is asked for."""
+        """The places that each step settles, from the top. A step runs when its part is requested. Iterate once."""
         begun = 0
         while True:
             yield self.placed[begun:]
@@ -87,14 +87,14 @@ class Order:
         return look
 
     def _place(self, fused: Fused, hit: Hit) -> None:
-        """A source stands where its best chunk does."""
+        """A source takes the place of its best chunk."""
         source = hit.parent_id if self._question.collapse else hit.id
         if source not in self._sources:
             self._sources.add(source)
             self.placed.append(Placed(fused, hit))
 
     def _fused(self, found: Mapping[str, Sequence[Hit]]) -> list[Fused]:
-        """What has not been settled before, chunk by chunk."""
+        """The fused chunks that are not settled yet."""
         fusion = _FUSIONS[self._question.fusion] if len(found) > 1 else alone
         rankings = {leg: Ranking([(hit.id, hit.score) for hit in hits]) for leg, hits in found.items()}
         if fusion is by_scores:
@@ -102,15 +102,14 @@ class Order:
         return [fused for fused in fusion(rankings) if fused.key not in self._settled]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
-        """What keyword search did not find holds no word: its score is 0. A similarity is there for every hit, and the
-        least of all stands for 0."""
+        """A chunk that keyword search did not find scores 0 there. Every chunk has a similarity; the lowest becomes 0."""
         by_meaning = {id for id, _ in rankings[SEMANTIC].hits}
         missing = [id for id, _ in rankings[KEYWORD].hits if id not in by_meaning and id not in self._settled]
         beyond = self._asking.scores(SEMANTIC, missing)
-        told = {
+        scored = {
             KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._asking.most_score(KEYWORD)),
             SEMANTIC: replace(rankings[SEMANTIC], beyond=beyond),
         }
         if not self._scales:
-            self._scales = {leg: scale_of(ranking) for leg, ranking in told.items()}
-        return {leg: replace(ranking, scale=self._scales[leg]) for leg, ranking in told.items()}
+            self._scales = {leg: scale_of(ranking) for leg, ranking in scored.items()}
+        return {leg: replace(ranking, scale=self._scales[leg]) for leg, ranking in scored.items()}

@@ -1,7 +1,7 @@
-"""What stands in quotes must stand in every hit, however it is found.
+"""Quoted phrases, which every hit must contain, whichever leg finds it.
 
-Keyword search keeps to that by itself, with every engine. So it is asked for what holds the phrases, and nothing else
-is looked at by meaning. Which signs are quotes is decided here: engines are told of straight ones only.
+Every keyword engine supports phrases. So the keyword leg finds the documents that contain them, and the semantic leg
+compares only these. This module decides which characters are quotes; engines get straight ones.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chunksink.sinks.reader import Filter, Hit, KeywordReader
 
-# Keyboards, phones and word processors write any of these; one that follows a number is an inch mark.
+# All double quotes that people type. One after a digit is an inch mark.
 _DOUBLE = '"\u201c\u201d\u201e\u201f\uff02'
 _PAIRS = (("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d"), ("\u300e", "\u300f"))
 _QUOTED = re.compile(
@@ -23,40 +23,40 @@ _QUOTED = re.compile(
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
 MOST_HOLDING = 2_000
-"""Of what holds the phrases so many are compared by meaning, the best by words. Each vector must be read."""
+"""The highest number of documents with the phrases that the semantic leg compares, since each vector must be read."""
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """Those of a query, as they were typed."""
+    """The phrases of a query, as typed."""
 
-    told: tuple[str, ...]
+    texts: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        return bool(self.told)
+        return bool(self.texts)
 
     def __str__(self) -> str:
-        return " and ".join(f'"{phrase}"' for phrase in self.told)
+        return " and ".join(f'"{phrase}"' for phrase in self.texts)
 
     @property
     def query(self) -> str:
-        """These alone."""
-        return " ".join(f'"{phrase}"' for phrase in self.told)
+        """A query of the phrases alone."""
+        return " ".join(f'"{phrase}"' for phrase in self.texts)
 
     def held(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
         return reader.search(self.query, MOST_HOLDING, filters, every=True)
 
 
 def phrases_of(text: str) -> Phrases:
-    """Quotes around signs alone, and a quote without its other one, are none."""
+    """The quoted phrases of a query. Quotes around punctuation and unpaired quotes are ignored."""
     quoted = (_SIGNS.sub(" ", match[match.lastindex or 0]) for match in _QUOTED.finditer(text))
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 
 
 def for_words(text: str) -> str:
-    """A query as keyword search is asked: what stands in quotes first, for Meilisearch reads no more than ten words.
+    """The query for a keyword engine: phrases first, because Meilisearch reads only ten words.
 
-    Quotes around signs alone are left out, and so are they where nothing but signs was typed.
+    Quotes around punctuation alone are removed.
     """
     phrases = phrases_of(text)
     if not phrases and not _SIGNS.search(text):

@@ -11,7 +11,7 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import count
 from chunksink.search.legs import Asking, Legs
 from chunksink.search.neighbours import fetch, neighbours, stand_ins
-from chunksink.search.notices import meant_by, notices
+from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
 from chunksink.search.phrases import for_words
 from chunksink.search.question import KEYWORD, Question
@@ -24,9 +24,9 @@ _FEW_WORDS = 80
 
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
-    """The best sources for a question, best first; only what `access` may see."""
+    """The best sources for a question, best first, among the documents that `access` may see."""
     started = perf_counter()
-    # As the texts are; what no text can hold, no engine can be asked for.
+    # Normalise the query like the texts.
     question = replace(question, text=canonical_text(question.text))
     if not question.text.strip():
         raise InvalidQuestion("The query is empty: ask a question, or give words to look for.")
@@ -42,7 +42,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     hits = _with_snippets(legs, question, filters, asking, hits)
     hits = _with_context(legs, access, question, hits)
     facets = count(legs, question, access, asking, order.looked)
-    meant = meant_by(legs, question, access)
+    suggestions = suggestions_for(legs, question, access)
     return Answer(
         query=question.text,
         mode=question.mode,
@@ -52,31 +52,30 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=asking.failed,
-        notice="; ".join(notices(legs, question, access, asking, order, meant)) or None,
-        meant=meant,
+        notice=" ".join(notices(legs, question, access, asking, order, suggestions)) or None,
+        suggestions=suggestions,
         answered=asking.answered,
         moved=asking.moved,
     )
 
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
-    """The hits that were asked for, whether more follow, and whether the document of one is gone everywhere: such a
-    one gives its place to the next. What stands before the offset has to be known: several places may be one hit."""
+    """The requested hits, whether more follow, and whether a document vanished meanwhile: the next hit takes its place.
+    The places before the offset must be read too, because several places may be one hit."""
     gone: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _described(legs, access, order, question, gone):
-        hits.setdefault(hit.document.id, hit)  # of every chunk two may be shown by one: it has the better place
+        hits.setdefault(hit.document.id, hit)  # two chunks may be shown by the same document: the better place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(gone)
 
 
 def _described(legs: Legs, access: Access, order: Order, question: Question, gone: list[Hit]) -> Iterator[SearchHit]:
-    """The hits of the order; where each source answers once, those of equal text are one.
+    """The hits in order. If sources are collapsed, hits with the same text are one.
 
-    Which are follows from the parts of the order, however far down is read. From the text of its last place on a part
-    is told with the next one, which may begin with more of that. A copy that comes later is a hit of its own: at one
-    that was told before nobody would see its source."""
+    The grouping depends only on the parts of the order. The hits with the text of a part's last place wait for the next
+    part, which may have more of them. A later copy is a hit of its own."""
     alike: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None
     for part in order.parts():
@@ -96,18 +95,18 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, gon
 
 
 def _text_of(document: Document) -> Hashable:
-    """Equal for what one tenant would read as the same; what has no text is found for something else. A few words
-    (Thanks!) are said in many places that have nothing to do with each other: there the title must be the same, too."""
-    said = document.text.strip()
-    if not said:
+    """A key that is equal for documents of one tenant with the same text. Short texts (Thanks!) occur in unrelated
+    sources, so their titles must be equal, too. A document without text is only equal to itself."""
+    text = document.text.strip()
+    if not text:
         return document.id
-    return document.tenant_key, document.text_hash, document.title if len(said) < _FEW_WORDS else None
+    return document.tenant_key, document.text_hash, document.title if len(text) < _FEW_WORDS else None
 
 
 def _with_snippets(
     legs: Legs, question: Question, filters: Sequence[Filter], asking: Asking, hits: list[SearchHit]
 ) -> list[SearchHit]:
-    """What each hit holds of the words, however it was found; not where only its meaning was asked for."""
+    """Add snippets with the found words to all hits, whichever leg found them; not in semantic mode."""
     if legs.keyword is None or KEYWORD in asking.failed or question.mode == "semantic":
         return hits
     try:

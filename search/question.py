@@ -1,4 +1,4 @@
-"""What can be asked: one question to both indexes."""
+"""A question to the index, validated."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.sinks.reader import Filter
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
-"""`engine` is the hybrid search of a keyword engine that has one of its own, as Meilisearch has."""
+"""`engine` is the hybrid search of the keyword engine itself, such as Meilisearch's."""
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic", "engine")
 
 FusionName = Literal["scores", "ranks"]
@@ -26,9 +26,9 @@ MOST_HITS = 10_000
 MOST_CONTEXT = 20
 MOST_FILTERS = 100
 MOST_VALUES = 10_000
-"""In all filters together. More than this not every engine can read."""
+"""In all filters together. Some engines cannot read more."""
 MOST_CHARACTERS = 10_000
-"""Of a query: several pages. A longer one says no more, and takes seconds."""
+"""Of a query, several pages. A longer one takes seconds and finds nothing better."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Question:
             )
 
     def _check_types(self) -> None:
-        """Programs without types ask too."""
+        """Callers without type checks exist, too."""
         if not isinstance(self.text, str):
             raise InvalidQuestion(f"the query is a text, not {self.text!r:.100}")
         for name in ("limit", "offset", "context"):
@@ -98,12 +98,12 @@ class Question:
 
     @property
     def last(self) -> int:
-        """So many hits must be known."""
+        """The number of hits that must be known."""
         return self.offset + self.limit
 
 
 def as_fields(given: object) -> tuple[Any, ...]:
-    """The facets that are asked for: one field, several, or None."""
+    """The requested facets, from one field, several, or None."""
     if given is None or isinstance(given, str):
         return () if given is None else (given,)
     if not isinstance(given, Iterable):

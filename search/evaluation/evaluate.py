@@ -1,8 +1,8 @@
 """Asks all judged queries and measures the answers, as trec_eval does: nDCG with the degree of relevance itself as the
 gain, recall, MRR.
 
-A document that is not judged, or judged below 1, is not relevant. What a mean over some queries says about others of
-their kind is a bootstrap over the queries.
+A document without a judgement, or judged below 1, is not relevant. Confidence intervals come from a bootstrap over the
+queries.
 """
 
 from collections.abc import Callable, Mapping, Sequence

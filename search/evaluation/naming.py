@@ -39,9 +39,9 @@ class Naming:
         return self.field == "chunk_id"
 
     def names(self, documents: Iterable[Document]) -> list[str]:
-        """What judgements call these documents, each once; one that they do not know has the name of its field."""
-        told = (FIELDS[self.field](document) for document in documents)
-        return list(dict.fromkeys(self.known.get(name, name) for name in told if name))
+        """The names of these documents in the judgements, each once. An unjudged document keeps its own name."""
+        names = (FIELDS[self.field](document) for document in documents)
+        return list(dict.fromkeys(self.known.get(name, name) for name in names if name))
 
 
 def find_naming(

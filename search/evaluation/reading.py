@@ -22,7 +22,7 @@ _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*([^<]+)", re.IGNORECASE)
 
 
 class UnreadableSet(SearchError):
-    """A file of queries or judgements has another form than it should; correct it as the message tells."""
+    """A file of queries or judgements has an unknown form. The message explains what was expected."""
 
 
 def read_queries(path: Path) -> Queries:
@@ -73,8 +73,8 @@ def _topics(path: Path, text: str) -> Queries:
 
 def _json_query(path: Path, number: int, line: str) -> tuple[str, str]:
     try:
-        told = json.loads(line)
-        id, text = told["_id"], told["text"]
+        query = json.loads(line)
+        id, text = query["_id"], query["text"]
     except (ValueError, KeyError, TypeError):
         id = text = None
     if not isinstance(id, str | int) or not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""The routes that programs ask: search, one chunk, the description of both, and health."""
+"""The HTTP API: search, one chunk, its OpenAPI description, and health."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from chunksink.search.page.workers import Workers
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
 
 
-def json_response(told: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(orjson.dumps(told), status, headers, media_type="application/json")
+def json_response(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(content), status, headers, media_type="application/json")
 
 
 def error_response(problem: HttpProblem) -> Response:
@@ -28,14 +28,14 @@ def error_response(problem: HttpProblem) -> Response:
 
 
 class ForPrograms(Route):
-    """A route of the API: its errors are JSON, also that of a method that it does not have."""
+    """A route of the API. Its errors are JSON, including the one for an unsupported method."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in (self.methods or ()):
             await super().handle(scope, receive, send)
             return
-        told = error_response(HttpProblem(405, "everything here is asked with GET; /api/openapi.json says how"))
-        await told(scope, receive, send)
+        response = error_response(HttpProblem(405, "Use GET; /api/openapi.json describes the API."))
+        await response(scope, receive, send)
 
 
 class Api:
@@ -55,10 +55,10 @@ class Api:
             return error_response(self._site.problem(error, caller))
         if problem := self._site.unanswered(answer, caller):
             return error_response(problem)
-        told = answer.as_json(explain=form.explain)
+        content = answer.as_json(explain=form.explain)
         if not caller.sees_all:
-            told["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
-        return json_response(told)
+            content["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
+        return json_response(content)
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)
@@ -72,7 +72,7 @@ class Api:
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if found is None:
-            return error_response(HttpProblem(404, "there is no chunk of this id: take the chunk_id of a hit"))
+            return error_response(HttpProblem(404, "There is no chunk with this id: use the chunk_id of a hit."))
         return json_response(found.as_json())
 
     async def description(self, _request: Request) -> Response:
@@ -84,4 +84,4 @@ class Api:
 
 
 def refused() -> Response:
-    return error_response(HttpProblem(401, "this server answers to those with a token: Authorization: Bearer TOKEN"))
+    return error_response(HttpProblem(401, "This server requires a token: Authorization: Bearer TOKEN"))

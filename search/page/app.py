@@ -23,7 +23,7 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 def make_app(site: Site) -> ASGIApp:
-    """What a server of ASGI runs. The threads that ask the engines are its own."""
+    """The ASGI application, with its own threads for the engines."""
     workers, sessions = Workers(), Sessions()
     health = Health(site)
     pages, api = HtmlPages(site, workers, sessions), Api(site, workers, health)
@@ -40,7 +40,9 @@ def make_app(site: Site) -> ASGIApp:
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         if _is_for_programs(request):
-            answer = error_response(HttpProblem(404, "there is nothing here; /api/openapi.json says what there is"))
+            answer = error_response(
+                HttpProblem(404, "There is nothing at this address; /api/openapi.json describes the API.")
+            )
         else:
             answer = pages.not_found(request)
         await answer(scope, receive, send)
@@ -64,7 +66,7 @@ def make_app(site: Site) -> ASGIApp:
         ForPrograms("/healthz", api.health),
         *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
     ]
-    # No Starlette around it: the guard answers for errors, and says less of them.
+    # A bare router: the guard handles errors, and reveals less of them than Starlette would.
     app = Router(routes, redirect_slashes=False, default=not_found, lifespan=lifespan)
     return Guard(app, site.hosts, site.tokens, sessions, refuse)
 
@@ -74,7 +76,7 @@ def _is_for_programs(request: Request) -> bool:
 
 
 def _static(file: Path) -> Callable[[Request], Awaitable[Response]]:
-    """Read once; a browser that has it already is told so."""
+    """A file that is read once, with an ETag for browsers that have it already."""
     data = file.read_bytes()
     headers = {"ETag": f'"{sha256(data).hexdigest():.32}"', "Cache-Control": "no-cache"}
     kind = _TYPES[file.suffix]

@@ -1,4 +1,4 @@
-"""Who asks: tokens and the tenants that they stand for, and the sessions of people who signed in with one."""
+"""Callers: tokens with their tenants, and the sessions of people who signed in with a token."""
 
 import hmac
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ _MOST_SESSIONS = 1000
 
 
 class NotYours(SearchError):
-    """The token stands for another tenant than the one that was named."""
+    """The token belongs to another tenant than the one requested."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """`tenant` is the only one whose documents are served; None may see all, and may name one."""
+    """`tenant` is the only tenant whose documents are served; None may see all tenants, and may name one."""
 
     tenant: str | None = None
 
@@ -34,12 +34,12 @@ class Caller:
         if self.tenant is None:
             return asked
         if named not in (None, self.tenant):
-            raise NotYours("your token stands for another tenant: leave the tenant out, or sign in with its own token")
+            raise NotYours("Your token belongs to another tenant: leave the tenant out, or use that tenant's token.")
         return Access(self.tenant, required=required)
 
 
 class Tokens:
-    """sha256 of each token, and its tenant or `*`. Without any, everybody may ask everything."""
+    """Maps the sha256 of each token to its tenant or `*`. Without tokens everybody may see everything."""
 
     def __init__(self, tenants: Mapping[str, str]) -> None:
         self._callers = {hashed: Caller(None if tenant == ALL else tenant) for hashed, tenant in tenants.items()}
@@ -49,7 +49,7 @@ class Tokens:
         return bool(self._callers)
 
     def caller(self, token: str) -> Caller | None:
-        """How long it takes does not tell how much of a token was right. Nobody's token is empty."""
+        """The caller of a token, compared in constant time. An empty token has none."""
         if not token.strip():
             return None
         given = sha256(token.strip().encode("utf-8", "replace")).hexdigest()
@@ -61,7 +61,7 @@ class Tokens:
 
 
 class Sessions:
-    """Random ids in place of tokens, so that no cookie holds one. They end with the server. One thread uses them."""
+    """Random ids, so that no cookie contains a token. They end with the server. Not thread-safe."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[float, Caller]] = {}

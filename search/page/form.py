@@ -25,21 +25,25 @@ class Parameter:
 
 # The names are those of the fields below.
 PARAMETERS = (
-    Parameter("q", "text", "a question, or words; words in quotes are a phrase"),
+    Parameter("q", "text", "a question or words; words in quotes are a phrase"),
     Parameter(
         "mode",
         "text",
-        "keyword finds words, semantic finds meaning, hybrid fuses both: the default where a sink is to hold vectors",
+        "keyword finds words, semantic finds meaning, hybrid fuses both (the default if a sink has vectors)",
     ),
-    Parameter("limit", "number", "at most so many hits", 1, MOST_LIMIT),
-    Parameter("offset", "number", "leave out the first hits"),
-    Parameter("filter", "list", "field=value, year>=2020 and the like: all must hold, values of one field are either"),
-    Parameter("facet", "list", "count the values of this field among the answers"),
-    Parameter("all", "yes or no", "every chunk that answers, not each source once"),
-    Parameter("context", "number", "with so many chunks before and after each hit", 0, 20),
-    Parameter("fusion", "text", "how hybrid fuses: scores (the default) or ranks"),
-    Parameter("explain", "yes or no", "with the shares of both legs and the whole document"),
-    Parameter("tenant", "text", "only what belongs to this tenant; an empty one is refused"),
+    Parameter("limit", "number", "the highest number of hits", 1, MOST_LIMIT),
+    Parameter("offset", "number", "how many hits to skip"),
+    Parameter(
+        "filter",
+        "list",
+        "conditions such as field=value or year>=2020; all must hold, values of one field are alternatives",
+    ),
+    Parameter("facet", "list", "count the values of this field among the results"),
+    Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
+    Parameter("context", "number", "how many chunks to add before and after each hit", 0, 20),
+    Parameter("fusion", "text", "how hybrid mode fuses: scores (the default) or ranks"),
+    Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
+    Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )
 _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 _YES_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -75,15 +79,15 @@ class SearchForm:
         )
 
     def url(self, path: str = "/", **changes: Any) -> str:
-        """The address that asks this; what has its default is left out."""
-        told = replace(self, **changes)
+        """The address of this search; defaults are left out."""
+        form = replace(self, **changes)
         pairs = [
             (parameter.name, _written(value))
             for parameter in PARAMETERS
-            for value in _several(getattr(told, parameter.name))
+            for value in _several(getattr(form, parameter.name))
             if value != getattr(_NOTHING, parameter.name) and value is not None
         ]
-        # What no text can hold (half a surrogate pair) has no form in an address.
+        # A lone surrogate has no form in an address.
         sign = "&" if "?" in path else "?"
         return f"{path}{sign}{urlencode(pairs, errors='replace')}" if pairs else path
 
@@ -96,10 +100,10 @@ _NOTHING = SearchForm()
 
 
 def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> SearchForm:
-    """From the parameters of an address. What a form leaves empty was not asked.
+    """Read the parameters of an address. Empty fields of a form are ignored.
 
-    `strict` is for programs: it refuses unknown names and second values, and keeps a tenant that is empty, which nobody
-    is. One that has lost the name on the way must not see what belongs to all.
+    `strict` is for programs: unknown names and second values are refused, and so is an empty tenant later on, since a
+    program that lost its tenant's name must not see everybody's documents.
     """
     given: dict[str, list[str]] = {}
     for name, value in pairs:
@@ -112,12 +116,12 @@ def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "
     for name, values in given.items() if strict else ():
         if _BY_NAME[name].kind != "list":
             once(name, values)
-    told = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()}
-    return SearchForm(**{"mode": usual_mode, **told})
+    fields = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()}
+    return SearchForm(**{"mode": usual_mode, **fields})
 
 
 def once(name: str, values: Sequence[str]) -> None:
-    """Refuses a second value: nobody knows which one was meant."""
+    """Refuse a second value."""
     if len(values) > 1:
         raise InvalidQuestion(f"{name} is given {len(values)} times: give it once")
 

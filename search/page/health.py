@@ -13,12 +13,12 @@ from chunksink.search.question import Question
 _FRESH_SECONDS = 2.0
 _PATIENCE_SECONDS = 1.0
 _LONGEST_SECONDS = 15.0
-"""A look that takes longer says that searches do too, whatever the one before it found."""
+"""A health search that takes longer than this counts as unavailable."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Told to anybody, so it holds no reason and no name."""
+    """Shown to everybody, so it contains no reasons and no names."""
 
     status: str
     unavailable: tuple[str, ...] = ()
@@ -29,8 +29,8 @@ class Condition:
 
 
 class Health:
-    """A real search, at most every two seconds; whoever asks in between is told the same. The first one loads the
-    model, which takes seconds: until then it is `starting`."""
+    """The result of a real search, repeated at most every two seconds. The first search loads the model, which takes
+    seconds; until then the status is `starting`."""
 
     def __init__(self, site: Site) -> None:
         self._site = site

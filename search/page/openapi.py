@@ -1,4 +1,4 @@
-"""The API in the words of OpenAPI 3.1, made from what the code reads and filters by."""
+"""The OpenAPI 3.1 description of the API, made from the parameters and fields of the code."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def described(version: str) -> dict[str, Any]:
         "info": {
             "title": "chunksink",
             "version": version,
-            "description": "Searches documents by words and by meaning. Where tokens are configured, a call needs one.",
+            "description": "Searches documents by words and by meaning. If tokens are configured, each call needs one.",
         },
         "paths": {
             "/api/search": _get(
@@ -34,13 +34,16 @@ def described(version: str) -> dict[str, Any]:
             ),
             "/api/chunk": _get(
                 "getChunk",
-                "One passage with those around it.",
+                "One passage with the passages around it.",
                 [chunk_id, *(_parameter(parameter) for parameter in few)],
                 {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
             ),
             "/healthz": {
                 **_get(
-                    "health", "Whether searches are answered. Needs no token.", [], {"200": "Health", "503": "Health"}
+                    "health",
+                    "Whether searches are answered. Requires no token.",
+                    [],
+                    {"200": "Health", "503": "Health"},
                 ),
             },
         },
@@ -53,23 +56,23 @@ def described(version: str) -> dict[str, Any]:
 
 
 def _get(name: str, summary: str, parameters: list[dict[str, Any]], answers: dict[str, str]) -> dict[str, Any]:
-    told = {
+    responses = {
         status: {
             "description": _MEANINGS[status],
             "content": {"application/json": {"schema": _reference(schema)}},
         }
         for status, schema in answers.items()
     }
-    return {"get": {"operationId": name, "summary": summary, "parameters": parameters, "responses": told}}
+    return {"get": {"operationId": name, "summary": summary, "parameters": parameters, "responses": responses}}
 
 
 _MEANINGS = {
     "200": "The answer.",
-    "400": "It cannot be asked like this; the message says how.",
-    "401": "A token is needed.",
-    "403": "The token stands for another tenant.",
-    "404": "There is no such chunk, or it may not be seen.",
-    "503": "There is no index yet, or it cannot be asked now.",
+    "400": "The request is invalid; the message explains why.",
+    "401": "A token is required.",
+    "403": "The token belongs to another tenant.",
+    "404": "There is no such chunk, or the caller may not see it.",
+    "503": "There is no index yet, or it is not available right now.",
 }
 
 
@@ -136,10 +139,13 @@ _SCHEMAS: dict[str, Any] = {
             "took_ms": _NUMBER,
             "unavailable": {
                 **_map(_TEXT),
-                "description": "Legs that could not be asked: the hits are the other one's.",
+                "description": "Legs that could not be asked, with the reason. The hits come from the other leg.",
             },
             "notice": _TEXT_OR_NULL,
-            "meant": {**_map(_TEXT), "description": "By words that stand nowhere such as may be meant."},
+            "suggestions": {
+                **_map(_TEXT),
+                "description": "Maps words that no document contains to similar words that some do.",
+            },
         }
     ),
     "Hit": _object(
@@ -151,7 +157,7 @@ _SCHEMAS: dict[str, Any] = {
             "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},
             "same_text": {
                 **_list(_object(_REFERENCE)),
-                "description": "Where the same text stands in other sources; they are no hits of their own.",
+                "description": "Other sources with the same text, which are not listed as hits.",
             },
             "context": _object({"before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))}),
             "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}}),

@@ -24,7 +24,7 @@ _FORM_BYTES = 8192
 
 
 def environment() -> Environment:
-    """Everything is escaped, and a name that is misspelt in a template is an error."""
+    """Templates escape everything, and an unknown name is an error."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -37,7 +37,7 @@ def environment() -> Environment:
 
 
 def coded(text: str) -> Markup:
-    """What stands between backticks is code."""
+    """Text between backticks becomes code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -130,7 +130,7 @@ class HtmlPages:
         )
 
     async def status(self, request: Request) -> Response:
-        """Only for those who may see all: it names sources and counts what every tenant has."""
+        """Only for callers who may see all tenants: it names sources and counts everybody's documents."""
         caller = caller_of(request)
         if not caller.sees_all:
             problem = HttpProblem(403, "The status covers all tenants, so it needs a token for all of them (`*`).")
@@ -189,7 +189,7 @@ class HtmlPages:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a small form; what is too large to be one is not read on."""
+    """The fields of a small form; a larger body is not read."""
     body = b""
     async for part in request.stream():
         body += part
@@ -203,6 +203,6 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _local(target: str) -> str:
-    """An address of this page, never one that leads away."""
+    """The address if it is on this site, otherwise the start page."""
     plain = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
     return target if plain else "/"

@@ -1,4 +1,4 @@
-"""What the status page shows, as whoever knows it tells it."""
+"""The content of the status page."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,15 +27,15 @@ class Section:
     title: str
     rows: tuple[ReportRow, ...]
     empty: str = ""
-    """What is said where there is no row."""
+    """Shown if there are no rows."""
 
 
 @dataclass(frozen=True)
 class Report:
     current: bool | None
-    """None where it cannot be told."""
+    """None if it is unknown."""
     summary: str
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]
     troubles: tuple[str, ...] = ()
-    """Each with what to do about it."""
+    """Problems, each with its remedy."""

@@ -1,4 +1,4 @@
-"""What holds for every request: which hosts are served, who may ask, the headers, and what is told of a bug."""
+"""The guard around every request: allowed hosts, authentication, security headers, and errors."""
 
 import logging
 import traceback
@@ -27,7 +27,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 WITHOUT_TOKEN = ("/healthz", "/sign-in", "/static/")
-"""What is answered to anybody: it holds nothing of the index."""
+"""Paths that need no token, because they reveal nothing of the index."""
 
 Refuse = Callable[[Request], Response]
 
@@ -35,8 +35,7 @@ _log = logging.getLogger("chunksink.search.page")
 
 
 class Hosts:
-    """The names under which the server may be asked. A page elsewhere that lets its own name point here (DNS
-    rebinding) is refused: its name is none of these."""
+    """The host names that the server accepts. This stops DNS rebinding, where a foreign site's name points here."""
 
     def __init__(self, bound: str, names: Collection[str] = ()) -> None:
         self._names = {name.lower() for name in ("localhost", "127.0.0.1", "::1", bound, *names)}
@@ -128,8 +127,8 @@ def session_id(request: Request) -> str:
 
 
 def is_own_form(request: Request) -> bool:
-    """Whether a form of this page sent it, as far as the browser says: without referrers it hides the origin of its
-    forms, and over plain HTTP from elsewhere it does not tell the site. No other site is sent the cookie anyway."""
+    """Whether the form of this site sent the request, as far as the browser reports it. Over plain HTTP it may not. The
+    cookie is never sent by other sites anyway."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

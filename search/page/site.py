@@ -1,4 +1,4 @@
-"""What the application is made of, given by whoever starts it."""
+"""The parts that the application is made of, and how errors become HTTP responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,20 +42,20 @@ class Site:
     version: str = ""
 
     def unanswered(self, answer: Answer, caller: Caller) -> "HttpProblem | None":
-        """Where nobody could be asked, an answer without hits would look as if there were none."""
+        """The problem to report if no leg answered: an empty list of hits would be wrong."""
         if answer.answered:
             return None
-        told = [
+        reasons = [
             f"no answer of {leg} search: {answer.unavailable[leg] if caller.sees_all else HIDDEN}"
             for leg in LEGS_OF[answer.mode]
             if leg in answer.unavailable
         ]
-        return HttpProblem(503, "; ".join(told))
+        return HttpProblem(503, "; ".join(reasons))
 
     def problem(self, error: Exception, caller: Caller) -> "HttpProblem":
-        """What is told of an error; one that is not known is raised again.
+        """The response to an error; unknown errors are raised again.
 
-        A message of an engine may name addresses and folders: it is for those who may see everything.
+        Messages of engines may name addresses and folders, so only callers who may see everything get them.
         """
         if isinstance(error, NotYours):
             return HttpProblem(403, str(error))

@@ -1,4 +1,4 @@
-"""From an answer to what the templates show: words, addresses and lengths of bars. No markup here."""
+"""Turns answers into what the templates show: texts, addresses and lengths of bars."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
 MODES = {"hybrid": "Both", "keyword": "Words", "semantic": "Meaning"}
-"""The modes that the page offers, and what they are called there."""
+"""The modes that the page offers, with their labels."""
 
 FACETS = {
     "source_type": "Type",
@@ -30,7 +30,7 @@ FACETS = {
     "year": "Year",
     "source_folder": "Folder",
 }
-"""Fields that the page counts, and what they are called there."""
+"""The facets of the page, with their labels."""
 COUNTED = "schema_version"
 """A field that every document has: its values add up to the number of sources found."""
 _VALUES = 40
@@ -40,7 +40,7 @@ _BEFORE = 90
 
 @dataclass(frozen=True)
 class PlaceView:
-    """Where a chunk stands in its source. `href` only where a browser can go there."""
+    """The place of a chunk in its source. `href` is set only for addresses on the web."""
 
     title: str
     path: tuple[str, ...]
@@ -70,7 +70,7 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class Choice:
-    """A value of a facet; `condition` is the filter that it stands for."""
+    """A value of a facet; `condition` is the filter that selects it."""
 
     text: str
     condition: str
@@ -122,7 +122,7 @@ def place_of(document: Document, source_url: str | None) -> PlaceView:
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
-    """A browser goes from a page to the web only: other sources are named, and can be copied."""
+    """A link if the source is on the web. Other sources are named, and can be copied."""
     link = link_of(document)
     if link is None:
         return None
@@ -161,7 +161,7 @@ def chunk_url(chunk_id: str, form: SearchForm, context: int = 2) -> str:
 
 
 def modes(form: SearchForm) -> list[tuple[str, str]]:
-    """Those that are offered, and one that is not where an address asks for it."""
+    """The offered modes, and the mode of the form if it is not among them."""
     return [(mode, MODES.get(mode, mode.capitalize())) for mode in question.MODES if mode in (*MODES, form.mode)]
 
 
@@ -212,13 +212,13 @@ def suggestions(answer: Answer, form: SearchForm) -> list[str]:
 
 def _corrected(answer: Answer, form: SearchForm) -> str:
     text = form.q
-    for word, near in answer.meant.items():
+    for word, near in answer.suggestions.items():
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", near, text)  # `near` has letters only
     return text if text != form.q else ""
 
 
 def ago(moment: str) -> str:
-    """An ISO moment as an age; as it is where it is none."""
+    """An ISO time as an age; any other text unchanged."""
     try:
         then = datetime.fromisoformat(moment)
     except ValueError:

@@ -23,77 +23,80 @@ FAMILIES = [
 ]
 
 
-def told(legs: Legs, access: Access, text: str, *filters: Filter, mode: Mode = "keyword") -> str | None:
+def notice_of(legs: Legs, access: Access, text: str, *filters: Filter, mode: Mode = "keyword") -> str | None:
     answer = search(legs, Question(text, mode=mode, filters=filters), access)
     assert not answer.hits
     return answer.notice
 
 
-NO_YEAR = "nothing that answers passes the filter of source_type and year; without it something is found"
+NO_YEAR = "No results with the filter of source_type and year. Without it there are results."
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_filter_that_keeps_all_out_is_named(legs: Legs, mode: Mode) -> None:
+def test_notice_names_filters_that_exclude_everything(legs: Legs, mode: Mode) -> None:
     """Also a field that only another tenant's documents have is one that no document has."""
     acme = Access("acme", required=True)
-    assert told(legs, acme, "cat", MD, RECENT, mode=mode) == f"{NO_YEAR}; no document has a year"
-    told_other = told(legs, Access("other"), "cat", TXT, mode=mode)
-    assert told_other == "nothing that answers passes the filter of source_type; without it something is found"
+    assert notice_of(legs, acme, "cat", MD, RECENT, mode=mode) == f"{NO_YEAR} No document has a year."
+    notice = notice_of(legs, Access("other"), "cat", TXT, mode=mode)
+    assert notice == "No results with the filter of source_type. Without it there are results."
     tags = Filter("tags", any_of=("x",))
-    assert (told(legs, acme, "cat", tags, RECENT, mode=mode) or "").endswith("no document has tags or a year")
+    assert (notice_of(legs, acme, "cat", tags, RECENT, mode=mode) or "").endswith("No document has tags or a year.")
 
 
-def test_where_filters_are_not_why_nothing_is_said(legs: Legs) -> None:
+def test_no_notice_if_filters_are_not_the_reason(legs: Legs) -> None:
     acme = Access("acme")
-    assert told(legs, acme, "zebra", MD, RECENT) is None
-    assert told(legs, acme, "zebra") is None
-    assert told(legs, acme, "law", MD) is None, "only another tenant has it"
+    assert notice_of(legs, acme, "zebra", MD, RECENT) is None
+    assert notice_of(legs, acme, "zebra") is None
+    assert notice_of(legs, acme, "law", MD) is None, "only another tenant has it"
     first = Question("cat", mode="keyword", filters=(MD,))
     assert search(legs, first).notice is None
     assert search(legs, replace(first, offset=10)).notice is None, "there are hits, on an earlier page"
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_where_nothing_can_be_seen_only_that_is_told(legs: Legs, mode: Mode, tmp_path: Path) -> None:
+def test_notice_if_nothing_is_visible(legs: Legs, mode: Mode, tmp_path: Path) -> None:
     for filters in ((), (MD, RECENT)):
-        assert told(legs, Access("nobody"), "cat", *filters, mode=mode) == "nothing is visible to the tenant 'nobody'"
+        assert (
+            notice_of(legs, Access("nobody"), "cat", *filters, mode=mode)
+            == "The tenant 'nobody' has no documents in this index."
+        )
     with legs_over(tmp_path, []) as empty:
-        notice = told(empty, Access(None), "cat", MD, mode=mode)
-    assert notice == "this index holds no sources; `chunksink sync` brings in what the chunks hold now"
+        notice = notice_of(empty, Access(None), "cat", MD, mode=mode)
+    assert notice == "This index has no sources. `chunksink sync` adds those of the chunks."
 
 
-def test_by_meaning_alone_filters_are_named_too(legs: Legs) -> None:
+def test_notice_names_filters_in_semantic_mode(legs: Legs) -> None:
     alone = replace(legs, keyword=None)
-    notice = told(alone, Access("acme"), "cat", RECENT, mode="semantic")
-    assert notice == "nothing that answers passes the filter of year; without it something is found"
+    notice = notice_of(alone, Access("acme"), "cat", RECENT, mode="semantic")
+    assert notice == "No results with the filter of year. Without it there are results."
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_misspelt_word_is_told(legs: Legs, mode: Mode) -> None:
+def test_notice_suggests_words_for_misspelt_ones(legs: Legs, mode: Mode) -> None:
     """Also where another word, or the meaning, has found something; what another tenant writes is not said."""
     answer = search(legs, Question("Sleepps cat", mode=mode), Access("acme"))
     by_words = mode != "semantic"
-    assert answer.notice == ("nothing holds 'Sleepps'; is 'sleeps' meant?" if by_words else None)
-    assert answer.as_json()["meant"] == answer.meant == ({"Sleepps": "sleeps"} if by_words else {})
+    assert answer.notice == ("No text contains 'Sleepps'. Did you mean 'sleeps'?" if by_words else None)
+    assert answer.as_json()["suggestions"] == answer.suggestions == ({"Sleepps": "sleeps"} if by_words else {})
     assert search(legs, Question("sleepps cat", mode=mode), Access("other")).notice is None
-    assert search(legs, Question("sleeps cat", mode=mode), Access("acme")).as_json()["meant"] == {}
+    assert search(legs, Question("sleeps cat", mode=mode), Access("acme")).as_json()["suggestions"] == {}
 
 
-RESEMBLES = "holds these words; what is shown only resembles them in meaning"
+RESEMBLES = "contains these words. The hits are only similar in meaning."
 
 
-def test_where_only_meaning_finds_something_it_is_said(legs: Legs) -> None:
+def test_notice_if_only_meaning_matches(legs: Legs) -> None:
     def notice(text: str, *filters: Filter, tenant: str = "acme", mode: Mode = "hybrid") -> str | None:
         answer = search(legs, Question(text, mode=mode, filters=filters), Access(tenant))
         assert answer.hits
         return answer.notice
 
-    assert notice("zebra kitten") == f"no text {RESEMBLES}"
-    assert notice("boat", MD) == f"no text of what the filters let through {RESEMBLES}"
-    assert notice("law") == f"no text {RESEMBLES}", "only another tenant has it"
+    assert notice("zebra kitten") == f"No text {RESEMBLES}"
+    assert notice("boat", MD) == f"No text that passes the filters {RESEMBLES}"
+    assert notice("law") == f"No text {RESEMBLES}", "only another tenant has it"
     assert notice("cat zebra") is None
     assert notice("law", tenant="other") is None
     assert notice("zebra kitten", mode="semantic") is None
     assert notice("?!") is None
-    assert notice("sleepps") == "nothing holds 'sleepps'; is 'sleeps' meant?", "it is not told twice"
-    assert notice("sleepps zebra") == f"nothing holds 'sleepps'; is 'sleeps' meant?; no text {RESEMBLES}"
+    assert notice("sleepps") == "No text contains 'sleepps'. Did you mean 'sleeps'?"
+    assert notice("sleepps zebra") == f"No text contains 'sleepps'. Did you mean 'sleeps'? No text {RESEMBLES}"

@@ -28,7 +28,7 @@ function address() {
   return written ? `/?${written}` : "/";
 }
 
-// `how` says what becomes of the address: "push", "replace", "same" where it stays, "back" where the browser has set it.
+// `how` decides about the address: "push", "replace", "same" (unchanged) or "back" (already set by the browser).
 async function go(url, how) {
   clearTimeout(timer);
   if (running) running.abort();
@@ -90,10 +90,10 @@ function keepFocus(focused) {
 
 function say(text) {
   const outcome = document.querySelector("#outcome");
-  const told = document.createElement("span");
-  told.className = "without";
-  told.textContent = text;
-  outcome.replaceChildren(told);
+  const message = document.createElement("span");
+  message.className = "without";
+  message.textContent = text;
+  outcome.replaceChildren(message);
 }
 
 function typed() {
@@ -144,7 +144,7 @@ function modes() {
   return form.querySelectorAll("input[name=mode]");
 }
 
-// A link may have changed what the form says.
+// A link may have changed the mode.
 function updateForm(url) {
   for (const radio of modes()) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
 }

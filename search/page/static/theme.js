@@ -1,4 +1,4 @@
-// Before anything is painted, so that a chosen theme does not flash; and says that scripts run.
+// Runs before the first paint, so that a chosen theme does not flash. Marks that scripts run.
 "use strict";
 document.documentElement.classList.add("js");
 try {

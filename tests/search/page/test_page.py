@@ -258,4 +258,4 @@ def test_what_may_be_meant_is_a_link_that_asks_for_it(client: TestClient) -> Non
     wanted = SearchForm(q="a sleep <b>&", mode="keyword", limit=5, filter=("language=en",))
     assert wanted.url() in links(page)
     assert "Search for <q" not in client.get("/?q=sleeps").text
-    assert client.get("/api/search?q=Sleepps").json()["meant"] == {"Sleepps": "sleep"}
+    assert client.get("/api/search?q=Sleepps").json()["suggestions"] == {"Sleepps": "sleep"}
