@@ -117,7 +117,7 @@ def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOp
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Update the live builds. The caller has held the writer's lock since it read which they are."""
+    """Bring the live builds up to date. The caller has held the writer's lock since it read which they are."""
     once = partial(_sync, session, live, embedder, options, outcome)
     if options.only_plan is not None:  # another try would not carry out the plan that was named
         once()

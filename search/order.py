@@ -102,7 +102,7 @@ class Order:
         return [fused for fused in fusion(rankings) if fused.key not in self._settled]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
-        """A chunk that keyword search did not find scores 0 there. Every chunk has a similarity; the lowest becomes 0."""
+        """A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0."""
         by_meaning = {id for id, _ in rankings[SEMANTIC].hits}
         missing = [id for id, _ in rankings[KEYWORD].hits if id not in by_meaning and id not in self._settled]
         beyond = self._asking.scores(SEMANTIC, missing)

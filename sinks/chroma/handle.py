@@ -213,6 +213,9 @@ def marker_in(metadata: Metadata) -> Marker | None:
     return None
 
 
+_GRAPH: dict[str, Any] = {"space": "cosine"}
+
+
 def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
     """The collection. If it does not exist, it is created with the metadata `made`, if given."""
     try:
@@ -221,5 +224,5 @@ def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, An
     except BuildMissing:
         if made is None:
             raise
-    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
+    graph: Any = {"hnsw": {**_GRAPH, EF_SEARCH: ef_search(0)}}
     return client.create_collection(name, metadata=made, configuration=graph, embedding_function=None)

@@ -367,6 +367,6 @@ def test_a_public_name_that_is_taken_before_the_first_sync(
     for _ in range(2):  # the second time after a sync that was refused
         found = checks(served)
         assert problems(found) == {"public name in meilisearch": "fail"}
-        assert "something that is not ours" in found["public name in meilisearch"]["found"]
+        assert "was not created by chunksink" in found["public name in meilisearch"]["found"]
         assert found["index"]["found"] == "none yet; `chunksink rebuild` makes it"
         assert served("sync").code == Exit.ENGINE

@@ -77,7 +77,7 @@ def test_the_file_stays_where_nothing_can_be_read(shell: Shell, monkeypatch: pyt
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
     own_file(stopWords=["the"])
     ended = shell("settings", "show", "--output", "meilisearch-settings.json", "--force")
-    assert (ended.code, "no Meilisearch answers" in ended.err) == (Exit.ENGINE, True)
+    assert (ended.code, "http://127.0.0.1:9" in ended.err) == (Exit.ENGINE, True)
     assert load_index_settings(Path("meilisearch-settings.json")) == FILE | {"stopWords": ["the"]}
 
 

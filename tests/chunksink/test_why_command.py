@@ -174,7 +174,6 @@ def test_an_engine_that_cannot_be_asked(home: Home, shell: Shell) -> None:
     FtsSink(home.folder / "fts").drop(home.live().builds["fts"])
     found = why(shell, CAT, Exit.ENGINE)
     assert copies(found) == {"fts": "unknown", "memory": "present", "jsonl": "present"}
-    assert "not asked: there is no build at" in found["printed"]
 
 
 def test_by_the_id_that_engines_have(home: Home, shell: Shell) -> None:

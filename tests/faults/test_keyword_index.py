@@ -49,11 +49,11 @@ def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> 
         ended = indexed("verify", *deep)
         assert ended.code == Exit.DRIFT
         assert "fts: 36 chunks of 12 sources, not as it should be" in ended.out
-        assert ("its index of trigrams" if "trigrams" in name else "its index of words") in ended.err
+        assert ("trigram index" if "trigrams" in name else "word index") in ended.err
         assert "`chunksink verify --repair` fixes it" in ended.err
     report = json.loads(indexed("verify", "--json").out)
     assert (report["ok"], report["sinks"]["fts"]["ok"]) == (False, False)
-    assert "is not that of its documents" in report["sinks"]["fts"]["error"]
+    assert "does not match its documents" in report["sinks"]["fts"]["error"]
     proved = indexed("prove", "proof.json")
     assert (proved.code, (indexed.folder / "proof.json").exists()) == (Exit.DRIFT, False)
     repaired = indexed("verify", "--repair")

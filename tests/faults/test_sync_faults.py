@@ -137,7 +137,7 @@ def test_a_fault_that_stays_is_left_by_the_deadline(
     assert time.monotonic() - started < CALLS * (SHORT.deadline_seconds + TIMEOUT + 1)
     assert made.proxy.faulted
     assert made.proxy.url in str(error), "the message says which engine it is"
-    assert "run again" in str(error)
+    assert "run it again" in str(error)
     assert_complete(made.behind_it())
     assert_receipts_hold(made.receipts(), made.behind_it())
     if place == "always":

@@ -14,7 +14,7 @@ NOTE = source("note.md", "A note that nobody has broken yet.")
 def test_a_folder_without_chunks_and_a_broken_chunk(tmp_path: Path) -> None:
     (tmp_path / "chunks").mkdir()
     empty = chunksink(tmp_path, "rebuild")
-    assert (empty.code, "neither canonical/ nor manifest/ is in it" in empty.err) == (Exit.USAGE, True)
+    assert (empty.code, "neither canonical/ nor manifest/" in empty.err) == (Exit.USAGE, True)
     write(tmp_path / "chunks", "2026-01", NOTE)
     file = tmp_path / "chunks" / "canonical" / "2026-01.jsonl"
     file.write_bytes(file.read_bytes().replace(b"broken yet", b"mended yet"))
@@ -31,7 +31,7 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
     assert (ended.code, ended.err) == (Exit.USAGE, "Error: there is no model folder ./no/such/model\n")
     ended = chunksink(tmp_path, "sync", CHUNKSINK_ENDPOINT="127.0.0.1:1/v1", CHUNKSINK_MODEL="any")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err.startswith("Error: the endpoint's URL must look as http://127.0.0.1:11434/v1, without a user")
+    assert ended.err.startswith("Error: the endpoint's URL must look like http://127.0.0.1:11434/v1, without a user")
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_without_its_tenant_a_search_gets_nothing(legs: Legs, mode: Mode) -> Non
     answer = search(legs, question, Access(None, required=True))
     assert (answer.hits, dict(answer.facets), answer.more) == ((), {}, False)
     assert answer.notice is not None
-    assert "say which tenant asks" in answer.notice
+    assert "name the tenant" in answer.notice
 
 
 @pytest.mark.promise(11)

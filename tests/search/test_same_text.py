@@ -158,7 +158,7 @@ async def test_an_assistant_gets_the_beginning_of_a_book(tmp_path: Path) -> None
         found: Any = await server.call_tool("search", asked)
         (hit,) = json.loads(found.content[0].text)["hits"]
         whole: Any = await server.call_tool("get_chunk", {"chunk_id": hit["chunk_id"]})
-    told = "the passage has 105,013 characters, get_chunk gives all of them"
+    told = "The passage has 105,013 characters. get_chunk returns all of them."
     (after,) = hit["after"]
     assert [(one["text"], one["cut"]) for one in (hit, after)] == [(book[:20_000], told)] * 2
     assert "lighthouse" in hit["snippet"]
