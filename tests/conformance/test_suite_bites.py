@@ -188,13 +188,13 @@ class BrokenSink(MemorySink):
 
 
 @pytest.mark.parametrize(("kind", "test"), BROKEN)
-def test_a_broken_sink_fails(kind: type[MemoryBuild], test: str) -> None:
+def test_broken_sink_when_tested_fails_the_suite(kind: type[MemoryBuild], test: str) -> None:
     with pytest.raises((AssertionError, sqlite3.ProgrammingError)):
         run(BrokenSink(kind), test)
 
 
 @pytest.mark.parametrize("test", sorted({test for _, test in BROKEN}))
-def test_a_sound_sink_passes_the_same(test: str) -> None:
+def test_sound_sink_when_tested_passes_the_suite(test: str) -> None:
     run(BrokenSink(MemoryBuild), test)
 
 

@@ -142,7 +142,7 @@ def home(
 
 
 @pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else QUICK)
-def test_killed_at_a_call(
+def test_run_when_killed_at_an_engine_call_converges(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
     is_killed(run_and_act, tmp_path, engine, server, method, when)
@@ -150,7 +150,7 @@ def test_killed_at_a_call(
 
 
 @pytest.mark.parametrize(("step", "when"), STEPS if HEAVY else QUICK_STEPS, ids=str)
-def test_killed_at_a_step(
+def test_run_when_killed_at_a_step_converges(
     step: Step, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
     is_killed(run_and_die_at, tmp_path, engine, server, step, when)
@@ -161,7 +161,7 @@ LONG_FORM = pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else [])
 
 
 @LONG_FORM
-def test_stopped_at_a_call(
+def test_run_when_stopped_at_an_engine_call_ends_as_usual(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
     """When it is continued, it ends as usual."""
@@ -177,7 +177,7 @@ def test_stopped_at_a_call(
 
 @LONG_FORM
 @pytest.mark.parametrize("act", dying.SHORTAGES if HEAVY else [])
-def test_short_of_something_from_a_call(
+def test_run_when_short_of_a_resource_at_an_engine_call_recovers(
     method: str, when: str, act: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
     process = FORKING.Process(target=run_and_act, args=(tmp_path, engine, server, method, when, act))

@@ -140,7 +140,9 @@ def readers_find_every_source(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("step", "when"), KILLS)
-def test_killed_at(step: Step, when: str, prepared: Any, tmp_path: Path, small_batches: None) -> None:
+def test_run_when_killed_at_a_step_converges(
+    step: Step, when: str, prepared: Any, tmp_path: Path, small_batches: None
+) -> None:
     home: Home = prepared(step.scenario)
     assert run_until(home, step, when) == -signal.SIGKILL
     if step.scenario not in TAKES_AWAY:
@@ -177,7 +179,7 @@ REBUILT = (
 
 @pytest.mark.promise(5)
 @pytest.mark.parametrize(("step", "when"), REBUILT, ids=str)
-def test_a_rebuild_that_was_killed_goes_on(step: Step, when: str, prepared: Any, tmp_path: Path) -> None:
+def test_rebuild_when_killed_is_continued_by_the_next_run(step: Step, when: str, prepared: Any, tmp_path: Path) -> None:
     """Readers have the generation before until the pointer moves; what is filled and not shown is gone on with."""
     home: Home = prepared(R)
     before, texts = home.live(), found_by_readers(home)
@@ -198,7 +200,7 @@ def test_a_rebuild_that_was_killed_goes_on(step: Step, when: str, prepared: Any,
 @pytest.mark.parametrize(
     ("step", "when"), [kill for kill in KILLS if kill.values[0].method in ("confirm", "replace", "flush")]
 )
-def test_killed_and_then_the_edit_is_undone(
+def test_edit_when_killed_and_then_undone_converges(
     step: Step, when: str, tmp_path: Path, prepared_before: Any, small_batches: None
 ) -> None:
     """Receipts and counts are those of the old version, and the engine may hold the new one: only intents tell."""
@@ -213,7 +215,7 @@ def test_killed_and_then_the_edit_is_undone(
 @pytest.mark.parametrize(
     "step", [step for step in STEPS if ALL or (step.owner != "FtsBuild" and step.method in COMES_AGAIN)], ids=str
 )
-def test_killed_again_while_it_recovers(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
+def test_recovery_when_killed_again_converges(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
     """At the same step, where the next run comes to it, and then in a repair."""
     home: Home = prepared(step.scenario)
     assert run_until(home, step, "after") == -signal.SIGKILL
@@ -239,7 +241,7 @@ SHORTAGES = [
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
 @pytest.mark.parametrize(("step", "when"), STOPS)
-def test_stopped_at(
+def test_run_when_stopped_at_a_step_keeps_readers_served(
     step: Step, when: str, then: signal.Signals, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
     """As in a paused container or a suspended laptop: readers are served, another writer leaves.
@@ -263,7 +265,7 @@ def test_stopped_at(
 
 
 @pytest.mark.parametrize(("step", "when", "act"), SHORTAGES)
-def test_short_of_something_from(
+def test_run_when_short_of_a_resource_is_reported_and_recovers(
     step: Step, when: str, act: str, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
     """The run reports it, nothing is taken for broken, and the plain next run converges.
@@ -285,14 +287,14 @@ def test_short_of_something_from(
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
 
 
-def test_a_run_that_is_not_killed_ends_by_itself(prepared: Any) -> None:
+def test_run_when_not_killed_ends_normally(prepared: Any) -> None:
     """Or the tests above would prove nothing about where they kill."""
     for scenario in sorted({step.scenario for step in STEPS}):
         step = next(step for step in STEPS if step.scenario == scenario)
         assert run_until(prepared(scenario), step, "before", call=0) == 0, scenario
 
 
-def test_no_step_is_without_a_case() -> None:
+def test_every_transaction_of_rebuild_is_a_tested_step() -> None:
     """Every function of rebuild/ that opens a transaction is a step, or is excused with its reason."""
     known = {(Path(*step.module.split(".")).name + ".py", step.method) for step in STEPS}
     missing = [

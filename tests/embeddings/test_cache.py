@@ -33,7 +33,7 @@ def hashes_of(texts: list[str]) -> list[bytes]:
     return [hashlib.sha256(text.encode()).digest() for text in texts]
 
 
-def test_gives_back_exactly_what_was_put(cache: VectorCache) -> None:
+def test_cache_returns_exactly_the_stored_vectors(cache: VectorCache) -> None:
     encoder, texts = HashEncoder(), numbered(2500)  # more than one query's worth
     keys = hashes_of(texts)
     cache.put(encoder.info, keys, encoder.encode(texts), range(2500))
@@ -47,7 +47,7 @@ def test_gives_back_exactly_what_was_put(cache: VectorCache) -> None:
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8), st.sampled_from(["float32", "bfloat16"])), max_size=30))
-def test_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str]]) -> None:
+def test_cache_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str]]) -> None:
     model: dict[tuple[str, bytes], tuple[str, str]] = {}
     encoders = {
         (number, precision): HashEncoder(name=f"m{number}", precision=precision)
@@ -71,7 +71,7 @@ def test_behaves_like_a_dict_that_prefers_float32(puts: list[tuple[int, int, str
 
 
 @pytest.mark.parametrize("spoil", [np.nan, np.inf, -np.inf])
-def test_refuses_what_is_not_finite(cache: VectorCache, spoil: float) -> None:
+def test_put_when_vector_is_not_finite_is_refused(cache: VectorCache, spoil: float) -> None:
     encoder = HashEncoder()
     vectors = encoder.encode(["a", "b"])
     vectors[1, 3] = spoil
@@ -83,7 +83,7 @@ def test_refuses_what_is_not_finite(cache: VectorCache, spoil: float) -> None:
 
 
 @pytest.mark.parametrize("before", [b"my only copy " * 1000, b"SQL is a language"], ids=["long", "short"])
-def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(before: bytes, tmp_path: Path) -> None:
+def test_open_when_file_is_not_sqlite_is_refused_and_leaves_it_unchanged(before: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(before)
     for replace_damaged in (False, True):
@@ -92,7 +92,7 @@ def test_refuses_a_file_that_is_not_sqlite_and_leaves_it_alone(before: bytes, tm
     assert path.read_bytes() == before
 
 
-def test_refuses_somebody_elses_database(tmp_path: Path) -> None:
+def test_open_when_database_belongs_to_another_program_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
     tamper(path, "CREATE TABLE mine (x)")
     with pytest.raises(CacheForeign, match="is not a chunksink cache"):
@@ -102,7 +102,7 @@ def test_refuses_somebody_elses_database(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_refuses_a_cache_from_a_newer_version(tmp_path: Path) -> None:
+def test_open_when_cache_is_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     filled(path, HashEncoder(), 3)
     tamper(
@@ -117,7 +117,7 @@ def test_refuses_a_cache_from_a_newer_version(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_what_is_found_damaged_while_reading_says_how_to_mend_it(cache: VectorCache) -> None:
+def test_damage_when_found_while_reading_names_the_repair(cache: VectorCache) -> None:
     tamper(cache.path, "DROP TABLE vector")
     with pytest.raises(
         CacheDamaged, match=r"`chunksink cache verify --repair` sets it aside, and its vectors are computed again$"
@@ -125,12 +125,12 @@ def test_what_is_found_damaged_while_reading_says_how_to_mend_it(cache: VectorCa
         cache.read("SELECT count(*) FROM vector")
 
 
-def test_a_folder_in_its_place_is_named(tmp_path: Path) -> None:
+def test_open_when_path_is_a_folder_names_it(tmp_path: Path) -> None:
     with pytest.raises(CacheUnavailable, match="cannot be used: Is a directory"):
         VectorCache.open(tmp_path)
 
 
-def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
+def test_empty_file_when_opened_becomes_a_cache(tmp_path: Path) -> None:
     for suffix in ("", "-wal"):
         (tmp_path / f"vectors.db{suffix}").touch()
     with VectorCache.open(tmp_path / "vectors.db") as cache:
@@ -139,7 +139,7 @@ def test_an_empty_file_becomes_a_cache(tmp_path: Path) -> None:
         assert cache.read("PRAGMA journal_mode") == [("wal",)]
 
 
-def test_the_form_of_the_file_has_not_changed(cache: VectorCache) -> None:
+def test_cache_of_an_earlier_version_opens_unchanged(cache: VectorCache) -> None:
     """A file made by an earlier version opens as it is. A new form needs a new migration, and another digest here."""
     tables = cache.read(
         "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'vector') AND sql NOT NULL ORDER BY sql"
@@ -152,7 +152,7 @@ def test_the_form_of_the_file_has_not_changed(cache: VectorCache) -> None:
     assert steps == [("chunksink.embeddings", "m001_vectors")]
 
 
-def test_a_backup_of_an_open_cache_serves_its_vectors_elsewhere(tmp_path: Path) -> None:
+def test_backup_of_an_open_cache_serves_its_vectors(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     with VectorCache.open(path) as cache:
         embed(numbered(20), HashEncoder(), cache)
@@ -163,7 +163,7 @@ def test_a_backup_of_an_open_cache_serves_its_vectors_elsewhere(tmp_path: Path) 
         assert verify(copied).is_sound
 
 
-def test_names_that_would_confuse_a_uri(tmp_path: Path) -> None:
+def test_file_name_with_uri_characters_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "a folder?mode=memory" / "50% #1 vectors.db"
     encoder = HashEncoder()
     with VectorCache.open(path) as cache:
@@ -171,7 +171,7 @@ def test_names_that_would_confuse_a_uri(tmp_path: Path) -> None:
     assert path.stat().st_size > 0
 
 
-def test_a_writer_that_never_ends_is_named(tmp_path: Path) -> None:
+def test_lock_when_another_writer_never_ends_is_named(tmp_path: Path) -> None:
     path, encoder = tmp_path / "vectors.db", HashEncoder()
     filled(path, encoder, 1)
     hog = sqlite3.connect(path, isolation_level=None)
@@ -186,14 +186,14 @@ def test_a_writer_that_never_ends_is_named(tmp_path: Path) -> None:
     hog.close()
 
 
-def test_a_failing_transaction_leaves_nothing(cache: VectorCache) -> None:
+def test_transaction_when_it_fails_writes_nothing(cache: VectorCache) -> None:
     with pytest.raises(ZeroDivisionError), cache.transaction() as connection:
         connection.execute("INSERT INTO producer (fingerprint, details) VALUES (x'00', '{}')")
         raise ZeroDivisionError
     assert cache.read("SELECT count(*) FROM producer") == [(0,)]
 
 
-def test_a_commit_that_fails_is_rolled_back(cache: VectorCache) -> None:
+def test_commit_when_it_fails_is_rolled_back(cache: VectorCache) -> None:
     encoder = HashEncoder()
     cache.read("PRAGMA foreign_keys = ON")  # what else can fail a commit needs a full disk
     cache.read("CREATE TEMP TABLE parent (id INTEGER PRIMARY KEY)")
@@ -205,7 +205,7 @@ def test_a_commit_that_fails_is_rolled_back(cache: VectorCache) -> None:
     cache.put(encoder.info, hashes_of(["x"]), encoder.encode(["x"]))
 
 
-def test_a_model_whose_first_vectors_failed_is_recorded_with_the_next(cache: VectorCache) -> None:
+def test_model_when_its_first_vectors_failed_is_recorded_with_the_next(cache: VectorCache) -> None:
     encoder = HashEncoder()
     tamper(cache.path, "CREATE TRIGGER full BEFORE INSERT ON vector BEGIN SELECT raise(ABORT, 'no room'); END")
     with pytest.raises(CacheError):
@@ -215,7 +215,7 @@ def test_a_model_whose_first_vectors_failed_is_recorded_with_the_next(cache: Vec
     assert cache.read("SELECT count(*) FROM producer JOIN vector ON producer.id = producer") == [(1,)]
 
 
-def test_many_threads_share_one_cache(cache: VectorCache) -> None:
+def test_cache_when_used_by_many_threads_serves_all(cache: VectorCache) -> None:
     encoder, failures = HashEncoder(), []
 
     def work(number: int) -> None:
@@ -236,24 +236,24 @@ def test_many_threads_share_one_cache(cache: VectorCache) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
+def test_folder_without_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(CacheUnavailable):
         VectorCache.open(tmp_path / "vectors.db")
 
 
 @pytest.mark.parametrize("form", ["sha256:" + "ab" * 32, "AB" * 32, bytes.fromhex("ab" * 32)])
-def test_text_hashes_in_every_accepted_form(form: str | bytes) -> None:
+def test_text_hash_in_every_accepted_form_is_read(form: str | bytes) -> None:
     assert raw_hash(form) == b"\xab" * 32
 
 
 @pytest.mark.parametrize("form", ["", "sha256:", "ab" * 31, "zz" * 32, "md5:" + "ab" * 32, b"x", "ab" * 32 + "\n", 5])
-def test_anything_else_is_no_text_hash(form: str) -> None:
+def test_text_hash_in_any_other_form_is_refused(form: str) -> None:
     with pytest.raises(BadReference):
         raw_hash(form)
 
 
-def test_references_are_read_as_they_are_written() -> None:
+def test_reference_is_read_as_it_is_written() -> None:
     ref = embedding_ref("ab" * 32, "sha256:" + "cd" * 32)
     assert str(ref) == f"cache:{'ab' * 32}/{'cd' * 32}"
     assert parse_ref(str(ref)) == ref

@@ -28,7 +28,7 @@ from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 
 @pytest.mark.parametrize(("timeout", "tries"), [(30.0, 1), (0.4, 2)])
-def test_a_server_that_drips_is_given_up_at_the_deadline(server: Server, timeout: float, tries: int) -> None:
+def test_server_that_drips_is_abandoned_at_the_deadline(server: Server, timeout: float, tries: int) -> None:
     encoder = connect(server, deadline_seconds=1.5, timeout_seconds=timeout)
     server.requests.clear()
     server.drip = 0.05
@@ -39,7 +39,7 @@ def test_a_server_that_drips_is_given_up_at_the_deadline(server: Server, timeout
     assert len(server.requests) >= tries
 
 
-def test_a_failure_stops_the_other_requests(server: Server) -> None:
+def test_failure_of_one_request_stops_the_others(server: Server) -> None:
     encoder = connect(server, concurrency=3, batch_texts=1, deadline_seconds=60.0, timeout_seconds=60.0)
     server.next = [hang(server), hang(server), status(401)]
     started = time.monotonic()
@@ -49,7 +49,7 @@ def test_a_failure_stops_the_other_requests(server: Server) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_a_reader_who_stops_waits_for_nobody(server: Server) -> None:
+def test_reader_that_stops_waits_for_no_request(server: Server) -> None:
     encoder = connect(server, concurrency=3, batch_texts=1, deadline_seconds=60.0, timeout_seconds=60.0)
     server.next = [good, hang(server), status(503, retry_after="50"), *[hang(server)] * 20]
     started = time.monotonic()
@@ -60,7 +60,7 @@ def test_a_reader_who_stops_waits_for_nobody(server: Server) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_whoever_did_not_hear_that_it_ends_is_told_again(server: Server) -> None:
+def test_server_that_missed_the_end_is_notified_again(server: Server) -> None:
     connection = EndpointConnection(EndpointSettings(server.url, "hash-model"))
     begun = threading.Event()
 
@@ -77,7 +77,7 @@ def test_whoever_did_not_hear_that_it_ends_is_told_again(server: Server) -> None
     assert time.monotonic() - started < 20
 
 
-def test_what_was_ready_beside_a_failure_is_handed_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_ready_at_a_failure_are_returned(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = connect(server, concurrency=1, batch_texts=1)
     server.next = [good, status(401), good]
 
@@ -95,7 +95,7 @@ def test_what_was_ready_beside_a_failure_is_handed_out(server: Server, monkeypat
 # -- it never tells the key --------------------------------------------------------------------------------------------
 
 
-def test_the_key_is_sent_and_never_told(
+def test_key_is_sent_and_never_shown(
     server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -142,7 +142,7 @@ def chain_of(error: BaseException | None) -> list[str]:
         (saying(200, "{}", **{"not a header": KEY}), r"illegal header line.*\[key\]"),
     ],
 )
-def test_no_part_of_the_key_is_told(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, said: str) -> None:
+def test_no_part_of_the_key_is_shown(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, said: str) -> None:
     """Also where an answer is cut, and where the client's own error repeats it."""
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
@@ -152,7 +152,7 @@ def test_no_part_of_the_key_is_told(server: Server, monkeypatch: pytest.MonkeyPa
     assert KEY[:4] not in "\n".join(chain_of(failed.value))
 
 
-def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_in_quotes_is_hidden(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "can/ary\\2'f\"9c"
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
@@ -165,9 +165,7 @@ def test_the_key_is_known_in_quotes_too(server: Server, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("key", ["canary key", "canary\u00e9", "canary\r\nx: y"])
-def test_what_cannot_be_a_key_is_neither_sent_nor_told(
-    server: Server, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+def test_invalid_key_is_neither_sent_nor_shown(server: Server, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
     started = time.monotonic()
     told = "option endpoint_key_variable: the environment variable TEST_ENDPOINT_KEY "
@@ -178,7 +176,7 @@ def test_what_cannot_be_a_key_is_neither_sent_nor_told(
     assert time.monotonic() - started < 2, "and not tried again"
 
 
-def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_without_a_key_sends_none(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEST_ENDPOINT_KEY", raising=False)
     with pytest.raises(EndpointDenied, match="TEST_ENDPOINT_KEY"):
         connect(server, key_variable="TEST_ENDPOINT_KEY")
@@ -198,7 +196,7 @@ def test_without_the_key_nothing_is_sent(server: Server, monkeypatch: pytest.Mon
         "http://x\x00/v1",
     ],
 )
-def test_urls_that_are_refused(url: str) -> None:
+def test_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(EndpointDenied) as refused:
         EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.1))
     assert "secret" not in str(refused.value)
@@ -217,7 +215,7 @@ def test_urls_that_are_refused(url: str) -> None:
         ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "check HTTP_PROXY"),
     ],
 )
-def test_an_environment_that_cannot_be_used_is_named(
+def test_invalid_environment_is_named(
     variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "no.pem").write_text("no certificate")
@@ -263,7 +261,7 @@ def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
         ([{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1]}], "all of one length"),
     ],
 )
-def test_what_does_not_hold_what_was_asked_for_is_odd(entries: list[dict[str, Any]], told: str) -> None:
+def test_answer_without_the_requested_vectors_is_malformed(entries: list[dict[str, Any]], told: str) -> None:
     with pytest.raises(OddAnswer, match=told):
         vectors_in(json.dumps({"data": entries}).encode(), 2)
 
@@ -279,7 +277,7 @@ def test_what_does_not_hold_what_was_asked_for_is_odd(entries: list[dict[str, An
         ("", "cannot be used: it is empty"),
     ],
 )
-def test_an_odd_answer_is_bought_twice_and_no_oftener(server: Server, said: str, told: str) -> None:
+def test_malformed_answer_is_requested_only_twice(server: Server, said: str, told: str) -> None:
     encoder = patient(server)
     server.next = [saying(200, said)]
     assert abs(encoder.encode(["a", "b", "c"])[2] - HashEncoder().vector("c")).max() < 1e-6
@@ -293,7 +291,7 @@ def test_an_odd_answer_is_bought_twice_and_no_oftener(server: Server, said: str,
     assert len(server.requests) == 2
 
 
-def test_odd_answers_are_counted_between_other_failures(server: Server) -> None:
+def test_malformed_answers_are_counted_between_other_failures(server: Server) -> None:
     encoder = patient(server)
     server.requests.clear()
     odd = saying(200, "{}")
@@ -303,7 +301,7 @@ def test_odd_answers_are_counted_between_other_failures(server: Server) -> None:
     assert len(server.requests) == 3
 
 
-def test_where_vectors_are_missing_smaller_requests_find_the_text(server: Server, cache: VectorCache) -> None:
+def test_missing_vectors_are_traced_to_a_text_by_smaller_requests(server: Server, cache: VectorCache) -> None:
     def leaves_out(body: dict[str, Any]) -> Answer:
         code, headers, content = good({**body, "input": [text for text in body["input"] if text != texts[7]]})
         return code, headers, content
@@ -319,14 +317,14 @@ def test_where_vectors_are_missing_smaller_requests_find_the_text(server: Server
     assert sum(len(request["input"]) for request in server.requests) <= 16 + 2 * 16 + 2
 
 
-def test_an_endpoint_that_takes_fewer_texts_without_a_word_is_asked_for_fewer(server: Server) -> None:
+def test_endpoint_that_silently_takes_fewer_texts_gets_smaller_requests(server: Server) -> None:
     server.next = [good, *[altered(lambda entries: entries.__delitem__(slice(4, None)))] * 100]
     texts = numbered(16)
     vectors = patient(server).encode(texts)
     assert abs(vectors[15] - HashEncoder().vector(texts[15])).max() < 1e-6
 
 
-def test_an_endpoint_that_gives_one_word_no_vector_is_denied(server: Server) -> None:
+def test_endpoint_without_a_vector_for_one_word_is_refused(server: Server) -> None:
     server.next = [altered(list.clear)] * 9
     with pytest.raises(EndpointDenied, match="asked for 1 vector, got 0"):
         patient(server)
@@ -337,7 +335,7 @@ def test_an_endpoint_that_gives_one_word_no_vector_is_denied(server: Server) -> 
 
 
 @pytest.mark.parametrize("code", [429, 503])
-def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_error_of_the_endpoint_is_quoted(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     monkeypatch.setattr("chunksink.embeddings.connection._GROWING", wait_fixed(99))
     encoder = patient(server)
     server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
@@ -348,7 +346,7 @@ def test_the_endpoints_own_words_are_told(server: Server, monkeypatch: pytest.Mo
     assert "asks to wait" not in str(failed.value)
 
 
-def test_a_wait_that_is_too_long_is_told_and_not_waited(server: Server) -> None:
+def test_too_long_retry_after_is_reported_and_not_waited_for(server: Server) -> None:
     encoder = patient(server)
     server.next = [saying(429, "slow down", retry_after="86400")]
     started = time.monotonic()
@@ -357,7 +355,7 @@ def test_a_wait_that_is_too_long_is_told_and_not_waited(server: Server) -> None:
     assert time.monotonic() - started < 30, "it is not waited for"
 
 
-def test_a_failure_without_words_is_no_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_without_retry_after_is_no_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     async def breaks(*_: object, **__: object) -> httpx.Response:
         raise httpx.ReadError("")
 

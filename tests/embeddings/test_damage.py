@@ -82,7 +82,7 @@ def kept_beside(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.damaged-?"))
 
 
-def test_byte_flips_are_caught_wherever_they_fall(original: Path, tmp_path: Path) -> None:
+def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
     randomly = random.Random(8)
     content = original.read_bytes()
     costs: list[list[int]] = [[], []]
@@ -105,7 +105,7 @@ def test_byte_flips_are_caught_wherever_they_fall(original: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
-def test_a_truncated_file_is_set_aside_and_reported(original: Path, tmp_path: Path, share: float) -> None:
+def test_truncated_file_is_set_aside_and_reported(original: Path, tmp_path: Path, share: float) -> None:
     path = tmp_path / "vectors.db"
     left = original.read_bytes()[: int(original.stat().st_size * share)]
     path.write_bytes(left)
@@ -119,12 +119,12 @@ def test_a_truncated_file_is_set_aside_and_reported(original: Path, tmp_path: Pa
     run_again(path)
 
 
-def test_a_file_that_lacks_its_end_serves_no_wrong_vector(copy: Path) -> None:
+def test_file_without_its_end_serves_no_wrong_vector(copy: Path) -> None:
     os.truncate(copy, int(copy.stat().st_size * 0.999))
     run_again(copy)
 
 
-def test_damaged_files_are_kept_one_beside_the_other(original: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_all_kept(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     for _ in range(2):
         path.write_bytes(original.read_bytes()[: PAGE * 30])
@@ -144,7 +144,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("left", [0, 1, 15, 50, 99, 100, 4096])
-def test_a_file_cut_off_within_its_first_page(killed: Path, tmp_path: Path, left: int) -> None:
+def test_file_cut_off_within_its_first_page_is_recovered(killed: Path, tmp_path: Path, left: int) -> None:
     """From 100 bytes on SQLite takes the first page from the log; of less it may make an empty file."""
     path = tmp_path / "vectors.db"
     path.write_bytes(killed.read_bytes()[:left])
@@ -158,7 +158,7 @@ def test_a_file_cut_off_within_its_first_page(killed: Path, tmp_path: Path, left
 
 
 @pytest.mark.parametrize("part", sampled(range(16)))
-def test_no_byte_of_the_first_page_leads_to_a_wrong_vector(original: Path, tmp_path: Path, part: int) -> None:
+def test_damage_in_the_first_page_serves_no_wrong_vector(original: Path, tmp_path: Path, part: int) -> None:
     """The header and the text of the schema: SQLite itself says many different things about them."""
     content, texts = original.read_bytes(), numbered(ROWS)
     for place in [place for place in range(PAGE) if content[place]][part::16]:
@@ -179,7 +179,7 @@ def test_no_byte_of_the_first_page_leads_to_a_wrong_vector(original: Path, tmp_p
         shutil.rmtree(folder)
 
 
-def test_a_damaged_file_that_may_be_another_programs_is_never_renamed(tmp_path: Path) -> None:
+def test_damaged_file_that_may_belong_to_another_program_is_never_renamed(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     tamper(path, "CREATE TABLE mine (x)")
     theirs = bytearray(path.read_bytes())
@@ -191,7 +191,7 @@ def test_a_damaged_file_that_may_be_another_programs_is_never_renamed(tmp_path: 
     assert not kept_beside(path)
 
 
-def test_damage_that_shows_in_mid_run_is_repaired_in_mid_run(copy: Path) -> None:
+def test_damage_found_during_a_run_is_repaired_in_that_run(copy: Path) -> None:
     texts = numbered(ROWS)
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(copy) as cache:
@@ -207,7 +207,7 @@ def test_damage_that_shows_in_mid_run_is_repaired_in_mid_run(copy: Path) -> None
 
 
 @pytest.mark.parametrize("columns", ["vector", "checksum, vector"], ids=["bytes", "bytes-and-checksum"])
-def test_swapped_vectors_are_caught(copy: Path, columns: str) -> None:
+def test_swapped_vectors_are_detected(copy: Path, columns: str) -> None:
     tamper(copy, "CREATE TABLE before AS SELECT * FROM vector WHERE id <= 10")
     tamper(
         copy,
@@ -229,7 +229,7 @@ def test_swapped_vectors_are_caught(copy: Path, columns: str) -> None:
         "UPDATE vector SET checksum = x''",
     ],
 )
-def test_rows_that_another_program_wrote_are_caught(copy: Path, sql: str) -> None:
+def test_rows_written_by_another_program_are_detected(copy: Path, sql: str) -> None:
     tamper(copy, sql + " WHERE id % 10 = 0")
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(copy) as cache:
@@ -241,7 +241,7 @@ def test_rows_that_another_program_wrote_are_caught(copy: Path, sql: str) -> Non
     assert run_again(copy) == ([], False)
 
 
-def test_nan_is_caught_even_under_a_checksum_that_fits(copy: Path) -> None:
+def test_nan_with_a_matching_checksum_is_detected(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
     vector = encoder.vector("text number 5").copy()
     vector[17] = np.nan
@@ -253,7 +253,7 @@ def test_nan_is_caught_even_under_a_checksum_that_fits(copy: Path) -> None:
     assert run_again(copy) == (["text number 5"], False)
 
 
-def test_a_row_given_to_another_model_is_caught(copy: Path) -> None:
+def test_row_moved_to_another_model_is_detected(copy: Path) -> None:
     other = HashEncoder(dimension=DIMENSION, name="other")
     tamper(copy, "UPDATE vector SET fingerprint = ?", bytes.fromhex(other.fingerprint))
     with VectorCache.open(copy) as cache:
@@ -270,7 +270,7 @@ def test_another_dimension_under_the_same_fingerprint_is_not_served(copy: Path) 
         assert found.corrupt == tuple(keys)
 
 
-def test_verify_names_a_few_bad_rows_and_repair_drops_all_of_them_alone(copy: Path) -> None:
+def test_verify_names_some_bad_rows_and_repair_drops_exactly_the_bad_ones(copy: Path) -> None:
     tamper(copy, "UPDATE vector SET tokens = tokens + 1 WHERE id > 50")
     tamper(copy, "UPDATE vector SET text_hash = 'x' WHERE id = 51")
     with VectorCache.open(copy) as cache:
@@ -283,7 +283,7 @@ def test_verify_names_a_few_bad_rows_and_repair_drops_all_of_them_alone(copy: Pa
     assert (report.is_sound, report.rows) == (True, 50)
 
 
-def test_verify_goes_on_after_a_failed_check_of_the_file(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_when_the_file_check_fails_still_reads_the_rows(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And ends where the rows cannot be read, as where they come in circles; it is the remedy itself."""
     with VectorCache.open(copy) as cache:
         read = cache.read
@@ -304,7 +304,7 @@ def test_verify_goes_on_after_a_failed_check_of_the_file(copy: Path, monkeypatch
     assert ended.damage == ("the check itself failed", "row 3 comes after row 7")
 
 
-def test_verify_sets_a_file_with_a_broken_index_aside(original: Path, tmp_path: Path) -> None:
+def test_verify_when_an_index_is_broken_sets_the_file_aside(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"
     content = bytearray(original.read_bytes())
     for page in range(1, len(content) // PAGE):
@@ -319,7 +319,7 @@ def test_verify_sets_a_file_with_a_broken_index_aside(original: Path, tmp_path: 
         assert verify(cache).is_sound
 
 
-def test_a_process_whose_file_was_set_aside_by_another_uses_the_new_one(copy: Path) -> None:
+def test_process_when_another_set_its_file_aside_uses_the_new_file(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
     first, second = VectorCache.open(copy), VectorCache.open(copy)
     embed(["more"], encoder, first)

@@ -23,7 +23,7 @@ from tests.embeddings.endpoint import Answer, Server, broken, connect, good, sta
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 
-def test_vectors_come_in_order_from_many_requests(server: Server, cache: VectorCache) -> None:
+def test_vectors_from_many_requests_come_in_order(server: Server, cache: VectorCache) -> None:
     encoder = connect(server, batch_texts=7)
     texts = [*numbered(50), "", "😀", "\ud800 alone"]
     items = list(vectors_for(stream(texts), encoder, cache))
@@ -39,7 +39,7 @@ def test_vectors_come_in_order_from_many_requests(server: Server, cache: VectorC
     encoder.close()
 
 
-def test_requests_are_bounded_in_characters(server: Server) -> None:
+def test_requests_are_limited_in_characters(server: Server) -> None:
     connect(server, batch_chars=100).encode(["x" * 40] * 10)
     assert max(sum(map(len, request["input"])) for request in server.requests) <= 100
 
@@ -54,13 +54,13 @@ def test_requests_are_bounded_in_characters(server: Server) -> None:
         lambda body: None,
     ],
 )
-def test_what_may_pass_is_tried_again(server: Server, fault: Callable[[dict[str, Any]], Answer | None]) -> None:
+def test_transient_failure_is_retried(server: Server, fault: Callable[[dict[str, Any]], Answer | None]) -> None:
     encoder = connect(server)
     server.next = [fault, fault]
     assert abs(encoder.encode(["a"])[0] - HashEncoder().vector("a")).max() < 1e-6
 
 
-def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, cache: VectorCache) -> None:
+def test_server_that_stays_away_is_abandoned_at_the_deadline(server: Server, cache: VectorCache) -> None:
     encoder = connect(server, deadline_seconds=1.0, concurrency=1, batch_texts=1)
     server.next = [good, good, good, good, *[status(503)] * 100]  # two texts after the two probes
     started = time.monotonic()
@@ -75,7 +75,7 @@ def test_a_server_that_stays_away_is_given_up_at_the_deadline(server: Server, ca
     assert asked == {*PROBES.values(), *numbered(10)[2:]}, "the two that came through were committed"
 
 
-def test_nobody_there() -> None:
+def test_missing_server_is_reported_as_unavailable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
@@ -86,7 +86,7 @@ def test_nobody_there() -> None:
 
 
 @pytest.mark.parametrize("code", [301, 401, 403, 404, 405])
-def test_what_is_refused_for_good_is_asked_once(server: Server, code: int) -> None:
+def test_permanent_refusal_is_not_retried(server: Server, code: int) -> None:
     encoder = connect(server)
     server.requests.clear()
     server.next = [status(code, location="http://127.0.0.1:9/elsewhere")]
@@ -95,7 +95,7 @@ def test_what_is_refused_for_good_is_asked_once(server: Server, code: int) -> No
     assert len(server.requests) == 1
 
 
-def test_a_refused_text_stands_alone(server: Server, cache: VectorCache) -> None:
+def test_refused_text_does_not_affect_others(server: Server, cache: VectorCache) -> None:
     encoder = connect(server)
     texts = [*numbered(20), "refuse me", *(f"more {number}" for number in range(20))]
     items = list(vectors_for(stream(texts), encoder, cache))
@@ -106,7 +106,7 @@ def test_a_refused_text_stands_alone(server: Server, cache: VectorCache) -> None
 
 
 @pytest.mark.parametrize("spoilt", [b"NaN", b"null", b"1e999"])
-def test_an_answer_that_is_not_finite_stands_alone(server: Server, cache: VectorCache, spoilt: bytes) -> None:
+def test_non_finite_vector_does_not_affect_others(server: Server, cache: VectorCache, spoilt: bytes) -> None:
     encoder = connect(server)
 
     def one_is_spoilt(body: dict[str, Any]) -> Answer:
@@ -120,14 +120,14 @@ def test_an_answer_that_is_not_finite_stands_alone(server: Server, cache: Vector
     assert "not finite" in str(items[1].problem)
 
 
-def test_a_model_that_changed_its_dimension_is_stopped(server: Server, cache: VectorCache) -> None:
+def test_model_that_changes_its_dimension_stops_the_run(server: Server, cache: VectorCache) -> None:
     encoder = connect(server)
     server.dimension = 8
     with pytest.raises(WrongVectors, match="8 dimensions instead of 16"):
         list(vectors_for(stream(["a"]), encoder, cache))
 
 
-def test_shortened_vectors_are_asked_for(server: Server) -> None:
+def test_shortened_vectors_are_requested(server: Server) -> None:
     encoder = connect(server, dimensions=4)
     assert server.requests[0]["dimensions"] == 4, "asked before anything is sent"
     assert encoder.encode(["a"]).shape == (1, 4)
@@ -135,7 +135,7 @@ def test_shortened_vectors_are_asked_for(server: Server) -> None:
 
 
 @pytest.mark.parametrize("dimensions", [None, 4])
-def test_an_endpoint_that_refuses_everything_is_asked_once(server: Server, dimensions: int | None) -> None:
+def test_endpoint_that_refuses_everything_is_asked_once(server: Server, dimensions: int | None) -> None:
     server.refuse = ""
     with pytest.raises(EndpointDenied, match=r"are model and endpoint_dimensions right\?.*status 400"):
         connect(server, dimensions=dimensions)
@@ -143,14 +143,14 @@ def test_an_endpoint_that_refuses_everything_is_asked_once(server: Server, dimen
 
 
 @pytest.mark.parametrize(("dimensions", "width"), [(4, 16), (4, 0), (None, 0)])
-def test_other_dimensions_than_asked_for_are_denied(server: Server, dimensions: int | None, width: int) -> None:
+def test_unexpected_dimension_is_refused(server: Server, dimensions: int | None, width: int) -> None:
     server.next = [broken(width=width)]
     with pytest.raises(EndpointDenied, match=f"returns {width} dimensions"):
         connect(server, dimensions=dimensions)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
-def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(
+def test_endpoint_that_starts_to_refuse_everything_is_abandoned(
     seconds: float, server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the process has no time to notice: what is under way ends by itself."""
@@ -170,9 +170,7 @@ def test_an_endpoint_that_begins_to_refuse_everything_is_not_asked_for_ever(
 
 
 @pytest.mark.promise(7)
-def test_a_refusal_is_believed_only_where_a_text_that_is_known_to_be_good_is_accepted(
-    server: Server, cache: VectorCache
-) -> None:
+def test_refusal_counts_only_when_a_known_good_text_is_accepted(server: Server, cache: VectorCache) -> None:
     encoder, report = connect(server), EmbedReport()
     list(vectors_for(stream(["refuse this", "fine"]), encoder, cache, report))
     assert report.refused == 1
@@ -181,7 +179,7 @@ def test_a_refusal_is_believed_only_where_a_text_that_is_known_to_be_good_is_acc
         list(vectors_for(stream(["one more"]), encoder, cache, EmbedReport()))
 
 
-def test_many_texts_that_are_refused_do_not_block_the_others(server: Server, cache: VectorCache) -> None:
+def test_many_refused_texts_do_not_block_the_others(server: Server, cache: VectorCache) -> None:
     """Also in a later run, that finds all others in the cache and asks for nothing but these."""
     texts = [f"refuse {number}" for number in range(150)]
     for _ in range(2):
@@ -191,14 +189,14 @@ def test_many_texts_that_are_refused_do_not_block_the_others(server: Server, cac
         encoder.close()
 
 
-def test_prompts_go_before_passages_and_queries(server: Server) -> None:
+def test_prompts_precede_passages_and_queries(server: Server) -> None:
     encoder = connect(server, query_prompt="query: ", passage_prompt="passage: ")
     encoder.encode(["a"])
     encode_queries(encoder, ["b"])
     assert [request["input"] for request in server.requests[-2:]] == [["passage: a"], ["query: b"]]
 
 
-def test_long_texts_are_windows_or_cut_and_always_counted(server: Server, cache: VectorCache) -> None:
+def test_long_texts_are_windowed_or_cut_and_always_counted(server: Server, cache: VectorCache) -> None:
     windows = connect(server, max_chars=10, batch_texts=3)
     cut = connect(server, max_chars=10, long_texts="truncate")
     assert windows.fingerprint != cut.fingerprint
@@ -215,7 +213,7 @@ def test_long_texts_are_windows_or_cut_and_always_counted(server: Server, cache:
     assert abs(cut.encode(texts)[1] - encoder.vector("0123456789")).max() < 1e-6
 
 
-def test_long_texts_are_counted_without_being_asked_to(server: Server, cache: VectorCache) -> None:
+def test_long_texts_are_counted_by_default(server: Server, cache: VectorCache) -> None:
     settings = EncoderSettings("hash-model", endpoint=server.url)
     with closing(open_encoder(settings)) as encoder:
         assert encoder.max_length == 24_000
@@ -229,7 +227,7 @@ def test_long_texts_are_counted_without_being_asked_to(server: Server, cache: Ve
         assert same.fingerprint == encoder.fingerprint
 
 
-def test_an_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
+def test_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
     before = set(threading.enumerate())
     with closing(connect(server)) as encoder:
         encoder.close()
@@ -238,7 +236,7 @@ def test_an_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:
     assert not [thread for thread in set(threading.enumerate()) - before if thread.name == "chunksink-endpoint"]
 
 
-def test_the_probes_are_embedded_once_in_a_report(server: Server, cache: VectorCache) -> None:
+def test_probes_are_embedded_once_per_report(server: Server, cache: VectorCache) -> None:
     encoder = connect(server)
     for run in ("first", "second"):
         report = EmbedReport()

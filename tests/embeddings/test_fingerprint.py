@@ -103,7 +103,7 @@ DECIDING: Mapping[str, tuple[tuple[Change, ...], dict[str, Any]]] = {
 }
 
 
-def test_the_fingerprint_changes_with_whatever_changes_vectors(tiny_folder: Path, tmp_path: Path) -> None:
+def test_fingerprint_changes_with_everything_that_changes_vectors(tiny_folder: Path, tmp_path: Path) -> None:
     found = {"nothing": loaded(tiny_folder, tmp_path / "nothing")}
     for name, (changes, settings) in DECIDING.items():
         found[name] = loaded(tiny_folder, tmp_path / name, *changes, **settings)
@@ -133,7 +133,7 @@ def test_the_fingerprint_changes_with_whatever_changes_vectors(tiny_folder: Path
         lambda folder: (folder / "README.md").write_text("# A model like any other"),
     ],
 )
-def test_the_fingerprint_does_not_change_with_what_changes_no_vector(
+def test_fingerprint_is_unchanged_by_what_changes_no_vector(
     tiny: TransformerEncoder, tiny_folder: Path, tmp_path: Path, change: Change
 ) -> None:
     encoder = loaded(tiny_folder, tmp_path / "other", change)
@@ -141,7 +141,7 @@ def test_the_fingerprint_does_not_change_with_what_changes_no_vector(
     assert encoder.fingerprint == tiny.fingerprint
 
 
-def test_the_package_and_a_folder_with_its_files_are_one_model(real_folder: Path, tmp_path: Path) -> None:
+def test_packaged_model_and_a_folder_of_its_files_are_one_model(real_folder: Path, tmp_path: Path) -> None:
     if resolve_model(network=False).source != "package":
         pytest.skip("the offline package is not installed")
     for path in real_folder.rglob("*"):
@@ -174,7 +174,7 @@ NONE = ("", "")
         (None, None, NONE),
     ],
 )
-def test_prompts_of_known_models_stand_in_their_files(
+def test_prompts_of_known_models_are_in_their_files(
     tiny_folder: Path, tmp_path: Path, card: str | None, base: str | None, prompts: tuple[str, str]
 ) -> None:
     changes = [merged("config.json", _name_or_path=base)] if base else []
@@ -185,16 +185,14 @@ def test_prompts_of_known_models_stand_in_their_files(
     assert len({info.fingerprint for info in infos}) == 1, "what a folder is called depends on whoever copied it"
 
 
-def test_prompts_of_the_models_own_configuration(tiny_folder: Path, tmp_path: Path) -> None:
+def test_prompts_are_read_from_the_models_configuration(tiny_folder: Path, tmp_path: Path) -> None:
     own = merged("config_sentence_transformers.json", prompts={"query": "ask ", "passage": "tell "})
     known = merged("config.json", _name_or_path="intfloat/e5-small")
     info = loaded(tiny_folder, tmp_path / "model", own, known).info
     assert (info.query_prompt, info.passage_prompt) == ("ask ", "tell ")
 
 
-def test_a_file_that_cannot_be_read_is_named(
-    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_model_file_is_named(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights on a share that has gone, or a file that somebody removes meanwhile."""
     folder = tmp_path / "model"
     shutil.copytree(tiny_folder, folder)

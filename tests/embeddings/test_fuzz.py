@@ -34,7 +34,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize("part", sampled(range(PARTS)))
-def test_changed_bytes_never_lead_to_a_traceback_or_a_wrong_vector(original: bytes, tmp_path: Path, part: int) -> None:
+def test_changed_bytes_cause_no_traceback_and_no_wrong_vector(original: bytes, tmp_path: Path, part: int) -> None:
     served = 0
     for seed in range(part, FILES, PARTS):
         folder = tmp_path / str(seed)

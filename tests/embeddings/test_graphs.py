@@ -95,7 +95,7 @@ def model_like(tiny_folder: Path, folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet", "xlm-roberta"])
-def test_the_vectors_are_those_of_the_library(tiny_folder: Path, tmp_path: Path, kind: str) -> None:
+def test_graph_vectors_equal_those_of_the_library(tiny_folder: Path, tmp_path: Path, kind: str) -> None:
     from sentence_transformers import SentenceTransformer
 
     folder = tiny_folder if kind == "bert" else model_like(tiny_folder, tmp_path / "model", kind)
@@ -112,7 +112,7 @@ def test_the_vectors_are_those_of_the_library(tiny_folder: Path, tmp_path: Path,
     assert np.allclose(np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1), rtol=1e-4)
 
 
-def test_a_graph_that_fails_where_a_text_is_mostly_padding_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
+def test_graph_that_fails_on_padding_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
     """Attention to near tokens only sees nothing there, and OpenVINO's is not a number."""
     folder = model_like(tiny_folder, tmp_path / "model", "modernbert")
     (tmp_path / "graph").mkdir()
@@ -120,7 +120,7 @@ def test_a_graph_that_fails_where_a_text_is_mostly_padding_is_refused(tiny_folde
         convert(ResolvedModel("tiny", folder, "folder"), tmp_path / "graph")
 
 
-def test_both_runtimes_have_one_fingerprint_and_the_same_vectors(
+def test_both_runtimes_share_a_fingerprint_and_vectors(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
 ) -> None:
     long = " ".join(TEXTS[:20])
@@ -165,7 +165,7 @@ def spoil_with_digests(folder: Path, _other: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [truncate, replace_one_file, replace_all_files, spoil_the_record, spoil_with_digests]
 )
-def test_a_graph_that_is_not_the_models_is_made_again(
+def test_graph_of_another_model_is_created_again(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], damage: Callable[[Path, Path], None]
 ) -> None:
     def encoded(folder: Path) -> Any:
@@ -182,7 +182,7 @@ def test_a_graph_that_is_not_the_models_is_made_again(
     assert len(conversions) == 3
 
 
-def test_a_cache_that_cannot_be_written_leaves_the_model_to_its_library(tiny_folder: Path, tmp_path: Path) -> None:
+def test_unwritable_graph_cache_falls_back_to_the_library(tiny_folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.write_text("a file where a folder must be")
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=cache)) as encoder:
@@ -193,7 +193,7 @@ def test_a_cache_that_cannot_be_written_leaves_the_model_to_its_library(tiny_fol
         load_encoder(str(tiny_folder), precision="int8", model_cache=cache)
 
 
-def test_a_model_of_which_no_graph_can_be_made_is_tried_once(
+def test_model_without_a_possible_graph_is_tried_once(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
 ) -> None:
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
@@ -281,9 +281,7 @@ def test_telemetry_stays_hidden_while_two_threads_import(monkeypatch: pytest.Mon
     assert (seen, sys.modules[module.__name__]) == ([None], module)
 
 
-def test_without_torch_a_graph_that_is_there_is_enough(
-    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
-) -> None:
+def test_existing_graph_works_without_torch(tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]) -> None:
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
     missing = "import sys; sys.modules.update(dict.fromkeys(['torch', 'transformers', 'sentence_transformers']))\n"
@@ -295,7 +293,7 @@ def test_without_torch_a_graph_that_is_there_is_enough(
 
 
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
-def test_a_processor_with_fewer_instructions(
+def test_processor_with_fewer_instructions_gives_equal_vectors(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], instructions: str
 ) -> None:
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
@@ -311,7 +309,7 @@ def test_a_processor_with_fewer_instructions(
     assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
 
 
-def test_a_processor_without_avx2_is_left_to_the_library(
+def test_processor_without_avx2_uses_the_library(
     tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda: frozenset(("sse2", "avx")))
@@ -320,7 +318,7 @@ def test_a_processor_without_avx2_is_left_to_the_library(
         assert encoder.encode(["the cat"]).shape == (1, 32)
 
 
-def test_a_process_is_killed_while_it_makes_a_graph_and_two_go_on(tiny_folder: Path, tmp_path: Path) -> None:
+def test_process_killed_while_creating_a_graph_lets_two_others_continue(tiny_folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOAD, str(tiny_folder), str(tmp_path)]
     killed = subprocess.Popen(command, start_new_session=True)
     while not list(tmp_path.glob(".*-float32-*")):
@@ -348,7 +346,7 @@ def test_a_conversion_ends_when_its_parent_is_killed(tiny_folder: Path, tmp_path
     assert [each for each in running if each.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_int8_is_made_of_the_float32_graph_and_never_taken_for_more(
+def test_int8_graph_is_made_from_float32_and_stays_int8(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
 ) -> None:
     pytest.importorskip("nncf")
@@ -364,7 +362,7 @@ def test_int8_is_made_of_the_float32_graph_and_never_taken_for_more(
     assert "int8" not in satisfying("auto")
 
 
-def test_int8_of_the_real_model(real_folder: Path) -> None:
+def test_int8_of_the_real_model_is_close(real_folder: Path) -> None:
     pytest.importorskip("nncf")
     with (
         closing(load_encoder(str(real_folder), precision="int8", long_texts="truncate")) as narrow,
@@ -374,7 +372,7 @@ def test_int8_of_the_real_model(real_folder: Path) -> None:
         assert np.median(cosines(narrow.encode(REAL), wide.encode(REAL))) > 0.98
 
 
-def test_nothing_is_sent_to_the_makers_of_the_runtime(tiny_folder: Path, tmp_path: Path) -> None:
+def test_runtime_sends_no_telemetry(tiny_folder: Path, tmp_path: Path) -> None:
     watched = LOAD + "print(sorted(name for name in sys.modules if 'telemetry' in name.partition('.')[0]))"
     said = subprocess.run(
         [sys.executable, "-c", watched, tiny_folder, tmp_path], capture_output=True, text=True, check=True
@@ -382,7 +380,7 @@ def test_nothing_is_sent_to_the_makers_of_the_runtime(tiny_folder: Path, tmp_pat
     assert said.splitlines()[-1] == "[]"
 
 
-def test_the_sample_texts_are_of_many_languages_and_lengths() -> None:
+def test_sample_texts_cover_many_languages_and_lengths() -> None:
     texts = sample_texts()
     assert len(texts) == len(set(texts)) >= 40
     assert min(map(len, texts)) < 100

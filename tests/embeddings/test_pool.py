@@ -45,9 +45,7 @@ def use(encoders: EncoderPool, *wanted: EncoderSettings) -> None:
             open_encoder(settings)
 
 
-def test_the_next_run_has_the_same_encoder_until_the_pool_is_closed(
-    model: EncoderSettings, opened: list[Opened]
-) -> None:
+def test_next_run_reuses_the_encoder_until_the_pool_closes(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     use(encoders, model)
     use(encoders)
@@ -70,7 +68,7 @@ def test_a_pool_closed_during_a_run_keeps_no_encoder_of_that_run(model: EncoderS
     assert len(opened) == 2
 
 
-def test_the_settings_that_a_build_records_name_the_same_encoder(model: EncoderSettings, opened: list[Opened]) -> None:
+def test_recorded_build_settings_name_the_same_encoder(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     use(encoders, model)
     recorded = settled(model, opened[0])
@@ -80,7 +78,7 @@ def test_the_settings_that_a_build_records_name_the_same_encoder(model: EncoderS
 
 
 @pytest.mark.parametrize("what", ["settings", "content", "file", "new file", "gone"])
-def test_another_model_is_opened_and_the_former_one_closed(
+def test_another_model_is_opened_and_the_former_closed(
     what: str, model: EncoderSettings, opened: list[Opened], tmp_path: Path
 ) -> None:
     encoders = EncoderPool()
@@ -102,9 +100,7 @@ def test_another_model_is_opened_and_the_former_one_closed(
     assert [each.closed for each in opened] == [1, 1 if what == "gone" else 0]
 
 
-def test_a_model_that_changed_while_it_was_loaded_is_not_kept(
-    model: EncoderSettings, opened: list[Opened], tmp_path: Path
-) -> None:
+def test_model_changed_while_loaded_is_not_kept(model: EncoderSettings, opened: list[Opened], tmp_path: Path) -> None:
     encoders = EncoderPool()
     with encoders.lend(None) as open_encoder:
         open_encoder(model)
@@ -113,7 +109,7 @@ def test_a_model_that_changed_while_it_was_loaded_is_not_kept(
     assert len(opened) == 2
 
 
-def test_two_runs_at_a_time_have_an_encoder_each(model: EncoderSettings, opened: list[Opened]) -> None:
+def test_two_concurrent_runs_have_an_encoder_each(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     use(encoders, model)
     with encoders.lend(None) as one, encoders.lend(None) as other:
@@ -122,7 +118,7 @@ def test_two_runs_at_a_time_have_an_encoder_each(model: EncoderSettings, opened:
     assert sorted(each.closed for each in opened) == [0, 1]
 
 
-def test_an_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
+def test_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
     encoders = EncoderPool()
     behind = EncoderSettings(model="m", endpoint="http://127.0.0.1:9")
     use(encoders, behind)
@@ -130,7 +126,7 @@ def test_an_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
     assert [each.closed for each in opened] == [1, 1]
 
 
-def test_a_forked_process_opens_its_own(
+def test_forked_process_opens_its_own_encoder(
     model: EncoderSettings, opened: list[Opened], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoders = EncoderPool()

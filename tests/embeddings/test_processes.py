@@ -102,7 +102,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_a_kill_takes_five_seconds_of_vectors_at_most(tmp_path: Path) -> None:
+def test_kill_loses_at_most_five_seconds_of_vectors(tmp_path: Path) -> None:
     """However seldom the caller would have them committed, and though the encoder keeps it waiting."""
     path = tmp_path / "vectors.db"
     writer = start(LASTING, path)
@@ -131,7 +131,7 @@ def wait_for_rows(path: Path, least: int) -> int:
 
 
 @pytest.mark.parametrize("least", [1, 40])
-def test_after_a_kill_only_the_rest_is_computed(tmp_path: Path, least: int) -> None:
+def test_run_after_a_kill_computes_only_the_rest(tmp_path: Path, least: int) -> None:
     path = tmp_path / "vectors.db"
     writer = start(WRITER, path, "0-400", 0.005)
     wait_for_rows(path, least)
@@ -151,7 +151,7 @@ def test_after_a_kill_only_the_rest_is_computed(tmp_path: Path, least: int) -> N
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_an_endpoint_that_hangs_costs_nothing_it_has_answered(tmp_path: Path, end: signal.Signals) -> None:
+def test_endpoint_that_hangs_loses_no_answered_vector(tmp_path: Path, end: signal.Signals) -> None:
     path = tmp_path / "vectors.db"
     with serve() as server:
         server.next = [good] * 13 + [hang(server)] * 10  # the first question, the probes, then 11 batches of 64
@@ -180,7 +180,7 @@ def test_two_readers_read_while_one_writes(tmp_path: Path) -> None:
             assert float(slowest) < 5.0
 
 
-def test_several_writers_take_turns_from_the_first_moment(tmp_path: Path) -> None:
+def test_several_writers_take_turns_from_the_start(tmp_path: Path) -> None:
     path = tmp_path / "vectors.db"  # not there yet: they also race to make it
     writers = [start(WRITER, path, f"{number * 50}-{number * 50 + 100}", 0.001) for number in range(4)]
     for writer in writers:
@@ -193,7 +193,7 @@ def test_several_writers_take_turns_from_the_first_moment(tmp_path: Path) -> Non
         assert cache.read("PRAGMA integrity_check") == [("ok",)]
 
 
-def test_importing_the_package_stays_light() -> None:
+def test_importing_the_package_is_light() -> None:
     program = (
         "import sys, chunksink.embeddings.settings, chunksink.embeddings.vectors; "
         "import chunksink.embeddings.maintenance; "

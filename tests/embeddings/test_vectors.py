@@ -36,7 +36,7 @@ def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache
     assert (report.texts, report.encoded, report.reused, report.refused) == (1000, 70, 930, 0)
 
 
-def test_what_is_computed_is_told_while_a_window_is_worked_on(cache: VectorCache) -> None:
+def test_progress_is_reported_while_a_window_is_computed(cache: VectorCache) -> None:
     embed(numbered(40), HashEncoder(), cache)
     told: list[int] = []
     run = vectors_for(stream(numbered(100)), HashEncoder(), cache, on_encoded=told.append)
@@ -45,14 +45,14 @@ def test_what_is_computed_is_told_while_a_window_is_worked_on(cache: VectorCache
     assert max(told) < 60
 
 
-def test_odd_texts_have_vectors_too(cache: VectorCache) -> None:
+def test_odd_texts_have_vectors(cache: VectorCache) -> None:
     texts = ["", " ", "\0", "😀😀😀", "x" * 1_000_000, "\ud800", "é", "e\u0301"]
     items = embed(texts, HashEncoder(), cache)
     assert all(item.vector is not None for item in items)
 
 
 @pytest.mark.parametrize("mixed_first", [True, False])
-def test_float32_satisfies_everybody_and_bfloat16_only_those_who_take_it(cache: VectorCache, mixed_first: bool) -> None:
+def test_float32_serves_all_and_bfloat16_only_those_that_accept_it(cache: VectorCache, mixed_first: bool) -> None:
     short, full = HashEncoder(precision="bfloat16"), HashEncoder(precision="float32")
     auto = HashEncoder(precision="bfloat16", requested="auto")
     # A machine without the hardware: `auto` computes float32, and takes a cached bfloat16 all the same.
@@ -85,7 +85,7 @@ class Poisoned(HashEncoder):
         return vectors
 
 
-def test_a_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
+def test_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
     texts = [*numbered(40), "nan", "refuse", "zero", *(f"more {number}" for number in range(40)), "refuse too"]
     encoder = Poisoned()
     report = EmbedReport()
@@ -104,7 +104,7 @@ def test_a_bad_text_does_not_block_the_others(cache: VectorCache) -> None:
     assert set(encoder.asked) == {"nan", "zero"}, "what has no vector is tried again, what has one is not"
 
 
-def test_a_text_without_a_vector_is_asked_for_once_in_a_report(cache: VectorCache) -> None:
+def test_text_without_a_vector_is_tried_once_per_report(cache: VectorCache) -> None:
     encoder, report = Poisoned(), EmbedReport()
     for _ in range(3):
         items = list(vectors_for(stream(["nan", "fine"]), encoder, cache, report))
@@ -113,7 +113,7 @@ def test_a_text_without_a_vector_is_asked_for_once_in_a_report(cache: VectorCach
     assert (report.texts, report.encoded, report.reused, report.refused) == (6, 1, 2, 3)
 
 
-def test_two_texts_under_one_hash_are_told_apart(cache: VectorCache) -> None:
+def test_two_texts_under_one_hash_are_distinguished(cache: VectorCache) -> None:
     encoder = HashEncoder()
     items = list(vectors_for([(text_hash("a"), "a"), (text_hash("a"), "b")], encoder, cache))
     assert items[0].vector is not None
@@ -122,7 +122,7 @@ def test_two_texts_under_one_hash_are_told_apart(cache: VectorCache) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 15), (1, 17), (2, 16), (0, 16)])
-def test_an_encoder_of_the_wrong_shape_is_stopped(cache: VectorCache, shape: tuple[int, int]) -> None:
+def test_encoder_of_the_wrong_shape_is_stopped(cache: VectorCache, shape: tuple[int, int]) -> None:
     class Wrong(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
             return np.ones(shape, dtype=np.float32)
@@ -148,7 +148,7 @@ class Batching(HashEncoder):
                 yield EncodedBatch([position], self.encode([texts[position]]), [len(texts[position])])
 
 
-def test_an_encoder_that_hands_out_batches_in_its_own_order(cache: VectorCache) -> None:
+def test_encoder_that_returns_batches_in_its_own_order_is_supported(cache: VectorCache) -> None:
     texts = ["short", "a text longer than ten", "tiny"]
     encoder, report = Batching(), EmbedReport()
     for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report), strict=True):
@@ -160,7 +160,7 @@ def test_an_encoder_that_hands_out_batches_in_its_own_order(cache: VectorCache) 
     assert again.over_length == 2, "counted for cached vectors and for repeated texts too"
 
 
-def test_what_was_computed_before_a_failure_is_kept(cache: VectorCache) -> None:
+def test_vectors_computed_before_a_failure_are_kept(cache: VectorCache) -> None:
     with pytest.raises(EndpointUnavailable):
         embed(numbered(10), Batching(fail_after=7), cache)
     rest = Batching()
@@ -168,12 +168,12 @@ def test_what_was_computed_before_a_failure_is_kept(cache: VectorCache) -> None:
     assert sorted(rest.asked) == numbered(10)[:3]
 
 
-def test_a_batch_that_is_forgotten_is_noticed(cache: VectorCache) -> None:
+def test_forgotten_batch_is_detected(cache: VectorCache) -> None:
     with pytest.raises(WrongVectors, match="left texts without a vector"):
         embed(numbered(4), Batching(forget=2), cache)
 
 
-def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
+def test_errors_of_the_encoder_are_passed_on(cache: VectorCache) -> None:
     class Failing(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
             raise EncoderOutOfMemory("too large")
@@ -182,7 +182,7 @@ def test_errors_of_the_encoder_come_through(cache: VectorCache) -> None:
         embed(["a"], Failing(), cache)
 
 
-def test_commits_come_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
+def test_commits_happen_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
     reader = VectorCache.open(cache.path, replace_damaged=False)
     seen = []
 
@@ -221,7 +221,7 @@ def rows_within(seconds: float, path: Path, least: int) -> int:
 
 
 @pytest.mark.parametrize("failures", [0, 2], ids=["at once", "tried again when others are in the way"])
-def test_commits_come_while_the_encoder_keeps_us_waiting(
+def test_commits_happen_while_the_encoder_is_slow(
     cache: VectorCache, monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     put, busy = cache.put, [CacheBusy("somebody writes")] * failures
@@ -245,7 +245,7 @@ def test_commits_come_while_the_encoder_keeps_us_waiting(
     assert not [thread for thread in threading.enumerate() if thread.name == "chunksink-commit"]
 
 
-def test_a_commit_that_fails_while_we_wait_is_the_readers_error(
+def test_commit_that_fails_while_waiting_raises_for_the_reader(
     cache: VectorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = Stalling()
@@ -263,7 +263,7 @@ def test_a_commit_that_fails_while_we_wait_is_the_readers_error(
     assert calls.count("chunksink-commit") == 1
 
 
-def test_an_interrupt_commits_what_is_there(cache: VectorCache) -> None:
+def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
     closed = []
 
     class Interrupted(Stalling):
@@ -280,7 +280,7 @@ def test_an_interrupt_commits_what_is_there(cache: VectorCache) -> None:
     assert closed == [[(0,)]]
 
 
-def test_an_encoder_without_batches_is_called_for_about_a_second(cache: VectorCache) -> None:
+def test_encoder_without_batches_gets_about_a_second_of_work(cache: VectorCache) -> None:
     sizes: list[int] = []
 
     class Slow(HashEncoder):
@@ -294,7 +294,7 @@ def test_an_encoder_without_batches_is_called_for_about_a_second(cache: VectorCa
     assert max(sizes) <= 5
 
 
-def test_the_stream_is_read_no_further_than_a_window(cache: VectorCache) -> None:
+def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:
     """Memory does not grow with the stream: after the first item, one window has been read of an endless one."""
     taken = itertools.count()
     endless = ((text_hash(f"{number}"), f"{number}") for number in taken)

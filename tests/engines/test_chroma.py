@@ -31,7 +31,7 @@ def test_server_and_client_are_one_package_of_the_pinned_version(chroma_server: 
     assert f"chromadb=={version('chromadb')}" in CONSTRAINTS.read_text(encoding="utf-8").splitlines()
 
 
-def test_the_server_takes_the_batches_that_the_client_is_told_of(chroma_server: ChromaServer) -> None:
+def test_server_takes_batches_of_its_advertised_size(chroma_server: ChromaServer) -> None:
     client = connect(chroma_server)
     collection = client.create_collection(f"batch-{uuid.uuid4().hex}", embedding_function=None)
     size = client.get_max_batch_size()

@@ -69,7 +69,7 @@ def measured(page: Page) -> list[dict[str, Any]]:
     return texts
 
 
-def test_every_text_lies_inside_the_picture_and_its_box(page: Page) -> None:
+def test_picture_texts_are_inside_the_picture_and_their_boxes(page: Page) -> None:
     frame = [0.0, 0.0, 960.0, 300.0]
     out = [
         text["words"]
@@ -79,7 +79,7 @@ def test_every_text_lies_inside_the_picture_and_its_box(page: Page) -> None:
     assert out == []
 
 
-def test_every_text_can_be_read(page: Page, scheme: Scheme) -> None:
+def test_picture_texts_are_legible(page: Page, scheme: Scheme) -> None:
     faint = {
         text["words"]: round(ratio, 1)
         for text in measured(page)
@@ -88,7 +88,7 @@ def test_every_text_can_be_read(page: Page, scheme: Scheme) -> None:
     assert faint == {}
 
 
-def test_the_picture_carries_no_script_and_fetches_nothing() -> None:
+def test_picture_has_no_script_and_fetches_nothing() -> None:
     """GitHub drops both; elsewhere a picture must not be a way in."""
     source = PICTURE.read_text(encoding="utf-8")
     assert not re.search(r"<script|\son\w+\s*=|javascript:|@import|<foreignObject|<image|href", source)

@@ -33,27 +33,27 @@ def families(count: int) -> list[str]:
     return [f"{number:064x}" for number in range(count)]
 
 
-def test_the_server_is_the_version_that_the_project_names(meilisearch_server: MeilisearchServer) -> None:
+def test_server_has_the_version_named_by_the_project(meilisearch_server: MeilisearchServer) -> None:
     version = get_json(f"{meilisearch_server.url}/version", meilisearch_server.key)
     assert version["pkgVersion"] == MEILISEARCH_VERSION
 
 
 @pytest.mark.parametrize("name", ["parent_id", "tenant_key"])
-def test_identities_filter_but_are_no_facets(name: str) -> None:
+def test_identities_are_filters_but_no_facets(name: str) -> None:
     """Facet search on a key with millions of values costs memory and time and serves nobody."""
     rules = [rule for rule in SETTINGS["filterableAttributes"] if name in rule["attributePatterns"]]
     assert [rule["features"]["facetSearch"] for rule in rules] == [False]
     assert rules[0]["features"]["filter"]["equality"] is True
 
 
-def test_a_family_is_one_hit_while_both_its_versions_are_there(index: Index) -> None:
+def test_family_with_two_versions_is_one_hit(index: Index) -> None:
     family = families(1)[0]
     add(index, [document(family, version, number) for version in (OLD, NEW) for number in range(3)])
     hits = index.search("harbour")["hits"]
     assert [hit["parent_id"] for hit in hits] == [family]
 
 
-def test_a_title_ranks_above_the_same_word_in_the_text(index: Index) -> None:
+def test_title_ranks_above_the_same_word_in_the_text(index: Index) -> None:
     one, two = families(2)
     add(
         index,
@@ -65,7 +65,7 @@ def test_a_title_ranks_above_the_same_word_in_the_text(index: Index) -> None:
     assert [hit["parent_id"] for hit in index.search("harbour")["hits"]] == [two, one]
 
 
-def test_words_forgive_a_typo_and_ids_and_numbers_do_not(index: Index) -> None:
+def test_words_forgive_a_typo_but_ids_and_numbers_do_not(index: Index) -> None:
     add(index, [document(families(1)[0], NEW, 0) | {"document_id": "annualreport", "text": "harbour 123456"}])
     found = {query: len(index.search(query)["hits"]) for query in ("harbuor", "annualreprot", "123465")}
     assert found == {"harbuor": 1, "annualreprot": 0, "123465": 0}
@@ -73,7 +73,7 @@ def test_words_forgive_a_typo_and_ids_and_numbers_do_not(index: Index) -> None:
     assert len(index.search("123456")["hits"]) == 1
 
 
-def test_ranges_facets_and_sorting_on_projected_fields(index: Index) -> None:
+def test_projected_fields_support_ranges_facets_and_sorting(index: Index) -> None:
     years = dict(zip(families(4), (1999, 2005, 2010, 2020), strict=True))
     add(index, [document(parent, NEW, 0) | {"year": year} for parent, year in years.items()])
     found = index.search(

@@ -35,7 +35,7 @@ def gone(pid: int, within: float = 20.0) -> bool:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
+def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
     need("meilisearch")
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -53,7 +53,7 @@ def test_an_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signal
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
+def test_killed_server_returns_on_its_port_with_its_data(tmp_path: Path) -> None:
     """The crash tests live on this: the same address, the same key, the same database."""
     need("meilisearch")
     with run_meilisearch(data=tmp_path / "data") as first:
@@ -65,7 +65,7 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) ->
     assert (tmp_path / "data").is_dir()
 
 
-def test_the_key_is_in_no_argument_and_no_representation() -> None:
+def test_key_is_in_no_argument_and_no_representation() -> None:
     need("meilisearch")
     with run_meilisearch() as server:
         arguments = Path(f"/proc/{server.pid}/cmdline")
@@ -74,7 +74,7 @@ def test_the_key_is_in_no_argument_and_no_representation() -> None:
         assert server.key not in repr(server)
 
 
-def test_a_server_that_cannot_start_says_why_with_its_own_words() -> None:
+def test_server_that_cannot_start_is_reported_with_its_own_output() -> None:
     need("chroma")
     port = free_port()
     with run_chroma(port=port), pytest.raises(DidNotStart, match="is not available"), run_chroma(port=port):
@@ -108,13 +108,13 @@ def run_all(tmp_path: Path, required: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_without_the_variable_a_missing_engine_is_skipped_with_its_remedy(tmp_path: Path) -> None:
+def test_missing_engine_without_the_variable_is_skipped_with_its_remedy(tmp_path: Path) -> None:
     code, output = run_all(tmp_path, required="")
     assert (code, "3 skipped" in output) == (0, True), output
     assert [engine for engine in ENGINES if REMEDY[engine] not in output] == []
 
 
-def test_with_the_variable_a_missing_engine_fails_with_its_remedy(tmp_path: Path) -> None:
+def test_missing_engine_with_the_variable_fails_with_its_remedy(tmp_path: Path) -> None:
     code, output = run_all(tmp_path, required=",".join(ENGINES))
     assert (code, "3 errors" in output) == (1, True), output
     assert [engine for engine in ENGINES if REMEDY[engine] not in output] == []

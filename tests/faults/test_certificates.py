@@ -99,7 +99,9 @@ def ask_endpoint(url: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])
 @pytest.mark.parametrize("ask", [ask_meilisearch, ask_chroma, ask_endpoint])
-def test_an_impostor_is_told_nothing(impostor: Impostor, ask: Callable[[str], None], scheme: str) -> None:
+def test_server_with_an_untrusted_certificate_receives_nothing(
+    impostor: Impostor, ask: Callable[[str], None], scheme: str
+) -> None:
     with pytest.raises((Unreachable, EndpointDenied)):
         ask(f"{scheme}://127.0.0.1:{impostor.port}")
     impostor.close()

@@ -77,7 +77,7 @@ def assert_whole(folder: Path) -> None:
     [("fts", "sync", LIMITS), ("fts", "rebuild", LIMITS), ("fts,chroma", "sync", FEW)],
     ids=["sync", "rebuild", "sync with chroma"],
 )
-def test_files_that_may_not_grow(sinks: str, run: str, limits: list[int], tmp_path: Path) -> None:
+def test_file_size_limit_leaves_nothing_half_written(sinks: str, run: str, limits: list[int], tmp_path: Path) -> None:
     prepared = prepare(tmp_path / "prepared", sinks)
     wanted = oracle(tmp_path / "oracle", sinks)
     for limit in limits:
@@ -106,7 +106,7 @@ COMMAND = "import resource, sys; from chunksink.cli import run; n = int(sys.argv
 
 
 @pytest.mark.parametrize("limit", [0, 20_000, 120_000])
-def test_the_command_line_says_so_without_a_traceback(limit: int, tmp_path: Path) -> None:
+def test_full_disk_is_reported_without_a_traceback(limit: int, tmp_path: Path) -> None:
     home = prepare(tmp_path, "fts")
     named = ["--home", str(home.folder), "--chunks", str(home.root.path)]
     done = subprocess.run(
@@ -140,7 +140,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_small_disk(small_disk: Path, tmp_path: Path) -> None:
+def test_small_disk_leaves_nothing_half_written(small_disk: Path, tmp_path: Path) -> None:
     """Filled up but for so many bytes."""
     prepared = prepare(tmp_path / "prepared", "fts")
     wanted = oracle(tmp_path / "oracle", "fts")

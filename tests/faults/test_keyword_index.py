@@ -40,7 +40,7 @@ def found(shell: Shell) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> None:
+def test_verify_reports_a_damaged_keyword_index_and_repair_repairs_it(name: str, indexed: Shell) -> None:
     before = found(indexed)
     assert all(before)
     digest = indexed("verify").out
@@ -65,7 +65,7 @@ def test_verify_tells_it_and_repair_puts_it_right(name: str, indexed: Shell) -> 
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE documents_fts_data", "DELETE FROM documents_fts_config"])
-def test_where_nothing_is_left_to_mend_the_build_is_made_anew(statement: str, indexed: Shell) -> None:
+def test_keyword_index_beyond_repair_is_built_again(statement: str, indexed: Shell) -> None:
     before = found(indexed)
     harm(indexed, statement)
     ended = indexed("verify")
@@ -75,7 +75,7 @@ def test_where_nothing_is_left_to_mend_the_build_is_made_anew(statement: str, in
     assert found(indexed) == before
 
 
-def test_a_repair_alone_finds_it_and_puts_it_right(indexed: Shell) -> None:
+def test_repair_without_verify_finds_and_repairs_the_damage(indexed: Shell) -> None:
     before = found(indexed)
     harm(indexed, DAMAGES["emptied"])
     with chunksink.open() as index:
@@ -84,7 +84,7 @@ def test_a_repair_alone_finds_it_and_puts_it_right(indexed: Shell) -> None:
     assert found(indexed) == before
 
 
-def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Shell) -> None:
+def test_damage_found_by_verify_is_repaired_by_the_next_writing_sync(indexed: Shell) -> None:
     harm(indexed, DAMAGES["emptied"])
     assert indexed("verify").code == Exit.DRIFT
     indexed.commit("p2", source("docs/new.md", "an okapi more"))
@@ -93,7 +93,7 @@ def test_what_verify_found_is_put_right_by_the_next_sync_that_writes(indexed: Sh
     assert [len(hits) for hits in found(indexed)] == [13, 12, 12]
 
 
-def test_a_sync_that_scans_puts_it_right(indexed: Shell) -> None:
+def test_sync_that_scans_repairs_the_damage(indexed: Shell) -> None:
     """It scans, since the build does not hold as much as it confirmed."""
     harm(indexed, DAMAGES["emptied"])
     harm(indexed, "INSERT INTO documents (id, parent_id) VALUES ('stranger', '')")

@@ -41,11 +41,13 @@ def meilisearch(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
     yield from served(meilisearch_server)
 
 
-def test_in_embedded_engines(tmp_path: Path) -> None:
+def test_large_document_in_embedded_engines_harms_no_other(tmp_path: Path) -> None:
     add_large_documents(tmp_path, fts, jsonl, chroma)
 
 
-def test_on_servers(chroma_server: ChromaServer, meilisearch: Server, tmp_path: Path) -> None:
+def test_large_document_on_servers_harms_no_other(
+    chroma_server: ChromaServer, meilisearch: Server, tmp_path: Path
+) -> None:
     def on_chroma(_home: Path) -> Sink:
         return chroma_sink.ChromaSink(chroma_sink.Server(chroma_server.url, prefix="large"))
 

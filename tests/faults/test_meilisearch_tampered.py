@@ -81,7 +81,7 @@ def built(place: Place) -> Place:
 
 
 @pytest.mark.parametrize("mend", [Home.sync, Home.rebuild])
-def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(
+def test_server_wiped_during_a_write_is_filled_again(
     built: Place, mend: Callable[[Home], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For the documents that come then Meilisearch makes an index, and refuses them."""
@@ -107,7 +107,7 @@ def test_a_server_that_is_wiped_while_it_is_written_is_filled_anew(
 
 
 @pytest.mark.parametrize("call", ["replace", "flush"])
-def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
+def test_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
     """It is ended, its folder removed, and another started in its place, while we write."""
     with ExitStack() as running:
         server = running.enter_context(run_meilisearch(data=tmp_path / "data"))
@@ -133,7 +133,7 @@ def test_a_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: 
         place.http.close()
 
 
-def test_an_index_without_documents_that_somebody_has_set_up_is_left_alone(place: Place) -> None:
+def test_empty_index_with_foreign_settings_is_not_changed(place: Place) -> None:
     place.do("POST", "/indexes", json={"uid": place.index})
     place.do("PATCH", f"/indexes/{place.index}/settings", json={"stopWords": ["the"]})
     commit(place.home.root, "p1", CATS)
@@ -142,7 +142,7 @@ def test_an_index_without_documents_that_somebody_has_set_up_is_left_alone(place
     assert place.live("stopWords") == ["the"]
 
 
-def test_a_name_that_a_build_would_have_is_free_where_the_server_made_it(place: Place) -> None:
+def test_build_name_of_an_index_made_by_the_server_is_free(place: Place) -> None:
     with pytest.raises(Refused):
         place.sink().open("b1")
     documents = [{"id": "1", "parent_id": "2"}]
@@ -166,7 +166,7 @@ Lose = Callable[[Place], Any]
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
+def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
     with built.home.session() as session, home.embedder() as embedder:
@@ -188,7 +188,7 @@ def test_a_live_index_that_lost_its_marker_is_signed_by_a_sync(built: Place, los
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
-def test_a_live_index_that_lost_its_marker_is_replaced_by_a_rebuild(built: Place, lose: Lose) -> None:
+def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
@@ -201,7 +201,7 @@ def test_a_live_index_that_lost_its_marker_is_replaced_by_a_rebuild(built: Place
 
 
 @pytest.mark.parametrize("gone", [False, True])
-def test_a_rollback_from_an_index_that_lost_its_marker(gone: bool, built: Place) -> None:
+def test_rollback_from_an_index_without_its_marker_works(gone: bool, built: Place) -> None:
     """Where the way back is gone too, nothing is begun."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
@@ -222,13 +222,13 @@ def test_a_rollback_from_an_index_that_lost_its_marker(gone: bool, built: Place)
     assert home.verify(deep=True).ok
 
 
-def test_a_search_of_an_index_without_its_marker_says_what_to_do(built: Place) -> None:
+def test_search_of_an_index_without_its_marker_names_the_remedy(built: Place) -> None:
     LOSSES["synonyms"](built)
     with closing(built.sink()) as sink, pytest.raises(BuildMissing, match=r"lost its marker.*Run `chunksink sync`"):
         sink.reader(built.home.live().builds["meilisearch"])
 
 
-def test_an_unmarked_index_of_other_documents_is_taken_only_when_that_is_said(place: Place, built: Place) -> None:
+def test_unmarked_index_of_other_documents_needs_explicit_consent(place: Place, built: Place) -> None:
     """Another home's build, unmarked, in the place of ours."""
     home, other = built.home, built.home_in("other")
     other.root = BusRoot(built.folder / "theirs")
@@ -248,9 +248,7 @@ def test_an_unmarked_index_of_other_documents_is_taken_only_when_that_is_said(pl
 
 
 @pytest.mark.parametrize(("documents", "adopt"), [([], False), ([{"id": "1", "name": "a lamp"}], True)])
-def test_an_index_that_chunksink_did_not_make_is_never_taken(
-    documents: list[dict[str, str]], adopt: bool, built: Place
-) -> None:
+def test_foreign_index_is_never_taken(documents: list[dict[str, str]], adopt: bool, built: Place) -> None:
     built.do("DELETE", f"/indexes/{built.index}")
     built.do("POST", "/indexes", json={"uid": built.index, **INDEX})
     built.do("POST", f"/indexes/{built.index}/documents", json=documents)
@@ -280,7 +278,7 @@ def die() -> None:
     raise Killed
 
 
-def test_a_rebuild_that_goes_on_takes_the_settings_of_now(place: Place) -> None:
+def test_continued_rebuild_uses_the_current_settings(place: Place) -> None:
     home = place.home
     commit(home.root, "p1", CATS)
     with pytest.raises(Killed):
@@ -291,7 +289,7 @@ def test_a_rebuild_that_goes_on_takes_the_settings_of_now(place: Place) -> None:
     assert sinks_with(home.sync(), "settings") == []
 
 
-def test_a_settings_file_that_was_mended_is_used_by_the_rebuild_that_it_hindered(place: Place) -> None:
+def test_corrected_settings_file_is_used_by_the_blocked_rebuild(place: Place) -> None:
     home = place.home
     commit(home.root, "p1", CATS)
     place.settings = {**SETTINGS, "filterableAttributes": ["tags"]}
@@ -329,7 +327,7 @@ TAMPERED = {
     ("tampered", "deep"),
     [("removed", False), ("removed", True), ("of another kind", False), ("of another length", False)],
 )
-def test_an_embedder_that_somebody_changed_comes_back_with_the_vectors(tampered: str, deep: bool, built: Place) -> None:
+def test_changed_embedder_is_restored_with_its_vectors(tampered: str, deep: bool, built: Place) -> None:
     """The server keeps them in the documents meanwhile."""
     home = built.home
     TAMPERED[tampered](built)
@@ -343,7 +341,7 @@ def test_an_embedder_that_somebody_changed_comes_back_with_the_vectors(tampered:
     assert sinks_with(home.sync(), "settings") == []
 
 
-def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built: Place) -> None:
+def test_documents_written_without_an_embedder_get_their_vectors(built: Place) -> None:
     home = built.home
     TAMPERED["removed"](built)
     (bird,) = projected(BIRDS)
@@ -355,7 +353,7 @@ def test_documents_that_came_while_there_was_no_embedder_get_their_vectors(built
     assert home.verify(deep=True).ok
 
 
-def test_a_vector_beside_ours_is_found_and_goes(built: Place) -> None:
+def test_foreign_vector_is_found_and_removed(built: Place) -> None:
     """Both are searched: the document would be found for what it does not say."""
     home = built.home
     (bird,) = [each for each in home.contents()["meilisearch"] if each.id == projected(CATS)[0].id]
@@ -368,7 +366,7 @@ def test_a_vector_beside_ours_is_found_and_goes(built: Place) -> None:
     assert built.embeddings() == 3
 
 
-def test_an_embedder_beside_ours_is_left_alone(built: Place) -> None:
+def test_foreign_embedder_is_not_changed(built: Place) -> None:
     other = {"theirs": {**REST, "documentTemplate": "x"}}
     home = built.home
     for each in projected(CATS, BIRDS):

@@ -61,7 +61,7 @@ def homes(request: pytest.FixtureRequest, connect: Connect) -> Iterator[tuple[Ho
         home.sink.close()
 
 
-def test_none_opens_flips_or_drops_what_the_other_has(homes: tuple[Home, Home]) -> None:
+def test_neighbours_never_open_flip_or_drop_each_others_builds(homes: tuple[Home, Home]) -> None:
     one, other = homes
     assert one.content() == ([one.id], wanted(ONES))
     for home, foreign in ((one, other.id), (other, one.id)):
@@ -74,7 +74,7 @@ def test_none_opens_flips_or_drops_what_the_other_has(homes: tuple[Home, Home]) 
     assert other.content() == ([other.id], wanted(OTHERS))
 
 
-def test_a_name_that_the_other_has_taken_is_avoided(homes: tuple[Home, Home]) -> None:
+def test_name_taken_by_a_neighbour_is_avoided(homes: tuple[Home, Home]) -> None:
     one, other = homes
     if isinstance(one.sink, ChromaSink):
         pytest.skip("the id of a build begins with the name of its sink: no longer prefix ends so")

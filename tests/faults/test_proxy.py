@@ -60,7 +60,7 @@ def client(proxy: Proxy) -> Iterator[httpx.Client]:
     ],
     ids=str,
 )
-def test_a_fault_is_what_it_says(
+def test_proxy_fault_behaves_as_named(
     proxy: Proxy, client: httpx.Client, fault: Fault, error: type[Exception], arrives: bool
 ) -> None:
     proxy.inject(fault, p.only(2))
@@ -72,7 +72,7 @@ def test_a_fault_is_what_it_says(
     assert len(proxy.faulted) == 1
 
 
-def test_whom_a_fault_befalls(proxy: Proxy, client: httpx.Client) -> None:
+def test_proxy_fault_applies_to_the_selected_requests(proxy: Proxy, client: httpx.Client) -> None:
     def statuses(when: p.When, *bodies: bytes) -> list[int]:
         proxy.inject(p.FAILED, when)
         return [client.post("/", content=body).status_code for body in bodies]

@@ -107,7 +107,7 @@ def lines_with(text: str, secret: str) -> list[str]:
     return [line[:300] for line in text.splitlines() if secret in line]
 
 
-def test_no_secret_is_told(chroma_server: ChromaServer, tmp_path: Path) -> None:
+def test_no_secret_is_shown(chroma_server: ChromaServer, tmp_path: Path) -> None:
     need("meilisearch")
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "please refuse this")])

@@ -36,7 +36,7 @@ def model() -> Iterator[dict[str, str]]:
         yield {} if HEAVY else {"CHUNKSINK_ENDPOINT": server.url, "CHUNKSINK_MODEL": "hash-model"}
 
 
-def test_too_few_open_files(tmp_path: Path, model: dict[str, str]) -> None:
+def test_too_few_open_files_is_reported_and_breaks_nothing(tmp_path: Path, model: dict[str, str]) -> None:
     (tmp_path / "docs").mkdir()
     for number in range(5):
         (tmp_path / "docs" / f"{number}.md").write_text(f"# Page {number}\n\nIt says something of its own.\n")

@@ -103,7 +103,7 @@ def healed(made: Faulty) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("fault", "place"), PASSING, ids=str)
-def test_a_fault_that_passes_changes_nothing(
+def test_transient_fault_changes_nothing(
     fault: p.Fault, place: int, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
     """At the first request, at the last, and at as many between them as there are faults."""
@@ -121,7 +121,7 @@ def test_a_fault_that_passes_changes_nothing(
 
 
 @pytest.mark.parametrize(("fault", "place"), STAYING, ids=str)
-def test_a_fault_that_stays_is_left_by_the_deadline(
+def test_lasting_fault_ends_the_run_at_the_deadline(
     fault: p.Fault, place: str, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
     before = made.receipts()
@@ -149,7 +149,7 @@ def test_a_fault_that_stays_is_left_by_the_deadline(
 
 
 @pytest.mark.parametrize("fault", [p.ANSWER_LOST, *([p.RESET, p.UNAVAILABLE] if ALL else [])], ids=str)
-def test_a_run_outlives_every_request_failing_once(
+def test_run_survives_one_failure_of_every_request(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:
     for run in (made.home.sync, made.home.rebuild):
@@ -168,7 +168,7 @@ def test_a_run_outlives_every_request_failing_once(
     [(p.RESET, "always"), (p.ANSWER_LOST, "since the write")],
     ids=str,
 )
-def test_a_rebuild_that_fails_leaves_the_live_generation(
+def test_failed_rebuild_keeps_the_live_generation(
     fault: p.Fault, place: str, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:
     live, held = made.home.live(), made.behind_it()
@@ -186,7 +186,7 @@ def test_a_rebuild_that_fails_leaves_the_live_generation(
 
 @pytest.mark.parametrize("number", range(1, 4) if ALL else [1])
 @pytest.mark.parametrize("when", ["before", "after"] if ALL else ["after"])
-def test_a_server_that_is_killed_and_started_again(
+def test_server_killed_and_restarted_changes_nothing(
     when: str, number: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
     """Before it did what it was asked, and when it has done it but not yet said so."""
@@ -207,7 +207,7 @@ def test_a_server_that_is_killed_and_started_again(
 
 @pytest.mark.parametrize("limit", [resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS] if ALL else [])
 @pytest.mark.parametrize("number", range(1, 8) if ALL else [])
-def test_a_server_that_is_short_of_something(
+def test_server_short_of_a_resource_recovers_after_a_restart(
     number: int, limit: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
     """Of files, room or memory, from a request on until somebody starts it again."""

@@ -109,7 +109,7 @@ def test_cancelled_tasks_are_written_again(made: Faulty, server: Server, wanted:
     assert made.digests() == wanted[1]
 
 
-def test_a_task_that_does_not_end_is_left_and_written_by_the_next_run(
+def test_task_that_does_not_end_is_written_by_the_next_run(
     made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]
 ) -> None:
     patient = made.engine
@@ -134,7 +134,7 @@ def left_as_it_should_be(made: Faulty) -> None:
 @pytest.mark.parametrize(
     ("poison", "reason"), [("poison", "vector"), (TOO_LONG, "positions")], ids=["vector", "positions"]
 )
-def test_one_poison_document_in_a_thousand(
+def test_one_poison_document_in_a_thousand_blocks_no_other(
     poison: str, reason: str, meilisearch_server: MeilisearchServer, tmp_path: Path
 ) -> None:
     def direct(_home: Path) -> Sink:

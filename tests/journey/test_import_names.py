@@ -57,7 +57,7 @@ def run(project: Path, *command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def test_a_script_opens_syncs_and_searches(project: Path) -> None:
+def test_script_in_the_project_opens_syncs_and_searches(project: Path) -> None:
     output = run(project, sys.executable, "main.py")
     assert [line.partition(" ")[0] for line in output.splitlines()] == ["<IngestReport", "<Answer"]
     assert len(output.splitlines()) == 2, "the repr of a report, an answer and a hit is one line"
@@ -68,14 +68,14 @@ def test_pytest_in_the_project_imports_both(project: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [["-m", "chunksink"], [Path(sysconfig.get_path("scripts")) / "chunksink"]])
-def test_the_command_line_works_there(project: Path, how: list[str | Path]) -> None:
+def test_command_line_in_the_project_works(project: Path, how: list[str | Path]) -> None:
     command = [sys.executable, *how]
     run(project, *command, "ingest", "notes", PYTHONPATH=".")
     run(project, *command, "sync", PYTHONPATH=".", CHUNKSINK_SINKS="fts")
     assert "notes/otter.md" in run(project, *command, "search", "otter", PYTHONPATH=".", CHUNKSINK_SINKS="fts")
 
 
-def test_the_wheel_brings_one_name_and_leaves_the_others_to_the_project(project: Path, tmp_path: Path) -> None:
+def test_wheel_installs_one_name_only(project: Path, tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT]
     run(tmp_path, *build)
     (wheel,) = tmp_path.glob("*.whl")
@@ -97,7 +97,7 @@ def test_the_wheel_brings_one_name_and_leaves_the_others_to_the_project(project:
     assert json.loads(schema) == json.loads((ROOT / "docs" / "schema" / "chunk.schema.json").read_text())
 
 
-def test_a_checkout_without_links_says_what_to_do(tmp_path: Path) -> None:
+def test_checkout_without_links_names_the_remedy(tmp_path: Path) -> None:
     copy = tmp_path / "chunksink"
     copy.mkdir()
     (copy / "__init__.py").write_bytes((ROOT / "chunksink" / "__init__.py").read_bytes())

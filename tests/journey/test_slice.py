@@ -44,7 +44,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
 
 
-def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
+def test_rebuild_reports_its_results(rebuilt: Ended) -> None:
     assert (rebuilt.code, rebuilt.err) == (0, "")
     report = rebuilt.json
     assert report["status"] == "ok"
@@ -57,7 +57,7 @@ def test_the_rebuild_says_what_it_did(rebuilt: Ended) -> None:
 
 
 @pytest.mark.usefixtures("rebuilt")
-def test_keyword_search_finds_the_word_and_marks_it(folder: Path) -> None:
+def test_keyword_search_finds_and_marks_the_word(folder: Path) -> None:
     ended = chunksink(folder, "search", "honey", "--mode", "keyword", "--json")
     assert (ended.code, ended.err) == (0, "")
     report = ended.json
@@ -72,7 +72,7 @@ def test_keyword_search_finds_the_word_and_marks_it(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("rebuilt")
-def test_a_search_for_people_finds_what_shares_no_word_with_the_question(folder: Path) -> None:
+def test_hybrid_search_finds_text_without_a_shared_word(folder: Path) -> None:
     question = "give back borrowed equipment"
     answers = [record["text"] for record in LENDING]
     assert not words(question) & words(" ".join(answers))

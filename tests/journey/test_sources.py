@@ -72,19 +72,19 @@ def index(folder: Path) -> Iterator[Index]:
 
 
 @pytest.mark.parametrize(("question", "source"), [(words, source) for _, words, _, source in FAMILIES])
-def test_its_own_words_find_it(index: Index, question: str, source: str) -> None:
+def test_source_is_found_by_its_own_words(index: Index, question: str, source: str) -> None:
     for mode in ("keyword", "hybrid"):
         assert source in index.search(question, mode=mode, limit=3).hits[0].source_uri, mode
 
 
 @pytest.mark.parametrize(("question", "source"), [(other, source) for _, _, other, source in FAMILIES])
-def test_other_words_find_it(index: Index, question: str, source: str) -> None:
+def test_source_is_found_by_other_words(index: Index, question: str, source: str) -> None:
     found = [hit.source_uri for hit in index.search(question, mode="semantic", limit=3).hits]
     assert any(source in uri for uri in found), found
 
 
 @pytest.mark.usefixtures("index")
-def test_a_second_run_does_nothing_and_says_so(folder: Path) -> None:
+def test_second_run_does_nothing_and_reports_so(folder: Path) -> None:
     before = {path: path.read_bytes() for path in (folder / "chunks").rglob("*.json*")}
     ended = chunksink(folder, "ingest", "examples", "mine", "--sync")
     assert ended.code == Exit.OK

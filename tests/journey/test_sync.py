@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def test_from_the_first_sync_to_a_proof(folder: Path) -> None:
+def test_index_from_first_sync_to_proof_stays_correct(folder: Path) -> None:
     write(folder / "chunks", "p2", QUIET)
     plan = chunksink(folder, "plan", "--json")
     assert (plan.code, plan.json["families"]["changed"], plan.json["embeddings"]["missing"]) == (Exit.OK, 1, 1)
@@ -44,6 +44,6 @@ def test_from_the_first_sync_to_a_proof(folder: Path) -> None:
     assert (ended.code, ended.out.splitlines()[-1]) == (Exit.OK, "proof.json matches what the engines hold")
 
 
-def test_a_sync_that_finds_nothing_to_do_leaves_the_model_alone(folder: Path) -> None:
+def test_sync_without_changes_does_not_load_the_model(folder: Path) -> None:
     """And the engines' files: it may run every minute."""
     assert modules_of(folder, "sync") == []

@@ -43,7 +43,7 @@ def served(rebuilt: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(rebuilt, tmp_path, symlinks=True, dirs_exist_ok=True))
 
 
-def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
+def test_long_texts_are_not_cut_silently_and_repeats_are_counted(served: Path) -> None:
     said = (served / "said.txt").read_text()
     assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in said
     assert "1 text in more than one source, as in " in said
@@ -57,7 +57,7 @@ def test_nothing_is_cut_silently_and_repeats_are_counted(served: Path) -> None:
     assert listed["chunks"][0]["length"] > listed["max_length"] == 1000
 
 
-def test_a_damaged_vector_is_computed_again_and_told(served: Path) -> None:
+def test_damaged_vector_is_computed_again_and_reported(served: Path) -> None:
     text_hash = raw_hash(SHORT[0]["hashes"]["text_hash"])
     cache = served / ".chunksink" / "vectors.db"
     tamper(cache, "UPDATE vector SET vector = zeroblob(64) WHERE text_hash = ?", text_hash)
@@ -67,7 +67,7 @@ def test_a_damaged_vector_is_computed_again_and_told(served: Path) -> None:
 
 
 @pytest.mark.skipif(not HEAVY, reason="the model is loaded four times; CHUNKSINK_SOAK_HEAVY")
-def test_what_auto_took_is_fixed_for_the_build(tmp_path: Path) -> None:
+def test_automatic_precision_is_fixed_for_the_build(tmp_path: Path) -> None:
     folder = tmp_path
     write(folder / "chunks", "logs", LONG, SHORT, TWIN)
     assert chunksink(folder, "rebuild").code == Exit.OK
@@ -87,7 +87,7 @@ def test_what_auto_took_is_fixed_for_the_build(tmp_path: Path) -> None:
         assert (after["computed"], after["cached"], after["precision"] in (taken, precision)) == (0, 4, True)
 
 
-def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path) -> None:
+def test_queries_use_the_model_of_the_index_despite_the_configuration(served: Path) -> None:
     (served / "chunksink.toml").unlink()
     found = chunksink(served, "search", "Oil the lamp at dusk.", "--json", CHUNKSINK_MODEL="no/such-model")
     assert (found.code, found.json["unavailable"]) == (Exit.OK, {})
@@ -96,7 +96,7 @@ def test_queries_use_the_model_of_the_index_whatever_is_configured(served: Path)
     assert (wrong.code, "package" in wrong.err) == (Exit.USAGE, True)
 
 
-def test_an_endpoint_computes_instead_and_its_key_stays_secret(tmp_path: Path) -> None:
+def test_endpoint_computes_and_its_key_stays_secret(tmp_path: Path) -> None:
     folder = tmp_path
     write(folder / "chunks", "logs", LONG, SHORT, TWIN)
     with serve() as server:

@@ -96,7 +96,7 @@ def found(folder: Path, word: str) -> list[str]:
     return [hit["source_uri"] for hit in hits]
 
 
-def test_it_follows_the_bus_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_watch_follows_the_bus_until_interrupted(tmp_path: Path) -> None:
     """Also one that is empty yet: the folder of manifests is made, so that it can be watched."""
     chunks = tmp_path / "chunks"
     (chunks / "canonical").mkdir(parents=True)
@@ -127,7 +127,7 @@ def test_it_follows_the_bus_until_it_is_interrupted(tmp_path: Path) -> None:
     assert chunksink(tmp_path, "verify", CHUNKSINK_SINKS="fts").code == Exit.OK
 
 
-def test_interrupted_in_the_middle_of_the_first_sync(tmp_path: Path) -> None:
+def test_watch_interrupted_during_the_first_sync_ends_cleanly(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "p1", BEES)
     with watching(tmp_path) as watcher:
         watcher.wait_for(lambda: (tmp_path / ".chunksink" / "state.db").exists())
@@ -171,7 +171,7 @@ def test_interrupted_while_sqlite_calls_python_exits_as_interrupted(
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_path: Path) -> None:
+def test_watch_reports_initial_faults_and_continues_after_the_fix(strict: bool, tmp_path: Path) -> None:
     write(tmp_path / "chunks", "p1", BEES)
     manifest = tmp_path / "chunks" / "manifest" / "p1.manifest.json"
     sound = manifest.read_bytes()
@@ -183,7 +183,7 @@ def test_what_is_wrong_from_the_start_is_told_and_then_mended(strict: bool, tmp_
         assert watcher.interrupt() == Exit.INTERRUPTED
 
 
-def test_an_endpoint_that_fails_and_another_run_that_holds_the_home(tmp_path: Path) -> None:
+def test_watch_survives_a_failing_endpoint_and_another_run(tmp_path: Path) -> None:
     """Both pass, and it goes on."""
     chunks = tmp_path / "chunks"
     write(chunks, "p1", BEES)

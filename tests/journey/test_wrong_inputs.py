@@ -11,7 +11,7 @@ from tests.support.bus import source
 NOTE = source("note.md", "A note that nobody has broken yet.")
 
 
-def test_a_folder_without_chunks_and_a_broken_chunk(tmp_path: Path) -> None:
+def test_missing_chunks_and_a_broken_chunk_are_reported(tmp_path: Path) -> None:
     (tmp_path / "chunks").mkdir()
     empty = chunksink(tmp_path, "rebuild")
     assert (empty.code, "neither canonical/ nor manifest/" in empty.err) == (Exit.USAGE, True)
@@ -25,7 +25,7 @@ def test_a_folder_without_chunks_and_a_broken_chunk(tmp_path: Path) -> None:
     assert not {"fts", "chroma"} & {entry.name for entry in (tmp_path / ".chunksink").iterdir()}
 
 
-def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
+def test_invalid_model_and_endpoint_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     ended = chunksink(tmp_path, "rebuild", "--model", "./no/such/model")
     assert (ended.code, ended.err) == (Exit.USAGE, "Error: there is no model folder ./no/such/model\n")
@@ -43,14 +43,14 @@ def test_a_model_and_an_endpoint_that_are_none(tmp_path: Path) -> None:
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
-def test_options_that_are_none(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_options_are_reported(tmp_path: Path, arguments: list[str], said: str) -> None:
     ended = chunksink(tmp_path, *arguments)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert said.replace("'", "") in ended.err.replace("'", "")  # click writes none before 8.4
     assert list(tmp_path.iterdir()) == []
 
 
-def test_places_that_cannot_be(tmp_path: Path) -> None:
+def test_impossible_places_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     (tmp_path / "file").write_text("x")
     ended = chunksink(tmp_path, "sync", "--home", "file")
@@ -63,7 +63,7 @@ def test_places_that_cannot_be(tmp_path: Path) -> None:
     assert ended.err.endswith("proof.json; make its folder first, or name another one\n")
 
 
-def test_an_argument_that_is_no_text(tmp_path: Path) -> None:
+def test_argument_that_is_no_text_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "chunks", "2026-01", NOTE)
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
     for command in (["why"], ["retire-partition"], ["search", "x", "--tenant"]):
