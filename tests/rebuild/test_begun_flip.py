@@ -50,7 +50,7 @@ def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generatio
 
 
 @pytest.mark.parametrize(("engine", "run"), sampled(product(["fts", "chroma"], ["sync", "repair", "rebuild"]), 2))
-def test_a_build_of_it_is_gone_since(
+def test_flip_when_one_build_is_missing_is_finished_or_undone(
     engine: str, run: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live = home.live()
@@ -70,7 +70,9 @@ def test_a_build_of_it_is_gone_since(
     require_sound(home, tmp_path)
 
 
-def test_every_sink_of_both_is_gone(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flip_when_all_builds_are_missing_is_reported(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     killed_in_the_flip(home, monkeypatch)
     for engine in ("fts", "chroma"):
         shutil.rmtree(home.folder / engine)
@@ -78,7 +80,7 @@ def test_every_sink_of_both_is_gone(home: Home, tmp_path: Path, monkeypatch: pyt
     require_sound(home, tmp_path)
 
 
-def test_one_that_a_sink_refuses_was_none(home: Home, tmp_path: Path) -> None:
+def test_flip_refused_by_a_sink_counts_as_not_started(home: Home, tmp_path: Path) -> None:
     """Nobody has to correct anything before the live index can be synced."""
     live = home.live()
 
@@ -96,7 +98,7 @@ def test_one_that_a_sink_refuses_was_none(home: Home, tmp_path: Path) -> None:
     require_sound(home, tmp_path)
 
 
-def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_rollback_is_finished_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     first = home.live()
     home.rebuild()
     with monkeypatch.context() as patched, writing(home.folder), home.session() as session:
@@ -109,7 +111,7 @@ def test_a_rollback_that_was_cut_off_is_ended_by_the_next(home: Home, monkeypatc
 
 
 @pytest.mark.parametrize("run", ["sync", "rebuild"])
-def test_the_public_link_leads_to_what_is_gone(
+def test_public_link_to_a_removed_build_is_repaired(
     run: str, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(tmp_path / "home", root, jsonl, fts)

@@ -59,7 +59,7 @@ STOPS = (
 
 
 @pytest.mark.parametrize(("how", "case"), sampled(product(RUNS, STOPS), 3))
-def test_more_than_a_fifth_and_at_least_ten(how: str, case: tuple[int, int, bool], home: Home) -> None:
+def test_brake_stops_above_a_fifth_and_at_least_ten(how: str, case: tuple[int, int, bool], home: Home) -> None:
     total, left, stops = case
     of(home, total)
     commit(home.root, "p1", sources(*range(left)))
@@ -78,7 +78,7 @@ def test_more_than_a_fifth_and_at_least_ten(how: str, case: tuple[int, int, bool
         assert texts(home) == 2 * left
 
 
-def test_what_was_withdrawn_counts_and_what_was_replaced_does_not(home: Home) -> None:
+def test_brake_counts_withdrawn_but_not_replaced_sources(home: Home) -> None:
     of(home, 20)
     edited = [r for n in range(20) for r in source(f"docs/{n}.md", f"text {n}, edited", version="2", at=FEBRUARY)]
     commit(home.root, "p1", edited)
@@ -91,7 +91,7 @@ def test_what_was_withdrawn_counts_and_what_was_replaced_does_not(home: Home) ->
     assert texts(home) == 20
 
 
-def test_what_is_held_does_not_go(home: Home) -> None:
+def test_held_sources_are_not_removed(home: Home) -> None:
     """A bus folder that is not mounted empties no index, whatever number was allowed."""
     of(home, 20)
     commit(home.root, "p2", [])
@@ -101,7 +101,7 @@ def test_what_is_held_does_not_go(home: Home) -> None:
     assert texts(home) == 40
 
 
-def test_a_home_that_lost_all_records_asks_its_builds_what_there_is_to_lose(home: Home, tmp_path: Path) -> None:
+def test_brake_in_a_home_without_records_counts_documents_in_the_builds(home: Home, tmp_path: Path) -> None:
     """Also a rebuild that died, and left a newer build with less in it, hides nothing."""
     of(home, 20)
     with pytest.raises(KeyboardInterrupt):
@@ -121,7 +121,7 @@ def test_a_home_that_lost_all_records_asks_its_builds_what_there_is_to_lose(home
     require_sound(home, tmp_path)
 
 
-def test_of_several_lost_builds_the_fullest_counts_where_the_engine_shows_none(root: BusRoot, tmp_path: Path) -> None:
+def test_brake_with_several_lost_builds_uses_the_fullest(root: BusRoot, tmp_path: Path) -> None:
     home = Home(tmp_path / "home", root, fts)
     of(home, 20)
     with pytest.raises(KeyboardInterrupt):
@@ -132,7 +132,7 @@ def test_of_several_lost_builds_the_fullest_counts_where_the_engine_shows_none(r
         home.rebuild()
 
 
-def test_what_was_lost_is_remembered_while_the_bus_is_emptied_under_the_rebuild(home: Home) -> None:
+def test_loss_is_remembered_while_the_bus_is_emptied_during_the_rebuild(home: Home) -> None:
     """Also where a rebuild that died after the loss is cleared away first."""
     of(home, 20)
     home.lose_records()
@@ -143,7 +143,7 @@ def test_what_was_lost_is_remembered_while_the_bus_is_emptied_under_the_rebuild(
         alone.rebuild(wrap=watching("memory", Moment("flush", 1, lambda: commit(home.root, "p1", []))))
 
 
-def test_builds_of_another_home_are_nothing_to_lose(home: Home) -> None:
+def test_builds_of_another_home_do_not_count_for_the_brake(home: Home) -> None:
     of(home, 20)
     home.lose_records()
     (home.folder / "home.id").unlink()
@@ -152,7 +152,7 @@ def test_builds_of_another_home_are_nothing_to_lose(home: Home) -> None:
     assert texts(home) == 16
 
 
-def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: Home) -> None:
+def test_brake_without_records_counts_documents_in_the_engines(home: Home) -> None:
     of(home, 20)
     with State.existing(home.folder) as state, state.db.atomic():
         state.db.execute("delete from receipt")
@@ -163,7 +163,7 @@ def test_it_is_asked_of_what_the_engines_hold_where_the_records_were_lost(home: 
 
 
 @pytest.mark.parametrize("how", RUNS)
-def test_it_is_asked_of_what_was_there_where_the_builds_are_gone(how: str, home: Home, tmp_path: Path) -> None:
+def test_brake_without_builds_counts_recorded_documents(how: str, home: Home, tmp_path: Path) -> None:
     of(home, 20)
     commit(home.root, "p1", sources(*range(8)))
     for name, build in home.live().builds.items():
@@ -177,7 +177,7 @@ def test_it_is_asked_of_what_was_there_where_the_builds_are_gone(how: str, home:
     require_sound(home, tmp_path)
 
 
-def test_a_repair_goes_on_where_nothing_may_go_for_a_partition_is_gone(home: Home) -> None:
+def test_repair_continues_when_a_missing_partition_forbids_removals(home: Home) -> None:
     of(home, 20)
     commit(home.root, "p2", source("docs/missing.md", "a", "b"))
     home.sync()
@@ -189,7 +189,7 @@ def test_a_repair_goes_on_where_nothing_may_go_for_a_partition_is_gone(home: Hom
     assert texts(home) == 42
 
 
-def test_no_setting_of_an_index_is_changed_before_it(tmp_path: Path, meilisearch_server: MeilisearchServer) -> None:
+def test_settings_are_unchanged_when_the_brake_stops(tmp_path: Path, meilisearch_server: MeilisearchServer) -> None:
     index, settings = f"b{uuid.uuid4().hex[:10]}", dict(SETTINGS)
     meilisearch = meilisearch_in(meilisearch_server, index, settings)
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), meilisearch)
@@ -208,7 +208,7 @@ def test_no_setting_of_an_index_is_changed_before_it(tmp_path: Path, meilisearch
 
 @pytest.mark.parametrize(("left", "stops"), [(0, True), (2, True), (59, True), (60, False)])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_a_large_source_that_is_gone_or_of_which_little_is_left(
+def test_brake_stops_when_a_large_source_is_gone_or_nearly_empty(
     run: Callable[..., object], left: int, stops: bool, home: Home
 ) -> None:
     def large(chunks: int) -> list[dict[str, object]]:
@@ -227,7 +227,7 @@ def test_a_large_source_that_is_gone_or_of_which_little_is_left(
 
 
 @pytest.mark.parametrize("parent", ["docs/1.md", "docs/unknown.md"])
-def test_surplus_in_an_engine_is_removed_by_a_repair_without_a_flag(parent: str, home: Home) -> None:
+def test_repair_removes_surplus_documents_without_a_flag(parent: str, home: Home) -> None:
     """It is no source of ours that shrinks."""
     of(home, 20)
     surplus = projected(source(parent, *(f"surplus {number}" for number in range(200)), ids="other"))

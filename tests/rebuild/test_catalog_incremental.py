@@ -229,7 +229,9 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
 
 @settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps, waiting=st.sampled_from((0, 2, catalog_rows._WAITING)))
-def test_step_by_step_is_as_from_nothing(tmp_path: Path, steps: Sequence[Change | Refresh | str], waiting: int) -> None:
+def test_incremental_catalog_equals_one_from_nothing(
+    tmp_path: Path, steps: Sequence[Change | Refresh | str], waiting: int
+) -> None:
     """However few lines may wait in memory for the line that they are compared with."""
     shutil.rmtree(tmp_path)
     root = BusRoot(tmp_path / "chunks")

@@ -18,7 +18,7 @@ from tests.support.home import CatalogProbe, Home
 A, B, C = parent_of("docs/a.md"), parent_of("docs/b.md"), parent_of("docs/c.md")
 
 
-def test_an_unchanged_partition_is_not_read_and_a_changed_one_is(
+def test_unchanged_partition_is_not_read_and_a_changed_one_is(
     root: BusRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
@@ -32,7 +32,7 @@ def test_an_unchanged_partition_is_not_read_and_a_changed_one_is(
     assert set(opened_files) == {"p2"}
 
 
-def test_a_changed_manifest_over_the_same_chunks_is_taken_in(root: BusRoot, probe: CatalogProbe) -> None:
+def test_changed_manifest_over_the_same_chunks_is_read(root: BusRoot, probe: CatalogProbe) -> None:
     """Its time is a rank, where chunks have none."""
     commit(root, "p1", source("docs/a.md", "one", at=None), at=FEBRUARY)
     commit(root, "p2", source("docs/a.md", "two", version="2", at=None))
@@ -42,7 +42,7 @@ def test_a_changed_manifest_over_the_same_chunks_is_taken_in(root: BusRoot, prob
     assert probe.refresh().current() == {A: "p2"}
 
 
-def test_files_that_were_only_touched_are_read_once_and_are_no_news(
+def test_touched_files_are_read_once_and_change_nothing(
     root: BusRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     """Times are compared with each other, never with a clock; what they say is no evidence of a change."""
@@ -59,7 +59,7 @@ def test_files_that_were_only_touched_are_read_once_and_are_no_news(
 
 
 @pytest.mark.promise(6)
-def test_other_rules_read_it_again(
+def test_changed_rules_cause_a_new_read(
     root: BusRoot, probe: CatalogProbe, opened_files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The switch of the configuration, and the number of the rules themselves."""
@@ -78,9 +78,7 @@ def test_other_rules_read_it_again(
     assert rules.pending() == ["p1"]
 
 
-def test_a_partition_that_breaks_the_contract_is_held_and_taken_in_whole_when_it_does_not_any_more(
-    root: BusRoot, probe: CatalogProbe
-) -> None:
+def test_invalid_partition_is_held_until_it_is_valid_again(root: BusRoot, probe: CatalogProbe) -> None:
     """And until then the catalog says what it said before."""
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
@@ -97,7 +95,7 @@ def test_a_partition_that_breaks_the_contract_is_held_and_taken_in_whole_when_it
     assert (probe.catalog.held(), probe.catalog.findings()) == ([], [])
 
 
-def test_a_partition_that_is_rewritten_whenever_it_is_read_stops_the_run_and_is_not_taken_in(
+def test_partition_rewritten_at_every_read_stops_the_run(
     root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(root, "p1", source("docs/a.md", "before"))
@@ -118,7 +116,7 @@ def test_a_partition_that_is_rewritten_whenever_it_is_read_stops_the_run_and_is_
     assert probe.refresh().current() == {B: "p1"}
 
 
-def test_an_id_that_only_a_superseded_version_shares_is_no_conflict(root: BusRoot, home: Home) -> None:
+def test_id_shared_only_by_a_superseded_version_is_no_conflict(root: BusRoot, home: Home) -> None:
     old, other = source("docs/a.md", "old"), source("docs/b.md", "b")
     old[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
     commit(root, "p1", old)

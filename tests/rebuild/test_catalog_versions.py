@@ -41,7 +41,7 @@ RANKS = {
 
 
 @pytest.mark.parametrize(("one", "two", "winner"), RANKS.values(), ids=RANKS)
-def test_a_family_is_ranked_by(
+def test_family_versions_are_ranked(
     one: tuple[list[Record], str], two: tuple[list[Record], str], winner: str, root: BusRoot, probe: CatalogProbe
 ) -> None:
     for key, (records, at) in (("p2", two), ("p1", one)):
@@ -49,7 +49,7 @@ def test_a_family_is_ranked_by(
     assert probe.refresh().current() == {A: winner}
 
 
-def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogProbe) -> None:
+def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogProbe) -> None:
     """Even where an earlier line bears a later time; what lost is counted, not indexed."""
     old = source("docs/a.md", "old one", "old two", version="1", at=MARCH)
     new = source("docs/a.md", "new", version="2", at=JANUARY)
@@ -65,7 +65,7 @@ def test_the_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: Cata
     assert texts == ["between", "new"]
 
 
-def test_families_come_whole_and_in_the_order_in_which_they_lie(root: BusRoot, probe: CatalogProbe) -> None:
+def test_families_come_whole_and_in_file_order(root: BusRoot, probe: CatalogProbe) -> None:
     """Interleaved in the file, and named so that no order of names is the order on disk."""
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
     commit(root, "p1", [a[0], b[0], a[1], b[2], a[2], b[1]])
@@ -79,7 +79,7 @@ def test_families_come_whole_and_in_the_order_in_which_they_lie(root: BusRoot, p
     assert texts == [["z0"], ["b0", "b1", "b2"], ["a0", "a2", "a1"]]
 
 
-def test_a_checksum_is_the_same_with_and_without_its_prefix(root: BusRoot, probe: CatalogProbe) -> None:
+def test_checksum_with_and_without_prefix_is_the_same(root: BusRoot, probe: CatalogProbe) -> None:
     bare, prefixed = source("docs/a.md", "one", "two")
     bare["provenance"]["source_checksum"] = bare["provenance"]["source_checksum"].removeprefix("sha256:")
     del bare["hashes"]["chunk_object_hash"]
@@ -135,7 +135,7 @@ for name, (*before, left) in BY_EITHER.items():
 
 
 @pytest.mark.parametrize(("chunks", "key", "at", "tombstone", "left"), CASES.values(), ids=CASES)
-def test_a_tombstone(
+def test_tombstone_withdraws_what_it_names(
     chunks: dict[str, list[Record]],
     key: str,
     at: str,
@@ -152,7 +152,7 @@ def test_a_tombstone(
     assert probe.refresh().current() == left
 
 
-def test_what_is_withdrawn_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
+def test_withdrawn_family_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
     """No newer version stands in its place; a later one that brings the family back supersedes."""
     commit(root, "p1", [*a(), *source("docs/b.md", "b")])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[BY_PARENT])
@@ -161,7 +161,7 @@ def test_what_is_withdrawn_is_not_superseded(root: BusRoot, probe: CatalogProbe)
     assert probe.refresh().catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
 
 
-def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: CatalogProbe) -> None:
+def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: BusRoot, probe: CatalogProbe) -> None:
     """It would mean every tenant's; so the partition is not taken in."""
     commit(root, "p1", source("docs/a.md", "a"))
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="nobody")])
@@ -172,7 +172,7 @@ def test_an_empty_tenant_of_a_tombstone_withdraws_nobodys(root: BusRoot, probe: 
     assert "tombstones[0].tenant_id is empty" in found.detail
 
 
-def test_the_sources_own_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
+def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
     """And gives it back to every one: a family key is not the parent_id that the tombstone names."""
     commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
     commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))

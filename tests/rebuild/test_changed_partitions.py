@@ -84,9 +84,7 @@ def version(record: Record, letter: str) -> Record:
     return record | {"provenance": record["provenance"] | {"source_checksum": "sha256:" + letter * 64}}
 
 
-def test_lines_that_changed_are_enough_where_nothing_is_found(
-    root: BusRoot, probe: CatalogProbe, whole: list[str]
-) -> None:
+def test_changed_lines_suffice_when_there_are_no_findings(root: BusRoot, probe: CatalogProbe, whole: list[str]) -> None:
     made = lines()
     write(root, made)
     assert (refreshed(probe, root), whole) == ([], [KEY])
@@ -100,9 +98,7 @@ def test_lines_that_changed_are_enough_where_nothing_is_found(
 
 @pytest.mark.promise(6)
 @pytest.mark.parametrize("case", IN_A_PARTITION.values(), ids=IN_A_PARTITION)
-def test_what_breaks_the_contract_is_found_in_a_partition_that_was_valid(
-    case: Case, root: BusRoot, probe: CatalogProbe
-) -> None:
+def test_violation_in_a_formerly_valid_partition_is_found(case: Case, root: BusRoot, probe: CatalogProbe) -> None:
     good = [chunk(0), chunk(1)]
     put(root, KEY, lines_of(good))
     required = case.require_source_checksum
@@ -148,7 +144,7 @@ AT_ODDS: dict[str, tuple[str, Edit]] = {
 @pytest.mark.promise(6)
 @pytest.mark.parametrize("waiting", [0, catalog_rows._WAITING])
 @pytest.mark.parametrize(("code", "edit"), AT_ODDS.values(), ids=AT_ODDS)
-def test_a_changed_line_at_odds_with_unchanged_ones(
+def test_changed_line_that_contradicts_unchanged_ones_is_found(
     code: str,
     edit: Edit,
     waiting: int,
@@ -181,7 +177,7 @@ def test_a_changed_line_at_odds_with_unchanged_ones(
         ({"errors": []}, findings.WRONG_TYPE),
     ],
 )
-def test_a_manifest_that_changed_over_unchanged_lines(
+def test_changed_manifest_over_unchanged_lines_is_checked(
     changes: dict[str, Any], code: str, root: BusRoot, probe: CatalogProbe
 ) -> None:
     write(root, lines())
@@ -190,14 +186,14 @@ def test_a_manifest_that_changed_over_unchanged_lines(
     assert {finding.code for finding in refreshed(probe, root)} == {code}
 
 
-def test_a_warning_is_reported_again_where_its_line_is_now(root: BusRoot, probe: CatalogProbe) -> None:
+def test_warning_is_reported_again_at_its_new_line(root: BusRoot, probe: CatalogProbe) -> None:
     odd = chunk(99, "docs/3.md", span={"char_range": {"char_start": 9, "char_end": 5}})
     for number in range(3):
         write(root, [*(chunk(90 + each, "docs/3.md") for each in range(number)), odd, *lines()])
         assert places(refreshed(probe, root)) == [(findings.PLACE_IMPOSSIBLE, "warning", KEY, number + 1)]
 
 
-def test_lines_that_were_valid_by_other_rules_are_read_again(
+def test_lines_valid_by_other_rules_are_read_again(
     root: BusRoot, probe: CatalogProbe, whole: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = lines()
@@ -255,7 +251,7 @@ def carry_out(made: Lines, step: Step) -> None:
     rewrites=st.lists(st.tuples(steps, st.integers(-1, 1), st.integers(-1, 1), st.booleans()), min_size=1, max_size=4),
     waiting=st.sampled_from((3, catalog_rows._WAITING)),
 )
-def test_every_rewrite_is_judged_as_a_validation_judges_it(
+def test_every_rewrite_is_judged_as_by_a_full_validation(
     tmp_path: Path, rewrites: list[tuple[list[Step], int, int, bool]], waiting: int
 ) -> None:
     shutil.rmtree(tmp_path)

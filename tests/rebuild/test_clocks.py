@@ -36,7 +36,7 @@ def edited(embedded_home: Home) -> Home:
 
 
 @pytest.mark.parametrize("off", CLOCKS.values(), ids=CLOCKS)
-def test_a_clock_that_is_wrong(off: int, edited: Home, tmp_path: Path) -> None:
+def test_wrong_clock_changes_nothing(off: int, edited: Home, tmp_path: Path) -> None:
     """Also when it jumps between two runs."""
     with time_machine.travel(time.time() + off) as clock:
         outcome = edited.sync()
@@ -49,7 +49,7 @@ def test_a_clock_that_is_wrong(off: int, edited: Home, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("off", CLOCKS.values(), ids=CLOCKS)
 @pytest.mark.parametrize("how", ["sync", "rebuild"])
-def test_a_clock_that_jumps_in_mid_run(how: str, off: int, edited: Home, tmp_path: Path) -> None:
+def test_clock_that_jumps_during_a_run_changes_nothing(how: str, off: int, edited: Home, tmp_path: Path) -> None:
     jumps: list[int] = []
     with time_machine.travel(time.time()) as clock:
 
@@ -64,7 +64,7 @@ def test_a_clock_that_jumps_in_mid_run(how: str, off: int, edited: Home, tmp_pat
         require_sound(edited, tmp_path)
 
 
-def test_a_file_system_that_keeps_even_seconds(
+def test_file_system_with_two_second_times_is_read_correctly(
     root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Path.stat
@@ -81,7 +81,7 @@ def test_a_file_system_that_keeps_even_seconds(
         assert probe.state.db.execute("select text_hash from chunk").fetchall() == [(text_hash(text),)]
 
 
-def test_what_another_clock_has_stamped_is_read_each_time(
+def test_files_stamped_by_another_clock_are_read_each_time(
     root: BusRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     """As a server whose clock is ahead: nothing is known of its ticks."""

@@ -84,7 +84,7 @@ RECORDS: Sequence[Callable[[Database, str, str, str], None]] = (
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_plan_is_what_comparing_everything_gives(db: Database, seed: int) -> None:
+def test_plan_equals_one_that_compares_everything(db: Database, seed: int) -> None:
     chance = Random(seed)
     written: list[str] = []
     for number in range(STEPS):
@@ -126,7 +126,7 @@ def compared(db: Database, builds: Sequence[str], *, removals: bool) -> Planned:
     return found
 
 
-def test_only_what_moved_is_compared_again(db: Database) -> None:
+def test_only_moved_families_are_compared_again(db: Database) -> None:
     for family in FAMILIES:
         says(db, family, "1")
         confirms(db, family, "1")

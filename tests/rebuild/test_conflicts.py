@@ -27,7 +27,7 @@ def indexed(root: BusRoot, home: Home) -> Home:
     return home
 
 
-def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_two_families_with_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     one, other = source("docs/a.md", "a, edited", version="2"), source("docs/d.md", "d")
     one[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
     commit(root, "p1", one, at=FEBRUARY)
@@ -55,7 +55,7 @@ def test_two_families_that_claim_one_id_are_both_held(root: BusRoot, indexed: Ho
     require_sound(indexed, tmp_path)
 
 
-def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home) -> None:
+def test_two_tenants_with_one_id_are_distinguished(root: BusRoot, home: Home) -> None:
     commit(root, "p1", source("docs/a.md", "same", tenant_id="north", parent_id="ours"))
     commit(root, "p2", source("docs/a.md", "same", tenant_id="south", parent_id="ours"))
     commit(root, "p3", OLD_B)
@@ -69,9 +69,7 @@ def test_two_tenants_that_claim_one_id_are_told_apart(root: BusRoot, home: Home)
     assert all("partition p1, byte 0" in detail and "partition p2, byte 0" in detail for detail in details)
 
 
-def test_a_version_is_split_where_two_of_its_partitions_have_no_id_in_common(
-    root: BusRoot, probe: CatalogProbe
-) -> None:
+def test_version_is_split_when_two_partitions_share_no_id(root: BusRoot, probe: CatalogProbe) -> None:
     """In however many others it stands: compared with the rule itself, for many sources at random."""
     chance = Random(5)
     stands: dict[tuple[str, str], dict[str, set[str]]] = {}

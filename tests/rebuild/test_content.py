@@ -56,7 +56,7 @@ def synced(root: BusRoot, tmp_path: Path, read: list[str]) -> Home:
     return home
 
 
-def test_an_edit_beside_it_leaves_it_known(synced: Home, read: list[str]) -> None:
+def test_neighbouring_edit_leaves_a_family_known(synced: Home, read: list[str]) -> None:
     edited = source("docs/b.md", "an edit, which is longer", version="2", at=FEBRUARY)
     commit(synced.root, "p1", [*C, *edited, *A])
     assert (synced.sync().families.changed, set(read)) == (1, {"docs/b.md", "docs/c.md"})
@@ -64,7 +64,7 @@ def test_an_edit_beside_it_leaves_it_known(synced: Home, read: list[str]) -> Non
     assert synced.verify().ok
 
 
-def test_it_may_move_to_another_partition_in_another_order(synced: Home, read: list[str]) -> None:
+def test_family_moved_to_another_partition_and_order_stays_known(synced: Home, read: list[str]) -> None:
     commit(synced.root, "p1", B)
     commit(synced.root, "p2", A[::-1])
     assert (synced.sync().families.unchanged, read) == (2, [])
@@ -81,13 +81,13 @@ def test_it_may_move_to_another_partition_in_another_order(synced: Home, read: l
         source("docs/a.md", "first", "second", ids="other "),
     ],
 )
-def test_whatever_else_its_lines_say_is_seen(synced: Home, read: list[str], changed: list[Record]) -> None:
+def test_change_in_any_other_field_is_seen(synced: Home, read: list[str], changed: list[Record]) -> None:
     commit(synced.root, "p1", [*changed, *B])
     assert (synced.sync().families.changed, set(read)) == (1, {"docs/a.md"})
     assert synced.contents() == {"fts": projected(changed, B)}
 
 
-def test_lines_in_any_order_have_one_content() -> None:
+def test_lines_in_any_order_have_one_content_hash() -> None:
     def content(*lines: bytes) -> bytes:
         of = ContentOf()
         for line in lines:
@@ -111,7 +111,7 @@ def test_lines_in_any_order_have_one_content() -> None:
         {"metadata": {"tenant_id": None}},
     ],
 )
-def test_a_family_is_the_one_that_its_records_say(root: BusRoot, fields: dict[str, Any]) -> None:
+def test_family_key_follows_its_records(root: BusRoot, fields: dict[str, Any]) -> None:
     record = new_chunk(
         document_id="d", text="x", provenance=A[0]["provenance"], span_key=0, created_at=FEBRUARY, fields=fields
     )
@@ -147,7 +147,7 @@ def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
         ([*A, *B], [], "ab"),
     ],
 )
-def test_only_what_changed_is_decided(
+def test_only_changed_families_are_decided(
     before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
 ) -> None:
     """In another order it is all of it: the last of several versions counts. What is not decided again has moved."""
@@ -163,7 +163,7 @@ def test_only_what_changed_is_decided(
     new.state.db.close()
 
 
-def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
+def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) -> None:
     def rows() -> dict[str, int]:
         return dict(probe.state.db.execute("select chunk_id, id from chunk").fetchall())
 
@@ -177,9 +177,7 @@ def test_its_rows_stay(root: BusRoot, probe: CatalogProbe) -> None:
     }
 
 
-def test_by_which_name_a_source_is_withdrawn_depends_on_no_history(
-    root: BusRoot, probe: CatalogProbe, tmp_path: Path
-) -> None:
+def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: CatalogProbe, tmp_path: Path) -> None:
     """Chunks of one family may name it and its key."""
     named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
     for record in (*named, *keyed):
@@ -193,7 +191,7 @@ def test_by_which_name_a_source_is_withdrawn_depends_on_no_history(
     new.state.db.close()
 
 
-def test_hashes_of_another_reading_are_not_noted(root: BusRoot, probe: CatalogProbe) -> None:
+def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: CatalogProbe) -> None:
     """They were read before the partition was taken in anew, and come late."""
 
     def noted() -> list[tuple[str | None, ...]]:

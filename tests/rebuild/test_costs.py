@@ -39,7 +39,7 @@ def steps_to_repair(tmp_path: Path, chunks: int) -> int:
     return steps[0]
 
 
-def test_repairing_one_long_source(tmp_path: Path) -> None:
+def test_repair_of_one_long_source_takes_linear_work(tmp_path: Path) -> None:
     assert steps_to_repair(tmp_path, MANY) < 2 * (MANY // FEW) * (steps_to_repair(tmp_path, FEW) + 1)
 
 
@@ -57,7 +57,7 @@ def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
 
 
 @pytest.mark.parametrize("copies", [True, False])
-def test_a_source_that_stands_in_many_partitions(copies: bool, tmp_path: Path) -> None:
+def test_source_in_many_partitions_takes_linear_work(copies: bool, tmp_path: Path) -> None:
     few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (10, 80))
     assert many < 2 * 8 * few
 
@@ -67,7 +67,7 @@ class _Amounts(list[int]):
         self.append(amount)
 
 
-def test_what_is_sent_together_is_bounded_by_its_texts(tmp_path: Path) -> None:
+def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
     """As well as by its documents: memory holds a batch that is written, and the next one."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     long = 20 * LONG_TEXT

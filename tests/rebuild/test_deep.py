@@ -63,7 +63,7 @@ def said(document: Document) -> str:
     return f"changed {document.id} of family {document.parent_id}"
 
 
-def test_sound_vectors_pass_and_rounding_is_no_difference(home: Home) -> None:
+def test_sound_vectors_pass_despite_rounding(home: Home) -> None:
     assert home.rebuild(deep=True).chunks == 3
     rounding = altering(lambda vector: vector * np.float32(3) + np.float32(1e-6))
     assert home.rebuild(wrap=rounding, deep=True).chunks == 3
@@ -72,7 +72,7 @@ def test_sound_vectors_pass_and_rounding_is_no_difference(home: Home) -> None:
 @pytest.mark.parametrize(
     "change", [lambda v: v[::-1].copy(), lambda v: v + np.float32(0.02)], ids=["another", "drifted"]
 )
-def test_another_vector_is_named_and_the_live_index_stays(home: Home, change: Callable[[Any], Any]) -> None:
+def test_wrong_vector_is_named_and_the_live_index_stays(home: Home, change: Callable[[Any], Any]) -> None:
     home.rebuild()
     live = home.live()
     boat = projected(source("docs/b.md", "a boat"))[0]
@@ -85,7 +85,7 @@ def test_another_vector_is_named_and_the_live_index_stays(home: Home, change: Ca
     assert home.live() != live
 
 
-def test_a_vector_that_is_missing_is_named(home: Home) -> None:
+def test_missing_vector_is_named(home: Home) -> None:
     class Losing(WrappedBuild):
         def scan(self, **asked: Any) -> Iterator[Stored]:
             for found in self._build.scan(**asked):
@@ -114,7 +114,7 @@ class Rounding(HashEncoder):
         return vector + np.float32(0.01) * np.roll(vector, 1 + self.batches % 2)
 
 
-def test_a_vector_that_was_computed_in_another_precision_or_batch_since_is_no_difference(tmp_path: Path) -> None:
+def test_vector_of_another_precision_or_batch_is_no_difference(tmp_path: Path) -> None:
     """As by a rebuild in the other one that was rolled back. A vector of another text still is one."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     records, rounding = source("docs/a.md", "a cat"), Rounding()
@@ -139,7 +139,7 @@ def test_a_vector_that_was_computed_in_another_precision_or_batch_since_is_no_di
     assert len(home.verify(deep=True).sinks["memory"].changed) == 1
 
 
-def test_what_the_cache_has_lost_is_not_proved(home: Home) -> None:
+def test_vector_missing_in_the_cache_is_reported_as_unproved(home: Home) -> None:
     """It may be right or wrong: nobody compared it. A rebuild computes it again, and then it is."""
     home.rebuild()
     (home.folder / "vectors.db").unlink()

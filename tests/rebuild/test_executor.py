@@ -53,12 +53,12 @@ def at_flush(**acts: Callable[[], object]) -> Callable[[Sink], Any]:
     return wrap
 
 
-def test_both_engines_are_at_work_at_the_same_time(home: Home) -> None:
+def test_both_engines_write_at_the_same_time(home: Home) -> None:
     together = threading.Barrier(2, timeout=PATIENCE)  # breaks where one waits for the end of the other
     home.rebuild(wrap=at_flush(fts=together.wait, memory=together.wait))
 
 
-def test_the_encoder_goes_on_while_engines_write(home: Home) -> None:
+def test_encoder_continues_while_engines_write(home: Home) -> None:
     second = threading.Event()
 
     class Told(HashEncoder):
@@ -73,7 +73,7 @@ def test_the_encoder_goes_on_while_engines_write(home: Home) -> None:
     assert went_on == [True]
 
 
-def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:
+def test_refusing_engine_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:
     home.rebuild()
     live = home.live()
 
@@ -88,7 +88,7 @@ def test_an_engine_that_refuses_ends_the_run_and_the_other_keeps_its_receipts(ho
     assert sorted(document.text for document in home.contents()["fts"]) == ["cat 0", "cat 1", "cat 2"]
 
 
-def test_progress_goes_on_while_one_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_advances_while_one_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 512)
     reported: list[tuple[int, int]] = []
 
@@ -150,7 +150,7 @@ class Counting(Silent):
 
 
 @pytest.mark.promise(2)
-def test_each_sink_lacks_another_source_and_the_cache_is_gone(stocked: Home) -> None:
+def test_sinks_that_lack_different_sources_are_filled_without_a_cache(stocked: Home) -> None:
     for engine, lacks in (("fts", SOURCES[0]), ("memory", SOURCES[2])):
         lose(stocked, engine, projected(lacks))
     for file in stocked.folder.glob("vectors.db*"):
@@ -163,7 +163,7 @@ def test_each_sink_lacks_another_source_and_the_cache_is_gone(stocked: Home) -> 
     assert stocked.contents() == {"fts": wanted, "memory": wanted}
 
 
-def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_path: Path) -> None:
+def test_live_build_without_vectors_gets_none_until_rebuilt(tmp_path: Path) -> None:
     """As a Meilisearch that was set to hold none at first."""
     sink = MemorySink()
     sink.wants_vectors = False
@@ -180,7 +180,7 @@ def test_a_live_build_without_vectors_is_planned_none_until_it_is_made_anew(tmp_
     assert home.encoder.asked == []
 
 
-def test_loading_and_embedding_are_timed_apart(stocked: Home) -> None:
+def test_loading_and_embedding_are_timed_separately(stocked: Home) -> None:
     loads = HashEncoder(dimension=8)
 
     def load() -> HashEncoder:

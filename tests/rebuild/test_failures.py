@@ -39,7 +39,9 @@ def edited(root: BusRoot, home: Home) -> Home:
         ("flip", 1, False),
     ],
 )
-def test_an_engine_that_fails(edited: Home, engine: str, call: str, number: int, after: bool) -> None:
+def test_failing_engine_leaves_the_live_generation(
+    edited: Home, engine: str, call: str, number: int, after: bool
+) -> None:
     before, contents = edited.live(), edited.contents()
 
     fail = raising(Unreachable(f"{engine} went away at {call}"))
@@ -50,7 +52,7 @@ def test_an_engine_that_fails(edited: Home, engine: str, call: str, number: int,
     goes_through_after_all(edited, flips_first=call == "flip")
 
 
-def test_runs_that_fail_again_and_again_do_not_pile_up(edited: Home) -> None:
+def test_repeated_failures_do_not_accumulate_builds(edited: Home) -> None:
     fail = raising(Unreachable("fts went away"))
 
     seen = set()
@@ -64,7 +66,7 @@ def test_runs_that_fail_again_and_again_do_not_pile_up(edited: Home) -> None:
     assert edited.live().id in seen
 
 
-def test_the_next_run_goes_on_where_the_failed_one_stopped(edited: Home) -> None:
+def test_next_run_continues_where_the_failed_one_stopped(edited: Home) -> None:
     """What was confirmed is not sent again; what was sent and not confirmed is."""
     fail = raising(Unreachable("fts went away"))
     with pytest.raises(Unreachable):
@@ -83,7 +85,7 @@ def test_the_next_run_goes_on_where_the_failed_one_stopped(edited: Home) -> None
     assert edited.unfinished() is None
 
 
-def test_what_another_model_has_begun_is_not_gone_on_with(edited: Home) -> None:
+def test_build_started_with_another_model_is_not_continued(edited: Home) -> None:
     fail = raising(Unreachable("memory went away"))
     with pytest.raises(Unreachable):
         edited.rebuild(wrap=watching("memory", Moment("flush", 2, fail)))
@@ -95,7 +97,7 @@ def test_what_another_model_has_begun_is_not_gone_on_with(edited: Home) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(lost: bool, edited: Home) -> None:
+def test_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(lost: bool, edited: Home) -> None:
     """It fails after the commit: the run says so, the next one tries again. Also where no record names the build."""
     fail = raising(Unreachable("fts went away at drop"))
     before = edited.builds()["fts"]
@@ -109,7 +111,7 @@ def test_an_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(lost: b
     goes_through_after_all(edited)
 
 
-def test_a_model_that_fails_halfway_computes_only_the_rest_again(edited: Home) -> None:
+def test_model_that_fails_halfway_computes_only_the_rest_again(edited: Home) -> None:
     class Tired(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
             if len(self.asked) >= 4:

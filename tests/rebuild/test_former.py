@@ -44,7 +44,7 @@ def hashes(*texts: str) -> set[str]:
     return set(map(text_hash, texts))
 
 
-def test_what_a_family_has_no_more(tmp_path: Path) -> None:
+def test_former_documents_of_a_family_are_recorded(tmp_path: Path) -> None:
     with State(tmp_path) as state:
         db = state.db
         take_in(db, "p1", [("a", "a@1", "one"), ("a", "a@1", "two"), ("b", "b@1", "one")])
@@ -57,7 +57,7 @@ def test_what_a_family_has_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [("p1", "p2"), ("p2", "p1")])
-def test_what_moves_is_not_gone(order: Sequence[str], tmp_path: Path) -> None:
+def test_moved_documents_are_not_recorded_as_removed(order: Sequence[str], tmp_path: Path) -> None:
     rows = [("a", "a@1", "one"), ("a", "a@1", "two")]
     moved: dict[str, list[Row]] = {"p1": [], "p2": rows}
     with State(tmp_path) as state:
@@ -68,7 +68,7 @@ def test_what_moves_is_not_gone(order: Sequence[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_source_of_many_chunks_takes_time_in_proportion(changed: bool, tmp_path: Path) -> None:
+def test_source_of_many_chunks_takes_linear_time(changed: bool, tmp_path: Path) -> None:
     def steps(chunks: int) -> int:
         with State(tmp_path / str(chunks)) as state:
             take_in(state.db, "p1", [("a", "a@1", f"text {number}") for number in range(chunks)])

@@ -43,7 +43,7 @@ def indexed(root: BusRoot, home: Home) -> Home:
 
 
 @EVERY_DAMAGE
-def test_its_families_stay_as_they_are_and_the_others_are_synced(
+def test_families_of_a_held_partition_stay_and_others_are_synced(
     damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
 ) -> None:
     put_back = damaged(root, "p2", damage)
@@ -75,7 +75,7 @@ def test_its_families_stay_as_they_are_and_the_others_are_synced(
 
 
 @SOME_DAMAGE
-def test_what_the_engine_lost_of_it_is_written_once_it_is_back(
+def test_documents_lost_by_the_engine_are_written_once_the_partition_returns(
     damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
 ) -> None:
     put_back = damaged(root, "p2", damage)
@@ -96,9 +96,7 @@ def test_what_the_engine_lost_of_it_is_written_once_it_is_back(
 
 
 @SOME_DAMAGE
-def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
-    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
-) -> None:
+def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     """The engine has it, as it was confirmed."""
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
@@ -115,9 +113,7 @@ def test_a_scan_does_not_take_the_older_version_for_a_changed_one(
 
 
 @pytest.mark.parametrize("damage", [cut_off, lose_chunks, lose_manifest])
-def test_a_new_partition_that_was_never_valid_withholds_removals(
-    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
-) -> None:
+def test_new_invalid_partition_withholds_removals(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     commit(root, "p1", [])
     commit(root, "p3", source("docs/a.md", "a, moved", version="2", at=FEBRUARY))
     put_back = damaged(root, "p3", damage)
@@ -129,7 +125,7 @@ def test_a_new_partition_that_was_never_valid_withholds_removals(
     require_sound(indexed, tmp_path)
 
 
-def test_a_new_partition_that_was_never_valid_and_goes_again_is_forgotten(root: BusRoot, indexed: Home) -> None:
+def test_new_invalid_partition_that_disappears_is_forgotten(root: BusRoot, indexed: Home) -> None:
     commit(root, "p3", source("docs/d.md", "d"))
     cut_off(root, "p3")
     indexed.sync()
@@ -140,7 +136,7 @@ def test_a_new_partition_that_was_never_valid_and_goes_again_is_forgotten(root: 
         assert (Catalog(state).missing_partitions(), Catalog(state).findings()) == ([], [])
 
 
-def test_a_tombstone_of_a_partition_that_is_missing_still_counts(root: BusRoot, home: Home) -> None:
+def test_tombstone_of_a_missing_partition_still_counts(root: BusRoot, home: Home) -> None:
     """It was taken in: its absence brings nothing back."""
     commit(root, "p1", [*OLD_A, *OLD_B])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A)])
@@ -152,7 +148,7 @@ def test_a_tombstone_of_a_partition_that_is_missing_still_counts(root: BusRoot, 
     assert home.contents()["fts"] == projected(OLD_B)
 
 
-def test_a_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     put_back = damaged(root, "p1", cut_off)
     commit(root, "p3", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
@@ -167,7 +163,7 @@ def test_a_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_p
     require_sound(indexed, tmp_path)
 
 
-def test_a_retired_partition_is_gone_with_what_only_it_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_retired_partition_takes_only_its_own_families_along(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     commit(root, "p3", source("docs/c.md", "c, older", version="0", at="2025-01-01T00:00:00Z"))
     take_away(root, "p2")
     indexed.sync()
@@ -180,7 +176,7 @@ def test_a_retired_partition_is_gone_with_what_only_it_held(root: BusRoot, index
     require_sound(indexed, tmp_path)
 
 
-def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe: CatalogProbe) -> None:
+def test_only_a_known_missing_partition_can_be_retired(root: BusRoot, probe: CatalogProbe) -> None:
     commit(root, "p1", OLD_A)
     commit(root, "p2", OLD_B, at=MARCH)
     probe.refresh()
@@ -198,7 +194,7 @@ def test_only_what_was_taken_in_and_is_gone_can_be_retired(root: BusRoot, probe:
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])
-def test_a_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusRoot, home: Home) -> None:
+def test_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusRoot, home: Home) -> None:
     commit(root, "good", source("docs/a.md", "a"))
     commit(root, "loop", source("docs/b.md", "b"))
     home.rebuild()
@@ -212,7 +208,7 @@ def test_a_link_to_itself_is_a_finding_about_its_partition(folder: str, root: Bu
 
 
 @pytest.mark.parametrize("name", ["canonical/my notes.jsonl", "manifest/my notes.manifest.json"])
-def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(name: str, root: BusRoot, home: Home) -> None:
+def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, home: Home) -> None:
     """Nothing would read it, so somebody's chunks would be left out in silence."""
     commit(root, "p1", OLD_A)
     home.rebuild()
@@ -229,7 +225,7 @@ def test_a_file_that_no_partition_can_be_named_after_is_invalid_input(name: str,
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
-def test_a_partition_that_could_not_be_read_is_read_again(
+def test_unreadable_partition_is_read_again(
     number: int, root: BusRoot, indexed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are as they were. Too few open files say nothing about it: the run ends."""

@@ -65,14 +65,14 @@ PATHS = (
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("value", [*NUL.values(), *NOT_NAMES.values()], ids=[*NUL, *NOT_NAMES])
-def test_what_is_no_name_is_refused(path: str, value: Any, tmp_path: Path) -> None:
+def test_invalid_name_is_refused(path: str, value: Any, tmp_path: Path) -> None:
     line = line_of(named(path, "HERE", "t")).replace(b'"HERE"', json.dumps(value).encode())
     [code] = codes(validate(put(BusRoot(tmp_path), "p", line + b"\n")))
     assert code == (findings.ENCODING if isinstance(value, str) else findings.WRONG_TYPE)
 
 
 @pytest.mark.promise(1)
-def test_what_is_accepted_can_be_indexed_and_verified(tmp_path: Path) -> None:
+def test_accepted_name_can_be_indexed_and_verified(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, jsonl, chroma)
     cases = [(path, name) for path in PATHS for name in NAMES]
     lines = lines_of(named(path, NAMES[name], f"{path} {name}") for path, name in cases)

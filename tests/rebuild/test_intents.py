@@ -72,7 +72,7 @@ CUT_OFF = [
 @pytest.mark.parametrize(
     ("home", "is_flushing", "after", "before", "edit", "call", "family", "undone_by"), CUT_OFF, indirect=["home"]
 )
-def test_an_edit_that_was_cut_off_by_a_kill_and_undone_is_undone_in_the_engine(
+def test_edit_killed_and_undone_is_undone_in_the_engine(
     before: list[Record],
     edit: list[Record],
     call: str,
@@ -100,7 +100,7 @@ def test_an_edit_that_was_cut_off_by_a_kill_and_undone_is_undone_in_the_engine(
     require_sound(home, tmp_path)
 
 
-def test_an_open_intent_is_closed_by_writing_whatever_the_receipt_says(home: Home) -> None:
+def test_open_intent_is_closed_by_writing_despite_the_receipt(home: Home) -> None:
     name = home.makers[1](home.folder).name
     with State.existing(home.folder) as state:
         Receipts(state.db, home.live().builds[name]).intend([A])
@@ -114,7 +114,7 @@ def test_an_open_intent_is_closed_by_writing_whatever_the_receipt_says(home: Hom
     assert calls == []
 
 
-def test_intents_are_committed_before_the_engine_is_told(home: Home) -> None:
+def test_intents_are_committed_before_the_engine_is_called(home: Home) -> None:
     commit(home.root, "p2", source("docs/b.md", "b"))
     seen: list[set[tuple[str, str]]] = []
     name = home.makers[1](home.folder).name
@@ -125,7 +125,7 @@ def test_intents_are_committed_before_the_engine_is_told(home: Home) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, take_away])
-def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home, tmp_path: Path) -> None:
+def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home, tmp_path: Path) -> None:
     """It is left as it is and does not hinder the others; what the engine loses meanwhile is seen."""
     records = source("docs/b.md", "b0", "b1")
     commit(home.root, "p2", records)
@@ -149,7 +149,7 @@ def test_the_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: H
     require_sound(home, tmp_path)
 
 
-def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(home: Home, tmp_path: Path) -> None:
+def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home, tmp_path: Path) -> None:
     """Embedded Chroma saves its vectors in place: a kill in between leaves files that fit no more. Where no run was
     writing, it is told (`test_markers`)."""
     file = home.folder / "fts" / home.live().builds["fts"] / FILE
@@ -163,7 +163,7 @@ def test_a_build_that_broke_while_it_was_written_is_made_anew_by_the_next_run(ho
     require_sound(home, tmp_path)
 
 
-def test_vectors_that_were_half_saved_when_a_run_was_killed_are_made_anew(
+def test_half_saved_vectors_are_created_again_after_a_kill(
     embedded_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a large build is saved: with the documents of each batch."""

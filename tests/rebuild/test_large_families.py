@@ -42,7 +42,7 @@ def holds(home: Home, *texts: str, version: str = "1") -> None:
     assert home.verify().ok
 
 
-def test_it_ends_as_if_it_were_whole(home: Home) -> None:
+def test_large_family_ends_as_if_written_whole(home: Home) -> None:
     """Also where its lines do not lie in its order."""
     holds(home, *TEXTS)
     for number, texts in enumerate((EDITED, EDITED[:3], EDITED[:4], [*TEXTS, *EDITED])):
@@ -56,7 +56,7 @@ def test_it_ends_as_if_it_were_whole(home: Home) -> None:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("number", sampled([1, 2, 4], 2))
 @pytest.mark.parametrize("call", ["replace", "flush"])
-def test_killed_between_its_parts(home: Home, call: str, number: int, after: bool) -> None:
+def test_large_family_killed_between_parts_converges(home: Home, call: str, number: int, after: bool) -> None:
     """The old one is whole until the last part; the next run ends what was begun."""
     before = {document.id for document in projected(source("large", *TEXTS))}
     commit(home.root, "p1", [*source("large", *EDITED, version="2"), *source("small", "small")], at=FEBRUARY)
@@ -71,7 +71,7 @@ def test_killed_between_its_parts(home: Home, call: str, number: int, after: boo
     holds(home, *EDITED, version="2")
 
 
-def test_what_is_refused_in_an_early_part_is_on_record(home: Home) -> None:
+def test_refusal_in_an_early_part_is_recorded(home: Home) -> None:
     home.encoder = PoisonedEncoder(dimension=8)
     texts = ["pure poison", *TEXTS[1:]]
     commit(home.root, "p1", [*source("large", *texts, version="2"), *source("small", "small")], at=FEBRUARY)
@@ -82,7 +82,7 @@ def test_what_is_refused_in_an_early_part_is_on_record(home: Home) -> None:
 
 
 @pytest.mark.promise(2)
-def test_a_repair_finds_what_differs_in_any_part(home: Home) -> None:
+def test_repair_finds_differences_in_any_part(home: Home) -> None:
     engine = home.makers[-1](home.folder).name
     documents = projected(source("large", *TEXTS))
     lose(home, engine, documents[:1])

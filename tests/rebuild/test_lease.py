@@ -59,7 +59,7 @@ def reader(home: Home) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_what_is_read_stays_until_the_reader_has_gone(home: Home) -> None:
+def test_build_stays_until_its_reader_has_closed(home: Home) -> None:
     first = home.live()
     with reader(home):
         for _ in range(3):
@@ -71,7 +71,7 @@ def test_what_is_read_stays_until_the_reader_has_gone(home: Home) -> None:
     assert {file.stem for file in (home.folder / LEASES).glob("*")} <= {home.live().id}
 
 
-def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
+def test_several_readers_and_a_remover_coexist(home: Home) -> None:
     with State.existing(home.folder) as state, reading_live(state) as one, reading_live(state) as other:
         assert one == other
         with removing(state, one) as alone:
@@ -81,7 +81,7 @@ def test_several_readers_and_a_remover_beside_them(home: Home) -> None:
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
-def test_who_read_the_pointer_too_early_gets_what_is_live_now(
+def test_reader_of_an_outdated_pointer_gets_the_live_build(
     is_removed: bool, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between that and the lease what was live was removed, or is being removed."""
@@ -99,9 +99,7 @@ def test_who_read_the_pointer_too_early_gets_what_is_live_now(
     assert answers == []
 
 
-def test_a_search_holds_a_lease(
-    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_search_takes_a_lease(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from chunksink.cli import run
     from chunksink.search import query
 

@@ -28,7 +28,7 @@ def begun() -> Iterator[Callable[[bool], Begun]]:
 
 
 @pytest.mark.parametrize(("sequences", "steps"), PARTS)
-def test_engines_hold_what_a_plain_dict_says(
+def test_engines_match_a_plain_dict_after_every_sync(
     sequences: int, steps: int, begun: Callable[[bool], Begun], record_property: Callable[[str, object], None]
 ) -> None:
     done = run_sequences(begun, sequences, steps)

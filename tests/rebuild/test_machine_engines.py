@@ -52,7 +52,7 @@ class InEngines:
         return home
 
 
-def test_chroma_and_meilisearch_hold_what_a_plain_dict_says(
+def test_chroma_and_meilisearch_match_a_plain_dict_after_every_sync(
     meilisearch_server: MeilisearchServer, record_property: Callable[[str, object], None]
 ) -> None:
     prefix = f"m{uuid.uuid4().hex[:6]}"

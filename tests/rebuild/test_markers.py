@@ -63,7 +63,7 @@ def mended(home: Home, engine: str) -> Calls:
 
 
 @ENGINES
-def test_the_build_of_another_home_is_refused_and_left_alone(engine: str, indexed: Home, root: BusRoot) -> None:
+def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Home, root: BusRoot) -> None:
     sign(indexed, engine, home_id="0" * 32)
     commit(root, "p2", source("docs/d.md", "d"))
     before, calls = indexed.contents(), Calls()
@@ -78,9 +78,7 @@ def test_the_build_of_another_home_is_refused_and_left_alone(engine: str, indexe
 
 
 @ENGINES
-def test_an_adopted_build_is_scanned_signed_and_brought_up_to_date(
-    engine: str, indexed: Home, root: BusRoot, tmp_path: Path
-) -> None:
+def test_adopted_build_is_scanned_signed_and_updated(engine: str, indexed: Home, root: BusRoot, tmp_path: Path) -> None:
     """It held something else than our records say."""
     theirs = projected(source("docs/theirs.md", "theirs"))
     put(indexed, engine, theirs)
@@ -97,7 +95,7 @@ def test_an_adopted_build_is_scanned_signed_and_brought_up_to_date(
 
 @ENGINES
 @pytest.mark.parametrize("fields", [{"build_id": "another"}, {"projection_version": 0}, {"stamp": "earlier"}])
-def test_a_build_with_another_marker_is_scanned_and_signed(
+def test_build_with_another_marker_is_scanned_and_signed(
     engine: str, fields: dict[str, object], indexed: Home, tmp_path: Path
 ) -> None:
     """The name is the same, the content was another build's: an old copy was put back, say."""
@@ -112,7 +110,7 @@ def test_a_build_with_another_marker_is_scanned_and_signed(
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_run_that_ends_while_it_stamps_costs_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
+def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
     commit(root, "p2", source("docs/new.md", "new"))
     with pytest.raises(KeyboardInterrupt):
         indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
@@ -121,7 +119,7 @@ def test_a_run_that_ends_while_it_stamps_costs_no_scan(after: bool, indexed: Hom
 
 
 @pytest.mark.parametrize(("call", "number"), [("replace", 2), ("sign", 2)])
-def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
+def test_old_copy_is_recognised_after_an_unfinished_run(
     call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, small_batches: None
 ) -> None:
     """Broken off between two batches or at its very end: what was confirmed by then is not in the copy."""
@@ -139,7 +137,7 @@ def test_an_old_copy_is_known_though_the_run_after_it_never_ended(
     assert sinks_with(indexed.sync(), "scanned") == []
 
 
-def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> None:
+def test_lost_marker_is_written_again(indexed: Home, tmp_path: Path) -> None:
     sink = sink_of(indexed, "memory")
     assert isinstance(sink, MemorySink)
     before = marker(indexed, "memory")
@@ -155,7 +153,7 @@ def test_a_marker_that_was_lost_is_made_again(indexed: Home, tmp_path: Path) -> 
 
 @ENGINES
 @pytest.mark.parametrize("lost", [True, False])
-def test_a_build_of_another_count_than_was_confirmed_is_scanned_and_put_right(
+def test_build_with_an_unconfirmed_count_is_scanned_and_repaired(
     lost: bool, engine: str, indexed: Home, tmp_path: Path
 ) -> None:
     if lost:
@@ -169,7 +167,7 @@ def test_a_build_of_another_count_than_was_confirmed_is_scanned_and_put_right(
 
 
 @ENGINES
-def test_a_build_that_is_gone_is_made_again_and_filled(engine: str, indexed: Home, tmp_path: Path) -> None:
+def test_missing_build_is_created_and_filled(engine: str, indexed: Home, tmp_path: Path) -> None:
     before = indexed.live()
     indexed.encoder.asked.clear()
     sink_of(indexed, engine).drop(before.builds[engine])
@@ -187,7 +185,7 @@ def test_a_build_that_is_gone_is_made_again_and_filled(engine: str, indexed: Hom
     require_sound(indexed, tmp_path)
 
 
-def test_a_broken_build_is_told_and_made_anew_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_broken_build_is_reported_and_created_again_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
     file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
     file.write_bytes(b"this is no database, whatever it is called" * 500)
     commit(root, "p2", source("docs/d.md", "d", at=FEBRUARY))
@@ -199,7 +197,7 @@ def test_a_broken_build_is_told_and_made_anew_by_a_repair(indexed: Home, root: B
     require_sound(indexed, tmp_path)
 
 
-def test_receipts_that_were_lost_are_made_again_from_what_is_there(indexed: Home, tmp_path: Path) -> None:
+def test_lost_receipts_are_restored_from_the_engine(indexed: Home, tmp_path: Path) -> None:
     with State.existing(indexed.folder) as state:
         for build in indexed.live().builds.values():
             Receipts(state.db, build).forget_all()
@@ -212,7 +210,7 @@ def test_receipts_that_were_lost_are_made_again_from_what_is_there(indexed: Home
     require_sound(indexed, tmp_path)
 
 
-def test_a_home_that_lost_all_records_clears_what_it_made_before(indexed: Home, tmp_path: Path) -> None:
+def test_home_without_records_removes_its_former_builds(indexed: Home, tmp_path: Path) -> None:
     """Its own id outlives them; the build of another home in the same place is left alone."""
     old = indexed.live().builds
     with live_build(indexed, "fts") as build:

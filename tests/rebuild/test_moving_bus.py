@@ -30,7 +30,7 @@ def edited(root: BusRoot, home: Home) -> Home:
     return edited_home(root, home)
 
 
-def test_a_partition_that_moves_while_it_is_read_is_read_again(root: BusRoot, edited: Home) -> None:
+def test_partition_changed_while_read_is_read_again(root: BusRoot, edited: Home) -> None:
     """The catalog's places are of the file before; what stands there now is not taken for it."""
     new = source("docs/9.md", "something else altogether", "and more of it", version="9")
     edited.rebuild(wrap=watching("fts", Moment("create", 1, lambda: commit(root, "p1", new))))
@@ -38,7 +38,7 @@ def test_a_partition_that_moves_while_it_is_read_is_read_again(root: BusRoot, ed
     assert (answers(edited, "okapi"), answers(edited, "something")) == (0, 1)
 
 
-def test_a_partition_that_moves_after_it_was_verified_is_read_again(root: BusRoot, edited: Home) -> None:
+def test_partition_changed_after_verification_is_read_again(root: BusRoot, edited: Home) -> None:
     """The last look is under the lock: what came after the one before it is in what readers see."""
     new = source("docs/9.md", "something else altogether", version="9")
     edited.rebuild(wrap=watching("memory", Moment("scan", 1, lambda: commit(root, "p1", new), after=True)))
@@ -59,7 +59,7 @@ class Restless:
         commit(self._root, "p1", [record for records in new for record in records], at=FEBRUARY)
 
 
-def test_a_bus_that_moves_while_it_is_written_gives_one_of_its_states(root: BusRoot, edited: Home) -> None:
+def test_bus_written_during_a_run_yields_one_of_its_states(root: BusRoot, edited: Home) -> None:
     bus = Restless(root)
 
     class Rewriting(WrappedBuild):
@@ -76,9 +76,7 @@ def test_a_bus_that_moves_while_it_is_written_gives_one_of_its_states(root: BusR
     goes_through_after_all(edited)
 
 
-def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
-    root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bus_changed_at_every_read_stops_the_run(root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before, contents = edited.live(), edited.contents()
     bus, read = Restless(root), FamilyReader.families
 
@@ -96,7 +94,7 @@ def test_a_bus_that_moves_whenever_it_is_read_stops_the_run(
 
 
 @pytest.mark.promise(5)
-def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
+def test_bus_written_continuously_does_not_stop_a_rebuild(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every reading but each fourteenth one meets a partition that was just rewritten."""
@@ -114,7 +112,7 @@ def test_a_bus_that_is_written_all_the_while_keeps_no_rebuild_from_its_end(
     assert edited.contents()["fts"] in bus.versions
 
 
-def test_a_chunk_that_went_to_another_tenant_between_look_and_read_is_read_again(root: BusRoot, home: Home) -> None:
+def test_chunk_moved_to_another_tenant_during_a_run_is_read_again(root: BusRoot, home: Home) -> None:
     """Text and place are the same: only whose it is tells."""
 
     def of(*tenants: str) -> list[Record]:
@@ -134,7 +132,7 @@ def test_a_chunk_that_went_to_another_tenant_between_look_and_read_is_read_again
 
 
 @pytest.mark.promise(2)
-def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
+def test_reader_can_report_changed_chunks_after_another_threads_write(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A look into the catalog that is still open would keep its connection from writing."""
@@ -154,7 +152,7 @@ def test_who_meets_other_chunks_can_say_so_though_another_thread_has_written(
         session.records.project([parent_of(name) for name in names])
 
 
-def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupting_error_is_the_one_reported(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(root, "p1", source("docs/a.md", "a cat"))
 
     writer = State(home.folder)
@@ -168,7 +166,7 @@ def test_what_breaks_a_run_off_is_what_it_ends_with(root: BusRoot, home: Home, m
         home.rebuild()
 
 
-def test_what_is_said_beside_a_text_may_move_away_and_back(root: BusRoot, home: Home) -> None:
+def test_metadata_moved_away_and_back_is_read_correctly(root: BusRoot, home: Home) -> None:
     """What was read in between is not taken for what the lines said before."""
     here, there = (source("docs/a.md", "the same text", tags=[tag]) for tag in ("one", "two"))
     commit(root, "p1", source("docs/b.md", "other"))

@@ -100,9 +100,7 @@ def put_back(home: Home, engine: str, copy: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_copy_from_any_moment_of_a_run_is_found_and_brought_up_to_date(
-    engine: str, tmp_path: Path, small_batches: None
-) -> None:
+def test_copy_from_any_moment_of_a_run_is_found_and_updated(engine: str, tmp_path: Path, small_batches: None) -> None:
     home = indexed(tmp_path, ENGINES[engine])
     copies = copies_of(home, engine, tmp_path / "copies")
     wanted = home.contents()
@@ -118,7 +116,7 @@ def test_a_copy_from_any_moment_of_a_run_is_found_and_brought_up_to_date(
 
 
 @pytest.mark.parametrize("repaired", [False, True])
-def test_a_copy_is_found_also_when_the_run_was_broken_off(repaired: bool, tmp_path: Path, small_batches: None) -> None:
+def test_copy_is_found_after_an_interrupted_run(repaired: bool, tmp_path: Path, small_batches: None) -> None:
     """Between any two steps; in between the engine may have been scanned, which closes what the run left open."""
     first = indexed(tmp_path / "prepared", fts, replaced=not repaired)
     whole = indexed(tmp_path / "whole", fts, replaced=not repaired)
@@ -138,9 +136,7 @@ def test_a_copy_is_found_also_when_the_run_was_broken_off(repaired: bool, tmp_pa
             assert other.verify().ok, (until, number)
 
 
-def test_a_copy_is_found_also_when_a_scan_ended_before_it_stamped_the_build(
-    tmp_path: Path, small_batches: None
-) -> None:
+def test_copy_is_found_after_a_scan_that_ended_before_stamping(tmp_path: Path, small_batches: None) -> None:
     home = indexed(tmp_path, fts, replaced=False)
     shutil.copytree(home.folder / "fts", tmp_path / "copy")
     for options in ({}, {"scan": True}):  # the scan closes what the first run left open
@@ -151,7 +147,7 @@ def test_a_copy_is_found_also_when_a_scan_ended_before_it_stamped_the_build(
     assert home.verify().ok
 
 
-def test_a_server_that_is_set_back_to_the_middle_of_a_run_is_found(tmp_path: Path, small_batches: None) -> None:
+def test_server_restored_to_the_middle_of_a_run_is_found(tmp_path: Path, small_batches: None) -> None:
     """Two batches were confirmed since the copy was made, and then the run was killed."""
     data = tmp_path / "data"
     with run_meilisearch(data=data) as server:

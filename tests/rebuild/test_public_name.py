@@ -39,7 +39,7 @@ def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
     return make
 
 
-def test_a_rollback_brings_the_public_name_along(home_in: Make) -> None:
+def test_rollback_moves_the_public_name(home_in: Make) -> None:
     home = home_in()
     commit(home.root, "p1", CATS)
     home.rebuild()
@@ -53,7 +53,7 @@ def test_a_rollback_brings_the_public_name_along(home_in: Make) -> None:
     assert public_texts(home) == texts(DOGS)
 
 
-def test_a_home_without_its_records_knows_its_index_again(home_in: Make) -> None:
+def test_home_without_records_recognises_its_index(home_in: Make) -> None:
     """No gap, and nothing of the forgotten builds stays."""
     home = home_in()
     commit(home.root, "p1", CATS)
@@ -65,7 +65,7 @@ def test_a_home_without_its_records_knows_its_index_again(home_in: Make) -> None
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 1, "meilisearch": 1}
 
 
-def test_an_adoption_that_was_cut_off_is_ended_by_the_next(home_in: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_adoption_is_finished_by_the_next(home_in: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = home_in("one"), home_in("two")
     commit(first.root, "p1", CATS)
     first.rebuild()
@@ -83,7 +83,7 @@ def test_an_adoption_that_was_cut_off_is_ended_by_the_next(home_in: Make, monkey
     assert second.verify().ok
 
 
-def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
+def test_another_home_does_not_take_the_name_without_consent(home_in: Make) -> None:
     first, second = home_in("one"), home_in("two")
     commit(first.root, "p1", CATS)
     first.rebuild()
@@ -105,7 +105,7 @@ def test_another_home_does_not_take_the_name_unasked(home_in: Make) -> None:
     assert first.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}, "nothing was written"
 
 
-def test_a_sync_that_is_refused_leaves_no_index_behind(home_in: Make) -> None:
+def test_refused_sync_leaves_no_index(home_in: Make) -> None:
     """Two homes' indexes were swapped: neither has its build under its name, and neither makes another one."""
     one, other = home_in("one"), home_in("two", index=f"q{uuid.uuid4().hex[:10]}")
     commit(one.root, "p1", CATS)

@@ -16,7 +16,7 @@ from tests.support.watched_sinks import Moment, raising, watching
 pytestmark = pytest.mark.usefixtures("small_batches")
 
 
-def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_home: Home) -> None:
+def test_every_sink_contains_the_projection_of_the_current_chunks(root: BusRoot, embedded_home: Home) -> None:
     """Superseded, tombstoned, rich, multilingual, of tenants: read back field by field from real engines."""
     rich = source("docs/rich.md", "第一章 図書館", "Zweiter Teil: Müll\n\ttrennen", **RICH)
     new = source("docs/a.md", "new", version="2", at=FEBRUARY)
@@ -32,7 +32,7 @@ def test_every_sink_holds_the_projection_of_what_counts(root: BusRoot, embedded_
     assert report.refused == {"fts": (), "chroma": ()}
 
 
-def test_twice_gives_the_same_and_computes_no_vector_twice(root: BusRoot, home: Home) -> None:
+def test_second_rebuild_gives_the_same_and_computes_no_vector(root: BusRoot, home: Home) -> None:
     commit(root, "p1", [*source("docs/a.md", "a0", "a1"), *source("docs/b.md", "b0"), *source("docs/c.md", "a0")])
     first = home.rebuild()
     assert (home.embedded.encoded, home.embedded.reused) == (3, 1)  # "a0" comes again in a later batch
@@ -45,7 +45,7 @@ def test_twice_gives_the_same_and_computes_no_vector_twice(root: BusRoot, home: 
     assert second.generation != first.generation
 
 
-def test_readers_have_the_new_generation_and_the_previous_one_is_kept(root: BusRoot, home: Home) -> None:
+def test_readers_get_the_new_generation_and_the_previous_is_kept(root: BusRoot, home: Home) -> None:
     kept: list[str] = []
     for number in range(4):
         commit(root, "p1", source("docs/a.md", f"text {number}", version=str(number)))
@@ -56,7 +56,7 @@ def test_readers_have_the_new_generation_and_the_previous_one_is_kept(root: BusR
         assert home.builds() == {name: [f"{name}-{id_}" for id_ in kept] for name in ("fts", "memory")}
 
 
-def test_vectors_of_a_run_that_was_broken_off_are_computed_anew_where_that_is_asked(root: BusRoot, home: Home) -> None:
+def test_vectors_of_an_interrupted_run_are_computed_again_on_request(root: BusRoot, home: Home) -> None:
     """What it had filled already came from the cache that is dropped."""
     commit(root, "p1", source("docs/a.md", "a", "b", "c"))
     with pytest.raises(KeyboardInterrupt):
@@ -80,7 +80,7 @@ def test_vectors_stay_until_their_successors_are_written(root: BusRoot, home: Ho
 
 
 @pytest.mark.promise(7)
-def test_a_refused_document_is_named_and_hinders_no_other(root: BusRoot, embedded_home: Home) -> None:
+def test_refused_document_is_named_and_blocks_no_other(root: BusRoot, embedded_home: Home) -> None:
     embedded_home.encoder = PoisonedEncoder(dimension=8)
     bad = source("docs/bad.md", "before", "poison", "after")
     alone, good = source("docs/alone.md", "poison too"), source("docs/good.md", "good")

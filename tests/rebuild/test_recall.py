@@ -94,7 +94,7 @@ def graph_of(home: Home, **settings: int) -> int:
         client.close()  # type: ignore[attr-defined]
 
 
-def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(
+def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
     real: Callable[[Callable[[Path], Sink]], Home], vectors: dict[str, Vectors]
 ) -> None:
     """Also for readers that were open before."""
@@ -127,14 +127,14 @@ def test_an_old_build_misses_too_much_and_a_sync_brings_it_to_the_goal(
     assert home.sync().sinks["chroma"].settings == (), "nothing is due any more"
 
 
-def test_a_build_on_a_server_reaches_the_goal(
+def test_build_on_a_server_reaches_the_recall_goal(
     real: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
 ) -> None:
     assert recall_of(real(lambda _home: ChromaSink(Server(chroma_server.url)))).mean >= GOAL
 
 
 @pytest.mark.skipif(not HEAVY, reason="thousands of vectors in Meilisearch: in `make soak`")
-def test_meilisearch_reaches_the_goal_with_more_candidates(
+def test_meilisearch_reaches_the_recall_goal_with_more_candidates(
     real: Callable[[Callable[[Path], Sink]], Home],
     meilisearch_server: MeilisearchServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -177,16 +177,14 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize(("share", "mean"), [(1.0, 1.0), (0.9, 0.9), (0.0, 0.0)])
-def test_what_a_search_leaves_out_is_measured(
-    known: Home, share: float, mean: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missed_documents_are_measured(known: Home, share: float, mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SomeReader, "share", share)
     found = recall_of(known, "memory")
     assert (found.mean, found.worst, found.questions, found.documents, found.deleted) == (mean, mean, 100, 160, 0.0)
     assert found.is_low == (mean < GOAL)
 
 
-def test_of_equally_near_documents_any_is_right(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_of_equally_near_documents_counts_as_found(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def last_of_equals(self: SomeReader, vector: Vectors, limit: int) -> list[str]:
         hits = sorted(self.query(vector, 200), key=lambda hit: (-round(hit.score, 5), hit.id))
         return [hit.id for hit in sorted(hits, key=lambda hit: (-round(hit.score, 5), hit.id[::-1]))][:limit]
@@ -195,7 +193,7 @@ def test_of_equally_near_documents_any_is_right(known: Home, monkeypatch: pytest
     assert recall_of(known, "memory").mean == 1.0
 
 
-def test_what_the_catalog_does_not_know_takes_no_place(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_unknown_to_the_catalog_do_not_count(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as an older version of a source that is held."""
 
     def with_strangers(self: SomeReader, vector: Vectors, limit: int) -> list[str]:
@@ -205,7 +203,7 @@ def test_what_the_catalog_does_not_know_takes_no_place(known: Home, monkeypatch:
     assert recall_of(known, "memory").mean == 1.0
 
 
-def test_a_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SomeReader, "vectors", 320)
     assert (recall_of(known, "memory").deleted, recall_of(known, "memory").is_worn) == (0.5, False)
     monkeypatch.setattr(SomeReader, "vectors", 1600)
@@ -213,14 +211,14 @@ def test_a_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) 
     assert recall_of(known, "memory").is_worn
 
 
-def test_a_build_that_lost_something_is_not_measured(known: Home) -> None:
+def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
     """Its losses are reported, and would count as missed."""
     lose(known, "memory", known.contents()["memory"][:1])
     verified = known.verify(recall=True).sinks["memory"]
     assert (verified.ok, verified.recall) == (False, None)
 
 
-def test_an_exact_search_is_not_measured(tmp_path: Path) -> None:
+def test_recall_of_an_exact_search_is_not_measured(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     commit(home.root, "p", source("a.md", "a cat"))
     home.rebuild()

@@ -45,7 +45,7 @@ def try_again(home: Home) -> None:
         assert receipts_of_live(state)["memory"].retry_dead_letters() == 2
 
 
-def test_what_waits_to_be_sent_again_is_still_refused(home: Home) -> None:
+def test_document_waiting_to_be_sent_again_is_still_refused(home: Home) -> None:
     assert wrong(home) == (0, 0, 2)
     try_again(home)
     assert wrong(home) == (0, 0, 2)
@@ -54,7 +54,7 @@ def test_what_waits_to_be_sent_again_is_still_refused(home: Home) -> None:
     assert wrong(home) == (1, 0, 2)
 
 
-def test_a_repair_sends_what_waits_for_it(home: Home) -> None:
+def test_repair_sends_documents_that_wait_for_it(home: Home) -> None:
     try_again(home)
     home.encoder = HashEncoder(dimension=8)
     home.sync(scan=True)
@@ -63,7 +63,7 @@ def test_a_repair_sends_what_waits_for_it(home: Home) -> None:
         assert receipts_of_live(state)["memory"].dead_letters() == []
 
 
-def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) -> None:
+def test_refused_document_that_came_in_another_version_is_missing(home: Home) -> None:
     """An old letter about the same id excuses nothing."""
     new = source("docs/a.md", "good", "fine", version="2", at=FEBRUARY)
     for was, now in zip(OLD, new, strict=True):
@@ -74,7 +74,7 @@ def test_a_refused_document_that_came_in_another_version_is_missing(home: Home) 
     assert wrong(home) == (1, 1, 2)
 
 
-def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
+def test_refused_documents_of_a_held_source_do_not_wait_forever(home: Home) -> None:
     """Else every run would read the engine whole."""
     try_again(home)
     home.root.chunks_file("p1").unlink()
@@ -84,7 +84,7 @@ def test_of_a_source_that_is_held_nothing_waits_for_good(home: Home) -> None:
     assert len(home.verify().sinks["memory"].refused) == 2
 
 
-def test_a_rebuild_that_lost_a_large_share_to_refusals_is_shown_to_nobody(tmp_path: Path, root: BusRoot) -> None:
+def test_rebuild_with_many_refusals_does_not_go_live(tmp_path: Path, root: BusRoot) -> None:
     home = Home(tmp_path / "other", root, memory())
     texts = [f"text {number}" for number in range(30)]
     commit(root, "p1", source("docs/a.md", *texts))
@@ -107,7 +107,7 @@ def test_a_rebuild_that_lost_a_large_share_to_refusals_is_shown_to_nobody(tmp_pa
     assert len(home.contents()["memory"]) == 30
 
 
-def test_a_first_build_has_nothing_to_lose(tmp_path: Path, root: BusRoot) -> None:
+def test_first_build_with_refusals_goes_live(tmp_path: Path, root: BusRoot) -> None:
     home = Home(tmp_path / "other", root, memory())
     home.encoder = PoisonedEncoder(dimension=8)
     commit(root, "p1", source("docs/a.md", *[f"poison {number}" for number in range(30)], "fine"))
@@ -124,7 +124,7 @@ class TestOfAnEndpoint:
         home.encoder.asked.clear()
         return home
 
-    def test_the_next_sync_sends_what_is_taken_then(self, served: Home, tmp_path: Path) -> None:
+    def test_text_accepted_later_is_sent_by_the_next_sync(self, served: Home, tmp_path: Path) -> None:
         served.encoder = HashEncoder(dimension=8)
         calls = Calls()
         outcome = served.sync(wrap=calls)
@@ -133,7 +133,7 @@ class TestOfAnEndpoint:
         assert served.refused() == {"memory": []}
         assert len(served.contents()["memory"]) == 3
 
-    def test_nothing_is_written_again_while_the_refusal_repeats(self, served: Home) -> None:
+    def test_repeated_refusal_writes_nothing_again(self, served: Home) -> None:
         for _ in range(2):
             served.encoder.asked.clear()
             calls = Calls()
@@ -142,25 +142,25 @@ class TestOfAnEndpoint:
             assert sorted(served.encoder.asked) == ["poison", "poison too"]
         assert wrong(served) == (0, 0, 2)
 
-    def test_only_sources_of_which_a_text_is_taken_are_written(self, served: Home) -> None:
+    def test_only_sources_with_an_accepted_text_are_written(self, served: Home) -> None:
         served.encoder = TakesOne(dimension=8)
         calls = Calls()
         served.sync(wrap=calls)
         assert calls.sent("memory") == [parent_of("docs/b.md")]
         assert wrong(served) == (0, 0, 1)
 
-    def test_many_take_their_turns(self, served: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_refused_texts_are_retried_in_turn(self, served: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sync, "_ASKED_AGAIN", 1)
         for _ in range(2):
             served.sync()
         assert sorted(served.encoder.asked) == ["poison", "poison too"]
 
-    def test_an_endpoint_that_does_not_answer_fails_no_sync_that_has_nothing_to_do(self, served: Home) -> None:
+    def test_unreachable_endpoint_does_not_fail_a_sync_without_work(self, served: Home) -> None:
         served.encoder = Silent(dimension=8)
         assert served.sync().failed == {}
         assert wrong(served) == (0, 0, 2)
 
-    def test_a_model_of_this_machine_is_not_asked_again(self, home: Home) -> None:
+    def test_local_model_is_not_asked_again(self, home: Home) -> None:
         home.encoder.asked.clear()
         home.sync()
         assert home.encoder.asked == []

@@ -65,7 +65,7 @@ def ids(*documents: Document) -> tuple[str, ...]:
     return tuple(document.id for document in sorted(documents, key=lambda d: (d.parent_id, d.id)))
 
 
-def test_nearly_all_is_lost(home: Home, engine: str, tmp_path: Path) -> None:
+def test_loss_of_nearly_all_documents_is_repaired(home: Home, engine: str, tmp_path: Path) -> None:
     """97 of 100 documents, of whole families and of parts of them."""
     kept = DOCUMENTS[:: len(DOCUMENTS) // 3][:3]
     lost = [document for document in DOCUMENTS if document not in kept]
@@ -78,7 +78,7 @@ def test_nearly_all_is_lost(home: Home, engine: str, tmp_path: Path) -> None:
     repaired(home, engine, tmp_path)
 
 
-def test_strangers_of_every_kind(home: Home, engine: str, tmp_path: Path) -> None:
+def test_foreign_documents_of_every_kind_are_removed(home: Home, engine: str, tmp_path: Path) -> None:
     one, other = DOCUMENTS[0], next(d for d in DOCUMENTS if d.parent_id != DOCUMENTS[0].parent_id)
     strangers = [
         altered(one, id="copy-under-another-id"),
@@ -106,7 +106,7 @@ def test_strangers_of_every_kind(home: Home, engine: str, tmp_path: Path) -> Non
     ),
     ids=lambda fields: next(iter(fields)),
 )
-def test_changed_documents(fields: dict[str, object], home: Home, engine: str, tmp_path: Path) -> None:
+def test_changed_documents_are_repaired(fields: dict[str, object], home: Home, engine: str, tmp_path: Path) -> None:
     victim = DOCUMENTS[7]
     put(home, engine, [altered(victim, **fields)])
     found = found_in(home, engine)
@@ -114,7 +114,7 @@ def test_changed_documents(fields: dict[str, object], home: Home, engine: str, t
     repaired(home, engine, tmp_path)
 
 
-def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path: Path) -> None:
+def test_digest_depends_on_the_content_only(home: Home, engine: str, tmp_path: Path) -> None:
     before = digests(home)
     family = [document for document in DOCUMENTS if document.parent_id == DOCUMENTS[5].parent_id]
     put(home, engine, [altered(document, title="x") for document in family])
@@ -125,7 +125,7 @@ def test_a_digest_depends_on_the_content_alone(home: Home, engine: str, tmp_path
     assert digests(home) == before
 
 
-def test_a_repair_that_was_killed_is_ended_by_the_next_sync(home: Home, engine: str, tmp_path: Path) -> None:
+def test_killed_repair_is_finished_by_the_next_sync(home: Home, engine: str, tmp_path: Path) -> None:
     """What the scan found changed is on record: the engine alone would pass it for right."""
     put(home, engine, [altered(DOCUMENTS[7], title="Another title")])
     with pytest.raises(KeyboardInterrupt):

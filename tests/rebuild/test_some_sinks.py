@@ -64,7 +64,7 @@ def only(home: Home, *makers: Callable[[Path], Sink]) -> Home:
     return some
 
 
-def test_one_sink_is_rebuilt_and_the_others_stay_as_they_are(
+def test_rebuild_of_one_sink_leaves_the_others_unchanged(
     tmp_path: Path, server_sink: Callable[[Path], MeilisearchSink]
 ) -> None:
     home = home_in(tmp_path, fts, server_sink)
@@ -97,7 +97,7 @@ def test_sinks_of_two_models_are_not_mixed(tmp_path: Path) -> None:
     assert home.live() == live
 
 
-def test_a_sink_without_vectors_has_no_model_to_mix(tmp_path: Path) -> None:
+def test_sink_without_vectors_has_no_model_to_mix(tmp_path: Path) -> None:
     home = home_in(tmp_path, fts, chroma)
     home.rebuild()
     before = home.live()
@@ -128,7 +128,7 @@ SOME = ((fts,), (jsonl,), (fts, jsonl))
 
 
 @pytest.mark.parametrize(("live", "first", "second"), sampled(product([(fts,), (fts, jsonl)], SOME, SOME), 5))
-def test_what_a_rebuild_of_some_sinks_left_is_taken_over_by_one_of_the_same_alone(
+def test_partial_rebuild_is_continued_only_by_one_of_the_same_sinks(
     live: tuple[Callable[[Path], Sink], ...],
     first: tuple[Callable[[Path], Sink], ...],
     second: tuple[Callable[[Path], Sink], ...],
@@ -157,9 +157,7 @@ def test_what_a_rebuild_of_some_sinks_left_is_taken_over_by_one_of_the_same_alon
     assert {name for name in written if after[name] == left.get(name)} == (written if first == second else set())
 
 
-def test_what_shares_a_build_of_a_sink_that_left_is_not_taken_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_shared_with_a_removed_sink_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENGINES, "jsonl", jsonl)
     home = home_in(tmp_path, fts, jsonl)
     home.rebuild()
@@ -168,7 +166,7 @@ def test_what_shares_a_build_of_a_sink_that_left_is_not_taken_over(
     assert list(home.live().builds) == ["jsonl"]
 
 
-def test_sinks_that_want_no_vectors_need_no_model(tmp_path: Path) -> None:
+def test_sinks_without_vectors_need_no_model(tmp_path: Path) -> None:
     """Also where the first rebuild is of them alone."""
     home = home_in(tmp_path, fts)
     home.rebuild(keep=ALL - {"meilisearch"})

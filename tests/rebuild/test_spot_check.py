@@ -83,7 +83,7 @@ class _Asked(WrappedBuild):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_what_was_overwritten_is_found_within_a_round(engine: str, root: BusRoot, tmp_path: Path) -> None:
+def test_overwritten_document_is_found_within_a_round(engine: str, root: BusRoot, tmp_path: Path) -> None:
     home = indexed(tmp_path, root, engine)
     assert coverage(home, engine).syncs_a_round == ROUND
     overwrite(home, engine, "docs/3.md", "docs/7.md")
@@ -97,7 +97,7 @@ def test_what_was_overwritten_is_found_within_a_round(engine: str, root: BusRoot
     assert sinks_with(home.sync(), "scanned") == []
 
 
-def test_each_sync_compares_other_sources_and_a_round_all_of_them(root: BusRoot, tmp_path: Path) -> None:
+def test_round_of_syncs_compares_every_source_once(root: BusRoot, tmp_path: Path) -> None:
     home = indexed(tmp_path, root, "fts")
     rebuilt = coverage(home, "fts").compared_since
     assert rebuilt is not None, "a rebuild compares all"
@@ -114,7 +114,7 @@ def test_each_sync_compares_other_sources_and_a_round_all_of_them(root: BusRoot,
     assert first > rebuilt
 
 
-def test_what_is_not_confirmed_as_the_chunks_have_it_is_not_compared(root: BusRoot, tmp_path: Path) -> None:
+def test_unconfirmed_sources_are_not_compared(root: BusRoot, tmp_path: Path) -> None:
     """Edited, gone, held, or of unknown state: the plan or a scan is for those."""
     home = indexed(tmp_path, root, "fts")
     edited = source("docs/0.md", "edited 0", "two 0", version="2", at=FEBRUARY)
@@ -128,7 +128,7 @@ def test_what_is_not_confirmed_as_the_chunks_have_it_is_not_compared(root: BusRo
     assert parent_of("docs/1.md") not in {family for some in asked[1:] for family in some}
 
 
-def test_a_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None:
+def test_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None:
     home = indexed(tmp_path, root, "fts")
     with live_build(home, "fts") as build:
         build.delete([parent_of("docs/1.md"), parent_of("docs/2.md")])
@@ -139,7 +139,7 @@ def test_a_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("factor", "syncs"), [(1, ROUND), (2, 3)])
-def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(
+def test_unwritten_embedded_build_is_not_opened(
     factor: int, syncs: int, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To open it takes longer than all else that a sync does that has nothing to do."""
@@ -154,7 +154,7 @@ def test_an_embedded_build_that_nobody_wrote_to_is_not_opened(
     assert len(asked) == 2 * syncs, "the round that had begun, and a whole one"
 
 
-def test_a_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spot_check, "LARGEST", 1)
     home = indexed(tmp_path, root, "fts")
     overwrite(home, "fts", "docs/0.md")

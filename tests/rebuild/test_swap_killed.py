@@ -54,7 +54,7 @@ CASES = [(busy, then, withdrawn) for busy in (True, False) for then in NEXT for 
 
 
 @pytest.mark.parametrize(("busy", "then", "withdrawn"), CASES if HEAVY else [CASES[0], CASES[3], CASES[6]])
-def test_the_next_run_ends_as_if_nothing_had_been(
+def test_next_run_after_a_killed_swap_ends_normally(
     busy: bool, then: str, withdrawn: bool, meilisearch_server: MeilisearchServer, tmp_path: Path
 ) -> None:
     server, index = meilisearch_server, f"k{uuid.uuid4().hex[:10]}"

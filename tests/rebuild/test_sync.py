@@ -56,7 +56,7 @@ def move_on(root: BusRoot) -> list[list[object]]:
     return [a, b, source("docs/d.md", "d0"), e]  # type: ignore[list-item]
 
 
-def test_what_it_did_is_counted_by_what_became_of_each_source(root: BusRoot, synced: Home, tmp_path: Path) -> None:
+def test_sync_counts_each_source_by_its_outcome(root: BusRoot, synced: Home, tmp_path: Path) -> None:
     wanted = projected(*move_on(root))  # type: ignore[arg-type]
     calls = Calls()
     outcome = synced.sync(wrap=calls)
@@ -73,7 +73,7 @@ def test_what_it_did_is_counted_by_what_became_of_each_source(root: BusRoot, syn
     require_sound(synced, tmp_path)
 
 
-def test_where_nothing_changed_nothing_is_written_read_or_computed(synced: Home, opened_files: list[str]) -> None:
+def test_sync_without_changes_writes_reads_and_computes_nothing(synced: Home, opened_files: list[str]) -> None:
     for _ in range(2):
         calls = Calls()
         outcome = synced.sync(wrap=calls)
@@ -84,7 +84,7 @@ def test_where_nothing_changed_nothing_is_written_read_or_computed(synced: Home,
 
 
 @pytest.mark.parametrize("how", ["rewritten", "moved", "copied"])
-def test_chunks_that_stand_elsewhere_are_no_change(how: str, root: BusRoot, synced: Home) -> None:
+def test_moved_chunks_are_no_change(how: str, root: BusRoot, synced: Home) -> None:
     """Other lines, other places, other manifests: the index is a function of what the chunks say."""
     a, b, c = source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0", "c1")
     if how == "rewritten":
@@ -98,16 +98,14 @@ def test_chunks_that_stand_elsewhere_are_no_change(how: str, root: BusRoot, sync
     assert synced.verify().ok
 
 
-def test_no_vector_is_computed_where_all_are_cached(root: BusRoot, synced: Home) -> None:
+def test_cached_vectors_are_not_computed(root: BusRoot, synced: Home) -> None:
     commit(root, "p2", source("docs/d.md", "a0", "c1", "b0", version="2"))
     assert each(synced.sync(), "written") == {"fts": 3, "memory": 3}
     assert (synced.encoder.asked, synced.embedded.reused) == ([], 3)
     assert synced.verify(deep=True).ok
 
 
-def test_a_sink_that_fails_does_not_hinder_the_other_and_is_caught_up_with(
-    root: BusRoot, synced: Home, tmp_path: Path
-) -> None:
+def test_failing_sink_does_not_block_the_other_and_catches_up(root: BusRoot, synced: Home, tmp_path: Path) -> None:
     move_on(root)
     outcome = synced.sync(wrap=failing("memory", call="flush"))
     assert set(outcome.failed) == {"memory"}
@@ -120,7 +118,7 @@ def test_a_sink_that_fails_does_not_hinder_the_other_and_is_caught_up_with(
     require_sound(synced, tmp_path)
 
 
-def test_places_where_something_else_stands_are_taken_in_anew(synced: Home, tmp_path: Path) -> None:
+def test_places_with_other_content_are_read_again(synced: Home, tmp_path: Path) -> None:
     """Although the files are the ones that were read: it is the catalog that is wrong."""
     build = synced.live().builds["fts"]
     with State.existing(synced.folder) as state:
@@ -134,7 +132,7 @@ def test_places_where_something_else_stands_are_taken_in_anew(synced: Home, tmp_
 
 
 @pytest.mark.promise(7)
-def test_a_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, synced: Home) -> None:
+def test_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, synced: Home) -> None:
     synced.encoder = PoisonedEncoder(dimension=8)
     bad, alone = source("docs/d.md", "d0", "poison", version="2"), source("docs/e.md", "poison too")
     commit(root, "p2", [*bad, *alone])
@@ -180,7 +178,7 @@ ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1)
 
 @pytest.mark.promise(2)
 @pytest.mark.parametrize("call", ["replace", "flush"])
-def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
+def test_sources_taken_by_no_engine_are_not_counted(changed: Home, call: str) -> None:
     nothing = FamilyCounts(unchanged=1)
     for _ in range(2):  # the second time of what the first has begun
         outcome = changed.sync(wrap=failing("fts", "memory", call=call))
@@ -191,7 +189,7 @@ def test_what_no_engine_took_was_not_done(changed: Home, call: str) -> None:
 
 
 @pytest.mark.promise(2)
-def test_what_one_engine_took_counts(changed: Home) -> None:
+def test_sources_taken_by_one_engine_are_counted(changed: Home) -> None:
     outcome = changed.sync(wrap=failing("fts", call="flush", number=2))
     assert (outcome.families, chunks(outcome)) == (ALL, (8, 2))
     part = outcome.sinks["fts"].families
@@ -204,7 +202,7 @@ def test_what_one_engine_took_counts(changed: Home) -> None:
 
 
 @pytest.mark.promise(2)
-def test_what_was_done_before_the_bus_moved_counts_too(
+def test_work_done_before_the_bus_moved_is_counted(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch, small_batches: None
 ) -> None:
     monkeypatch.setattr(plan, "_PAGE", 2)
@@ -232,7 +230,7 @@ def test_what_was_done_before_the_bus_moved_counts_too(
     assert outcome.failed == {}, "what failed until then is tried again"
 
 
-def test_a_refused_document_was_not_written(changed: Home) -> None:
+def test_refused_document_is_not_counted_as_written(changed: Home) -> None:
     changed.sync()
     changed.encoder = PoisonedEncoder(dimension=8)
     commit(changed.root, "p2", source("docs/g.md", "poison"))
@@ -241,7 +239,7 @@ def test_a_refused_document_was_not_written(changed: Home) -> None:
     assert (outcome.sinks["memory"].written, outcome.sinks["fts"].written, chunks(outcome)) == (0, 1, (1, 0))
 
 
-def test_a_home_of_an_earlier_version_is_brought_up_to_date(tmp_path: Path, root: BusRoot) -> None:
+def test_home_of_an_earlier_version_is_updated(tmp_path: Path, root: BusRoot) -> None:
     """Its keyword index has another layout, and its records lack two tables and have a column that is not needed."""
     home = Home(tmp_path / "home", root, fts, memory())
     commit(root, "p1", source("docs/a.md", "a", "b"))

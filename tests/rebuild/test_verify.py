@@ -124,7 +124,7 @@ def built(engine: str, root: BusRoot, tmp_path: Path, monkeypatch: pytest.Monkey
     ("engine", "lie"),
     [*sampled(product(["fts", "memory"], LIES)), *product(["chroma"], ["gives it to a tenant", "gives it another id"])],
 )
-def test_a_lie_is_found_and_the_live_generation_untouched(built: Home, engine: str, lie: str) -> None:
+def test_false_confirmation_is_found_and_the_live_generation_kept(built: Home, engine: str, lie: str) -> None:
     before, contents = built.live(), built.contents()
     with pytest.raises(NotVerified, match=engine) as found:
         built.rebuild(wrap=lying(engine, LIES[lie]))
@@ -143,7 +143,7 @@ def test_a_lie_is_found_and_the_live_generation_untouched(built: Home, engine: s
     assert {len(builds) for builds in built.builds().values()} == {2}
 
 
-def test_what_got_lost_beside_a_refused_document_is_found(root: BusRoot, home: Home) -> None:
+def test_loss_beside_a_refused_document_is_found(root: BusRoot, home: Home) -> None:
     """A receipt that names a refused document does not excuse the absence of another one."""
     home.encoder = PoisonedEncoder(dimension=8)
     commit(root, "p1", source("docs/a.md", "poison", "the victim", "third"))
@@ -157,7 +157,7 @@ def test_what_got_lost_beside_a_refused_document_is_found(root: BusRoot, home: H
 
 
 @pytest.mark.parametrize("always", [True, False])
-def test_a_loss_after_the_confirmation_is_found(always: bool, built: Home) -> None:
+def test_loss_after_the_confirmation_is_found(always: bool, built: Home) -> None:
     """The receipt is written, then the engine loses a family. Once, and the same run puts it right."""
     lost: list[str] = []
 
@@ -182,7 +182,7 @@ def test_a_loss_after_the_confirmation_is_found(always: bool, built: Home) -> No
 
 
 @pytest.mark.parametrize("index", ["documents_fts", "documents_trigrams"])
-def test_a_keyword_index_that_lost_something_is_shown_to_nobody(built: Home, index: str) -> None:
+def test_incomplete_keyword_index_does_not_go_live(built: Home, index: str) -> None:
     """Its documents are all there, and it is put right when it goes on."""
     before = built.live()
 
@@ -201,7 +201,7 @@ def test_a_keyword_index_that_lost_something_is_shown_to_nobody(built: Home, ind
     assert built.verify(deep=True).ok
 
 
-def test_a_document_that_is_read_twice_is_told(built: Home) -> None:
+def test_document_read_twice_is_reported(built: Home) -> None:
     """Its engine holds it twice, or lost its place while it read: nothing of what it showed is proved."""
     built.sync()
 

@@ -70,7 +70,7 @@ def start(home: Home, command: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_all_at_once(processes: int, embedded_home: Home) -> None:
+def test_many_concurrent_runs_end_as_documented(processes: int, embedded_home: Home) -> None:
     commit(embedded_home.root, "p1", source("docs/a.md", "before"))
     embedded_home.rebuild()
     for number in range(ROUNDS):
@@ -89,7 +89,7 @@ def test_all_at_once(processes: int, embedded_home: Home) -> None:
         assert embedded_home.verify(deep=True).ok
 
 
-def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(home: Home) -> None:
+def test_stopped_run_keeps_its_lock_and_continues(home: Home) -> None:
     """Nobody takes its place, so that what it then writes is not old."""
     before, edited = source("docs/a.md", "before"), source("docs/a.md", "after", version="2", at=FEBRUARY)
     commit(home.root, "p1", before)
@@ -114,7 +114,7 @@ def test_a_run_that_is_stopped_keeps_its_lock_and_goes_on(home: Home) -> None:
 
 @pytest.mark.parametrize("run", ["sync", "verify"])
 @pytest.mark.parametrize("change", ["edited", "withdrawn", "added"])
-def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, change: str, home: Home) -> None:
+def test_concurrent_sync_costs_a_rebuild_one_more_round(run: str, change: str, home: Home) -> None:
     """While the new build is read back: it is not wrong then, but behind."""
     stays = source("docs/b.md", "stays")
     commit(home.root, "p1", [*source("docs/a.md", "before"), *stays])
@@ -137,7 +137,7 @@ def test_what_another_run_takes_in_beside_a_rebuild_costs_it_a_round(run: str, c
 
 @pytest.mark.parametrize("run", ["sync", "rebuild", "two rebuilds"])
 @pytest.mark.parametrize("before", [True, False])
-def test_who_verifies_keeps_nobody_waiting(run: str, before: bool, embedded_home: Home) -> None:
+def test_verify_blocks_no_other_run(run: str, before: bool, embedded_home: Home) -> None:
     """Another run writes before or after the build is read. What then seems wrong is not."""
     lost, stays = source("docs/a.md", "lost"), source("docs/b.md", "stays")
     commit(embedded_home.root, "p1", [*lost, *stays])
@@ -159,7 +159,7 @@ def test_who_verifies_keeps_nobody_waiting(run: str, before: bool, embedded_home
     assert embedded_home.contents() == {"fts": projected(lost, edited), "chroma": projected(lost, edited)}
 
 
-def test_what_is_wrong_is_told_all_the_same(embedded_home: Home) -> None:
+def test_verify_reports_damage_despite_concurrent_runs(embedded_home: Home) -> None:
     spoilt, stays = source("docs/a.md", "spoilt"), source("docs/b.md", "stays")
     commit(embedded_home.root, "p1", [*spoilt, *stays])
     embedded_home.rebuild()
@@ -177,7 +177,7 @@ def test_what_is_wrong_is_told_all_the_same(embedded_home: Home) -> None:
     }
 
 
-def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(home: Home) -> None:
+def test_chunks_rewritten_repeatedly_do_not_end_the_run(home: Home) -> None:
     spoilt = source("docs/a.md", "spoilt")
     commit(home.root, "p1", spoilt)
     home.rebuild()
@@ -195,7 +195,7 @@ def test_chunks_that_are_rewritten_again_and_again_do_not_end_it(home: Home) -> 
     assert next(versions) == "4"
 
 
-def test_what_is_half_written_is_read_when_it_is_whole(home: Home) -> None:
+def test_half_written_chunks_are_read_when_complete(home: Home) -> None:
     commit(home.root, "p1", [*source("docs/a.md", "before"), *source("docs/b.md", "before")])
     home.rebuild()
     commit(home.root, "p1", source("docs/a.md", "after", version="2", at=FEBRUARY), at=FEBRUARY)
@@ -221,7 +221,7 @@ def test_what_is_half_written_is_read_when_it_is_whole(home: Home) -> None:
     assert found.sinks["fts"].families == 1
 
 
-def test_a_rebuild_holds_the_home_while_it_writes(home: Home) -> None:
+def test_rebuild_locks_the_home_while_it_writes(home: Home) -> None:
     """Every batch, and what it removes since the chunks have moved: a sync beside it notes its own receipts."""
     commit(home.root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
     seen = []

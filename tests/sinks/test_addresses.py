@@ -25,7 +25,7 @@ CASES = [*((engine, url) for engine in ENGINES for url in NO_ADDRESSES), *(("chr
 
 
 @pytest.mark.parametrize(("engine", "url"), CASES)
-def test_what_is_no_address_is_refused_and_not_repeated(tmp_path: Path, engine: str, url: str) -> None:
+def test_invalid_address_is_refused_and_not_repeated(tmp_path: Path, engine: str, url: str) -> None:
     with pytest.raises(ConfigError, match="http://HOST:PORT") as error:
         open_sink(engine, tmp_path, {"url": url})
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
@@ -33,7 +33,7 @@ def test_what_is_no_address_is_refused_and_not_repeated(tmp_path: Path, engine: 
 
 @pytest.mark.parametrize("key", ["hun\nter2", "hun ter2", "hünter2", "hun\x7fter2"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_bad_key_is_told_by_its_own_option(
+def test_bad_key_is_reported_by_its_option(
     engine: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     option = {"meilisearch": "key_variable", "chroma": "token_variable"}[engine]
@@ -49,7 +49,7 @@ def calls(sink: Sink) -> list[Callable[[], object]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_nobody_at_the_address_is_unreachable(engine: str, tmp_path: Path) -> None:
+def test_missing_server_is_unreachable(engine: str, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
         sink = open_sink(engine, tmp_path, {"url": f"http://127.0.0.1:{taken.getsockname()[1]}"})
@@ -62,7 +62,7 @@ def test_nobody_at_the_address_is_unreachable(engine: str, tmp_path: Path) -> No
     ("body", "status"), [("<html>Hello!</html>", status) for status in (404, 200, 301)] + [("{}", 200), ("[1]", 200)]
 )
 @pytest.mark.parametrize("engine", ENGINES)
-def test_somebody_else_at_the_address_is_refused(engine: str, body: str, status: int, tmp_path: Path) -> None:
+def test_other_server_at_the_address_is_refused(engine: str, body: str, status: int, tmp_path: Path) -> None:
     """A web server that knows nothing of any engine."""
     with answering(body, status) as url:
         for call in calls(open_sink(engine, tmp_path, {"url": url})):

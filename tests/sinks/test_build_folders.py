@@ -18,7 +18,7 @@ from chunksink.sinks.jsonl import JsonlSink
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "../x", "a/b", "/etc", "a\0b", ".hidden", "x" * 65, "é", "a\n", "-x", "C:"]
 )
-def test_a_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
+def test_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
     for call in (
         build_folders.folder,
         build_folders.existing,
@@ -29,7 +29,7 @@ def test_a_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
             call(tmp_path, name)
 
 
-def test_listing_and_removal(tmp_path: Path) -> None:
+def test_builds_are_listed_and_removed(tmp_path: Path) -> None:
     assert build_folders.listing(tmp_path / "not there") == []
     for name in ("b2", "b1", ".b3.half-made"):
         (tmp_path / name).mkdir()
@@ -44,14 +44,14 @@ def test_listing_and_removal(tmp_path: Path) -> None:
         build_folders.existing(tmp_path, "b1")
 
 
-def test_what_a_kill_left_of_a_removal_goes_with_the_next(tmp_path: Path) -> None:
+def test_remains_of_a_killed_removal_go_with_the_next(tmp_path: Path) -> None:
     (tmp_path / ".b1.0123").mkdir()
     build_folders.remove(tmp_path, "b1")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("leads", ["outside", "to a build", "nowhere"])
-def test_a_link_is_no_build_and_nothing_behind_it_goes(tmp_path: Path, leads: str) -> None:
+def test_link_is_no_build_and_its_target_stays(tmp_path: Path, leads: str) -> None:
     root, outside = tmp_path / "builds", tmp_path / "precious"
     for path in (root / "b1", outside):
         path.mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_a_link_is_no_build_and_nothing_behind_it_goes(tmp_path: Path, leads: st
     assert (outside / "file").exists()
 
 
-def test_the_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
+def test_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk" / "b1").mkdir(parents=True)
     root = tmp_path / "builds"
     root.symlink_to(tmp_path / "disk")
@@ -81,7 +81,7 @@ def test_the_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [FtsSink, JsonlSink])
-def test_a_sink_drops_nothing_through_a_link(tmp_path: Path, kind: type[FtsSink | JsonlSink]) -> None:
+def test_sink_drops_nothing_through_a_link(tmp_path: Path, kind: type[FtsSink | JsonlSink]) -> None:
     sink, elsewhere = kind(tmp_path / "ours"), kind(tmp_path / "theirs")
     elsewhere.create(Marker("home", "b1", 1)).close()
     (tmp_path / "ours").mkdir()
@@ -94,7 +94,7 @@ def test_a_sink_drops_nothing_through_a_link(tmp_path: Path, kind: type[FtsSink 
     assert elsewhere.open("b1").marker() == Marker("home", "b1", 1)
 
 
-def test_a_build_has_a_name_when_it_is_whole(tmp_path: Path) -> None:
+def test_build_has_its_name_only_when_complete(tmp_path: Path) -> None:
     root = tmp_path / "new" / "builds"
     seen: list[Path] = []
 
@@ -111,7 +111,7 @@ def test_a_build_has_a_name_when_it_is_whole(tmp_path: Path) -> None:
     assert len(seen) == 1, "one that is there is left as it is"
 
 
-def test_a_build_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_creation_leaves_nothing(tmp_path: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("x")
         raise KeyboardInterrupt
@@ -121,7 +121,7 @@ def test_a_build_that_could_not_be_made_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_name_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that failed to make it so does on its next try, although the build is there by then."""
     fsync = os.fsync
     synced: list[str] = []
@@ -142,7 +142,7 @@ def test_a_name_is_on_the_disk_when_it_counts(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("open_sink", [FtsSink, JsonlSink, EmbeddedChromaSink])
-def test_a_build_is_its_owners_alone(tmp_path: Path, open_sink: Callable[[Path], Sink]) -> None:
+def test_build_is_readable_by_its_owner_only(tmp_path: Path, open_sink: Callable[[Path], Sink]) -> None:
     """Also below a folder that others may read."""
     tmp_path.chmod(0o755)
     sink = open_sink(tmp_path)

@@ -32,6 +32,6 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
-def test_a_filter_that_cannot_be_answered_is_refused(wrong: dict[str, Any]) -> None:
+def test_unanswerable_filter_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidFilter):
         Filter(**wrong)

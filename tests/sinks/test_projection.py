@@ -18,12 +18,12 @@ from tests.conftest import ROOT, examples
 from tests.support.chunks import JUNK, chunk, project
 
 
-def test_there_is_one_rule_for_every_field() -> None:
+def test_every_field_has_one_rule() -> None:
     assert sorted(rule.name for rule in PROJECTION) == sorted(FIELDS)
     assert all(rule.meaning for rule in PROJECTION)
 
 
-def test_filters_are_those_that_meilisearch_is_set_to() -> None:
+def test_filters_equal_those_of_the_meilisearch_settings() -> None:
     groups = json.loads((ROOT / "meilisearch-settings.json").read_text())["filterableAttributes"]
     kinds = {
         name: "range" if group["features"]["filter"]["comparison"] else "equal"
@@ -33,7 +33,7 @@ def test_filters_are_those_that_meilisearch_is_set_to() -> None:
     assert kinds == {**FILTERS, "id": "equal"}  # with it a search can ask for every document of a family
 
 
-def test_the_least_chunk() -> None:
+def test_minimal_chunk_is_projected() -> None:
     assert project().fields() == {
         "id": "c1",
         "chunk_id": "c1",
@@ -186,12 +186,12 @@ def test_the_least_chunk() -> None:
         ({"metadata": {"keywords": "a, b", "author": {"name": "Ada"}}}, {"tags": ("a", "b"), "authors": ("Ada",)}),
     ],
 )
-def test_projected_fields(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_fields_are_projected(fields: dict[str, Any], expected: dict[str, Any]) -> None:
     document = project(**fields)
     assert {name: getattr(document, name) for name in expected} == expected
 
 
-def test_a_value_of_the_wrong_type_is_skipped_for_the_next_path() -> None:
+def test_value_of_the_wrong_type_falls_back_to_the_next_path() -> None:
     document = project(
         title=["no"], metadata={"title": "yes", "year": "soon", "tags": 5, "publication_date": "2001-02"}
     )
@@ -204,7 +204,7 @@ ROOTS = sorted({path.split(".")[0] for path in PATHS} - {"provenance"})
 
 @given(st.dictionaries(st.sampled_from(ROOTS), JUNK), st.dictionaries(st.sampled_from(PATHS), JUNK))
 @settings(max_examples=examples(600))
-def test_nothing_raises_whatever_else_a_chunk_holds(fields: dict[str, Any], at_paths: dict[str, Any]) -> None:
+def test_unexpected_members_raise_nothing(fields: dict[str, Any], at_paths: dict[str, Any]) -> None:
     for path, value in at_paths.items():
         *groups, name = path.split(".")
         place = fields
@@ -221,7 +221,7 @@ def test_nothing_raises_whatever_else_a_chunk_holds(fields: dict[str, Any], at_p
 
 
 @pytest.mark.parametrize("chunk_id", ["c-1_Z", "x" * 511, "H-upper"])
-def test_ids_that_every_engine_takes_are_kept(chunk_id: str) -> None:
+def test_ids_that_every_engine_accepts_are_kept(chunk_id: str) -> None:
     assert sink_id(chunk_id) == chunk_id
 
 
@@ -239,7 +239,7 @@ def test_ids_are_never_shared() -> None:
     )
 
 
-def test_tenants_have_families_of_their_own() -> None:
+def test_tenants_have_their_own_families() -> None:
     keys = [project(**fields).parent_id for fields in ({}, {"tenant_id": "a"}, {"metadata": {"tenant_id": "b"}})]
     assert len(set(keys)) == 3
     assert keys[1] == family_key(keys[0], "a")
@@ -259,7 +259,7 @@ def test_families_are_ordered_and_linked() -> None:
     assert project_family([]) == []
 
 
-def test_without_an_index_the_place_counts_then_the_id() -> None:
+def test_order_without_an_index_is_by_place_then_id() -> None:
     chunks = [
         chunk(chunk_id="a", text="last", span={"page_start": 2}),
         chunk(chunk_id="b", text="second", span={"page_start": 2, "char_start": 4}),
@@ -269,7 +269,7 @@ def test_without_an_index_the_place_counts_then_the_id() -> None:
     assert [(d.text, d.chunk_index) for d in documents] == [("first", 0), ("second", 1), ("last", 2)]
 
 
-def test_two_families_are_not_one() -> None:
+def test_two_families_are_refused_as_one() -> None:
     with pytest.raises(ValueError, match="got 2"):
         project_family(records("a", ["x"]) + records("b", ["y"]))
     with pytest.raises(ValueError, match="one parent_id"):
@@ -310,11 +310,11 @@ def hashed(**fields: Any) -> str:
         ({"source": {"path": "docs/./a.md"}}, True),
     ],
 )
-def test_the_hash_changes_with_what_is_stored(fields: dict[str, Any], changed: bool) -> None:
+def test_hash_changes_with_the_stored_content(fields: dict[str, Any], changed: bool) -> None:
     assert (hashed(**fields) != hashed()) == changed
 
 
-def test_the_hash_of_a_document_is_that_of_what_a_sink_stores() -> None:
+def test_hash_of_a_document_equals_that_of_the_stored_one() -> None:
     """So that it can be computed again from a scan; also without the text, whose hash stands for it."""
     document = project(**BASE)
     assert document_hash(document.fields()) == document.document_hash
@@ -325,12 +325,12 @@ def test_the_hash_of_a_document_is_that_of_what_a_sink_stores() -> None:
     assert hashes_of_content(tampered) != (document.document_hash, document.text_hash)
 
 
-def test_an_append_changes_the_last_document_alone() -> None:
+def test_append_changes_the_last_document_only() -> None:
     """It has a neighbour now. `chunk_count`, which chunkers write into every chunk, is not stored."""
     before, after = (project_family(records("a", [f"text {n}" for n in range(size)])) for size in (5, 7))
     assert [one == other for one, other in zip(before, after[:5], strict=True)] == [True] * 4 + [False]
 
 
-def test_the_hash_of_a_family_depends_on_its_documents_in_any_order() -> None:
+def test_hash_of_a_family_ignores_document_order() -> None:
     hashes = [document.document_hash for document in project_family(records("a", ["x", "y"]))]
     assert family_hash(hashes) == family_hash(reversed(hashes)) != family_hash(hashes[:1])

@@ -16,7 +16,7 @@ from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.registry import open_sink
 
 
-def test_ours_are_entry_points_like_any_other(tmp_path: Path) -> None:
+def test_built_in_sinks_are_ordinary_entry_points(tmp_path: Path) -> None:
     kinds = {"chroma": ChromaSink, "fts": FtsSink, "jsonl": JsonlSink, "meilisearch": MeilisearchSink}
     assert set(sink_names()) >= set(kinds)
     for name, kind in kinds.items():
@@ -40,7 +40,9 @@ def test_ours_are_entry_points_like_any_other(tmp_path: Path) -> None:
         ("jsonl", {"folder": 3}, "folder"),
     ],
 )
-def test_what_cannot_be_opened_says_why(name: str, options: dict[str, object], told: str, tmp_path: Path) -> None:
+def test_sink_that_cannot_be_opened_states_why(
+    name: str, options: dict[str, object], told: str, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match=told):
         open_sink(name, tmp_path, options)
 
@@ -82,7 +84,7 @@ OPENING = "def open_sink(home, options):\n    {}\n"
         ("open('/nowhere/at/all')", "FileNotFoundError: "),
     ],
 )
-def test_what_an_opening_raises_is_told_with_its_line(install: Install, tmp_path: Path, code: str, told: str) -> None:
+def test_error_while_opening_is_reported_with_its_line(install: Install, tmp_path: Path, code: str, told: str) -> None:
     module = install("opening_mine", "mine", OPENING.format(code))
     with pytest.raises(ConfigError) as failed:
         open_sink("mine", tmp_path, {})
@@ -90,7 +92,7 @@ def test_what_an_opening_raises_is_told_with_its_line(install: Install, tmp_path
     assert str(failed.value).endswith(f"({module}:2)")
 
 
-def test_another_package_brings_a_sink(install: Install, tmp_path: Path) -> None:
+def test_sink_of_another_package_is_opened(install: Install, tmp_path: Path) -> None:
     install(
         "paper",
         "paper",
@@ -100,7 +102,7 @@ def test_another_package_brings_a_sink(install: Install, tmp_path: Path) -> None
     assert open_sink("paper", tmp_path, {"wants_vectors": False}).wants_vectors is False
 
 
-def test_a_module_that_fails_is_told_with_its_line(install: Install, tmp_path: Path) -> None:
+def test_module_that_fails_is_reported_with_its_line(install: Install, tmp_path: Path) -> None:
     module = install("loading_mine", "mine", "\n1 / 0\n")
     with pytest.raises(ConfigError) as failed:
         open_sink("mine", tmp_path, {})
@@ -108,7 +110,7 @@ def test_a_module_that_fails_is_told_with_its_line(install: Install, tmp_path: P
     assert str(failed.value).endswith(f"({module}:2)")
 
 
-def test_errors_that_readers_know_pass_as_they_are(install: Install, tmp_path: Path) -> None:
+def test_known_errors_are_passed_on(install: Install, tmp_path: Path) -> None:
     install(
         "known_mine",
         "mine",
@@ -125,7 +127,7 @@ def test_errors_that_readers_know_pass_as_they_are(install: Install, tmp_path: P
         open_sink("too", tmp_path, {})
 
 
-def test_nobody_takes_the_name_of_one_of_ours(install: Install, tmp_path: Path) -> None:
+def test_built_in_names_cannot_be_taken(install: Install, tmp_path: Path) -> None:
     install("a_taker", "fts", OPENING.format("raise RuntimeError('taken')"))
     sink = open_sink("fts", tmp_path, {})
     assert isinstance(sink, FtsSink)

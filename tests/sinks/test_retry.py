@@ -85,7 +85,7 @@ class Case:
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
-def test_every_call_is_tried_again_and_every_fault_told(name: str, call: Callable[[Any, Any], object]) -> None:
+def test_every_call_is_retried_and_every_fault_reported(name: str, call: Callable[[Any, Any], object]) -> None:
     case = Case()
     build = case.build
     case.errors[name] = [Unreachable("no one"), NotConfirmed("not yet")]
@@ -99,7 +99,7 @@ def test_every_call_is_tried_again_and_every_fault_told(name: str, call: Callabl
 
 
 @pytest.mark.parametrize("error", [Refused("no"), SinkError("?"), OSError("disk"), KeyboardInterrupt()])
-def test_nothing_else_is_tried_again(error: BaseException) -> None:
+def test_other_errors_are_not_retried(error: BaseException) -> None:
     case = Case()
     before = str(error)
     case.errors["flush"] = [error]
@@ -110,7 +110,7 @@ def test_nothing_else_is_tried_again(error: BaseException) -> None:
     assert (case.made["flush"], case.told, case.slept) == (1, [], [])
 
 
-def test_a_refusal_after_a_fault_ends_the_tries() -> None:
+def test_refusal_after_a_fault_ends_the_retries() -> None:
     case = Case()
     case.errors["flush"] = [Transient("busy"), Refused("no")]
     with pytest.raises(Refused, match=r"^no$"):
@@ -135,7 +135,7 @@ def test_waits_grow_are_random_and_bounded() -> None:
         assert max(tried) > most / 2, "the waits do not grow"
 
 
-def test_the_last_error_is_raised_by_the_deadline() -> None:
+def test_last_error_is_raised_at_the_deadline() -> None:
     case = Case(RetryPolicy(deadline_seconds=30))
     cause = OSError("connection reset")
     errors: list[BaseException] = [NotConfirmed("not yet") for _ in range(100)]
@@ -156,7 +156,7 @@ def test_the_last_error_is_raised_by_the_deadline() -> None:
     assert {fault.error for fault in case.told} == {"NotConfirmed: not yet"}
 
 
-def test_the_deadline_is_one_of_each_call() -> None:
+def test_each_call_has_its_own_deadline() -> None:
     case = Case(RetryPolicy(deadline_seconds=5))
     for _ in range(4):
         case.errors["count"] = [Transient("busy")] * 3
@@ -196,13 +196,13 @@ def broken_scans(*after: int) -> tuple[Case, RetryingBuild]:
     return case, case.sink.open(case.signed.build_id)
 
 
-def test_a_scan_that_gave_nothing_is_begun_again() -> None:
+def test_scan_that_returned_nothing_is_restarted() -> None:
     case, build = broken_scans(0, 0)
     assert held(build) == wanted([family("a", ["one", "two", "three"])])
     assert [(fault.call, fault.attempt) for fault in case.told] == [("scan", 1), ("scan", 2)]
 
 
-def test_a_scan_that_breaks_in_the_middle_is_told_and_left_to_the_reader() -> None:
+def test_scan_that_breaks_halfway_is_reported_and_left_to_the_caller() -> None:
     case, build = broken_scans(2)
     seen: list[Stored] = []
     with pytest.raises(Transient, match=r"^away at 2$"):
@@ -215,7 +215,7 @@ def test_a_scan_that_breaks_in_the_middle_is_told_and_left_to_the_reader() -> No
 # --- how fast -------------------------------------------------------------------------------------------------
 
 
-def test_documents_go_in_no_faster_than_allowed() -> None:
+def test_documents_are_sent_no_faster_than_allowed() -> None:
     case = Case(RetryPolicy(documents_per_second=10))
     other = case.sink.create(marker(), DIMENSIONS)
     started, sent = case.now, 0
@@ -234,7 +234,7 @@ def test_documents_go_in_no_faster_than_allowed() -> None:
     assert case.slept[-1] == pytest.approx(0.1), "idle time is not saved up"
 
 
-def test_what_is_tried_again_waits_for_its_turn_once() -> None:
+def test_retried_call_waits_for_its_rate_once() -> None:
     case = Case(RetryPolicy(documents_per_second=1, first_wait_seconds=0.01, longest_wait_seconds=0.01))
     case.build.replace([family("a", ["x"] * 50)])
     case.errors["replace"] = [Transient("busy"), Transient("busy")]
@@ -263,7 +263,7 @@ class ScrubbedBuild(MemoryBuild):
         self.close()
 
 
-def test_capabilities_are_those_of_the_inner_sink() -> None:
+def test_capabilities_equal_those_of_the_inner_sink() -> None:
     simple, settable = RetryingSink(MemorySink()), RetryingSink(Settable())
     assert capability(simple, SupportsReader) is not None
     assert capability(simple, SupportsPublicName) is not None
@@ -282,7 +282,7 @@ class Partial:
         return []
 
 
-def test_a_capability_needs_all_its_methods() -> None:
+def test_capability_requires_all_its_methods() -> None:
     assert capability(Partial(), SupportsSettings) is None
 
 
@@ -303,7 +303,7 @@ def test_calls_of_capabilities_are_retried(name: str, kind: type, arguments: tup
     assert case.made[name] == 3
 
 
-def test_closing_is_not_waited_for() -> None:
+def test_closing_does_not_wait() -> None:
     case = Case()
     build, sink = case.build, case.sink
     for close in (build.close, sink.close):

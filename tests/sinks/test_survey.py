@@ -16,7 +16,7 @@ def survey(*chunks: dict[str, Any]) -> Survey:
     return found
 
 
-def test_what_cannot_be_read_is_counted_and_its_first_place_told() -> None:
+def test_unreadable_values_are_counted_with_their_first_place() -> None:
     found = survey({"metadata": {"date": "1999-12-31"}}, *[{"metadata": {"date": "31.12.1999"}}] * 2)
     assert (found.chunks, found.filled["year"], found.unread["year"]) == (3, 1, 2)
     assert found.first_unread == {"year": Unread("metadata.date", "31.12.1999", "k", 2)}
@@ -31,50 +31,50 @@ def test_what_cannot_be_read_is_counted_and_its_first_place_told() -> None:
         ("title", {"title": 7}),
     ],
 )
-def test_a_value_that_no_field_can_read(field: str, metadata: dict[str, Any]) -> None:
+def test_value_that_no_field_can_read_is_counted(field: str, metadata: dict[str, Any]) -> None:
     found = survey({"metadata": metadata})
     assert dict(found.unread) == {field: 1}
     assert found.filled[field] == 0
     assert not found.unasked
 
 
-def test_what_another_path_says_makes_up_for_it() -> None:
+def test_value_at_another_path_compensates() -> None:
     found = survey({"metadata": {"year": "soon", "date": "2024-05-01"}})
     assert (found.filled["year"], found.unread["year"]) == (1, 0)
 
 
-def test_what_is_only_worked_out_does_not() -> None:
+def test_derived_value_does_not_compensate() -> None:
     found = survey({"metadata": {"file_type": 7}})
     assert (found.filled["file_type"], found.unread["file_type"]) == (1, 1)  # of the file's ending
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], {}])
-def test_what_says_nothing_is_no_fault(nothing: object) -> None:
+def test_empty_value_is_no_fault(nothing: object) -> None:
     found = survey({"metadata": {"title": nothing, "tags": nothing, "product": nothing}})
     assert not found.unread
     assert not found.unasked
 
 
-def test_what_no_field_looks_at_is_counted_by_its_path() -> None:
+def test_members_read_by_no_field_are_counted_by_path() -> None:
     found = survey({"metadata": {"product": "x", "tenant_id": "t"}, "shelf": 3}, {"metadata": {"product": "y"}})
     assert dict(found.unasked) == {"metadata.product": 2, "shelf": 1}
 
 
-def test_counts_of_tokens_by_model_are_members_that_no_field_looks_at() -> None:
+def test_token_counts_by_model_are_members_read_by_no_field() -> None:
     found = survey({"tokens": {"cl100k": 5}})
     assert not found.unread
     assert dict(found.unasked) == {"tokens.cl100k": 1}
 
 
 @pytest.mark.parametrize("fields", [{}, {"metadata": {"title": "T", "year": 2001, "tags": "a, b"}, "chunk_index": 0}])
-def test_filled_is_what_the_document_has(fields: dict[str, Any]) -> None:
+def test_filled_fields_are_those_of_the_document(fields: dict[str, Any]) -> None:
     document = project(**fields).fields()
     found = survey(fields)
     worked_out = {"chunk_index", "chunk_count"}  # from the family
     assert {name for name in FIELDS if found.filled[name]} - worked_out == set(document) & set(FIELDS) - worked_out
 
 
-def test_a_list_of_which_only_the_beginning_is_read() -> None:
+def test_list_read_only_at_its_beginning_is_counted() -> None:
     tags = [f"tag {number}" for number in range(MOST_MEMBERS + 1)]
     found = survey({"tags": tags[:-1]}, {"tags": tags})
     assert (found.filled["tags"], found.unread["tags"], found.first_unread["tags"].line) == (2, 1, 2)

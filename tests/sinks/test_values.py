@@ -69,12 +69,12 @@ READERS = [
         (values.anchor, {"n": 1}, None),
     ],
 )
-def test_values(read: Any, value: Any, expected: Any) -> None:
+def test_values_are_read(read: Any, value: Any, expected: Any) -> None:
     assert read(value) == expected
 
 
 @given(JUNK)
-def test_no_reader_raises_or_returns_what_json_cannot_carry(value: Any) -> None:
+def test_readers_never_raise_or_return_what_json_cannot_carry(value: Any) -> None:
     for read in READERS:
         found = read(value)
         for one in found if isinstance(found, tuple) else (found,):
@@ -85,7 +85,7 @@ def test_no_reader_raises_or_returns_what_json_cannot_carry(value: Any) -> None:
 
 @pytest.mark.parametrize("character", ["a", "é", "漢", "한", "😀", "ﷺ", "İ", "e\u0301"])
 @pytest.mark.parametrize("before", range(4))
-def test_a_facet_fits_whatever_it_is_written_in(character: str, before: int) -> None:
+def test_facet_is_cut_to_fit_in_any_script(character: str, before: int) -> None:
     """468 bytes as it stands and as the engine decomposes it, cut between characters, and as long as that allows."""
     text = "x" * before + character * 500
     token = values.facet(text)
@@ -97,7 +97,7 @@ def test_a_facet_fits_whatever_it_is_written_in(character: str, before: int) -> 
     assert max(len(longer.encode()), len(unicodedata.normalize("NFKD", longer).lower().encode())) > values.FACET_BYTES
 
 
-def test_a_facet_that_fits_is_kept() -> None:
+def test_facet_that_fits_is_kept() -> None:
     assert values.facet("é" * 156) == "é" * 156
     assert values.facet("a" * 468) == "a" * 468
 
@@ -120,7 +120,7 @@ TINY = np.float32(1e-30)
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_vector_without_a_length_is_refused_and_its_siblings_are_not(bad: list[float], dtype: type) -> None:
+def test_vector_of_zero_length_is_refused_and_its_siblings_are_not(bad: list[float], dtype: type) -> None:
     good = [1e-15, 1e18, -3.0]
     with np.errstate(over="ignore"):
         vectors: Vectors = np.array([good, bad, good], dtype=dtype)

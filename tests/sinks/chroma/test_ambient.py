@@ -52,7 +52,7 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     else [(in_the_environment, True), (in_a_file, False)],
     indirect=["others"],
 )
-def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
+def test_embedded_chroma_ignores_the_environment(tmp_path: Path, beside: bool) -> None:
     """Here or in the process beside; opened again it is looked at in another one, as its seal is gone."""
     root, signed = tmp_path / "chroma", marker()
     sink = EmbeddedChromaSink(root)
@@ -70,7 +70,7 @@ def test_embedded_nothing_of_it_is_taken(tmp_path: Path, beside: bool) -> None:
 
 @pytest.mark.usefixtures("others")
 @pytest.mark.parametrize("others", [in_the_environment, in_a_file], indirect=True)
-def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None:
+def test_chroma_client_ignores_the_environment(chroma_server: ChromaServer) -> None:
     sink, signed = ChromaSink(Server(chroma_server.url, prefix="ambient")), marker()
     build = sink.create(signed, DIMENSIONS)
     build.replace(FEW)
@@ -80,9 +80,7 @@ def test_of_a_server_nothing_of_it_is_taken(chroma_server: ChromaServer) -> None
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of_theirs(
-    tmp_path: Path, is_first: bool
-) -> None:
+def test_other_clients_of_the_folder_may_have_their_own_settings(tmp_path: Path, is_first: bool) -> None:
     import chromadb
 
     sink, signed = EmbeddedChromaSink(tmp_path / "chroma"), marker()
@@ -106,7 +104,7 @@ def test_others_in_this_process_may_have_a_client_of_the_folder_with_settings_of
     ("others", "reason"),
     sampled([(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
 )
-def test_what_makes_no_sense_to_its_library_is_told(tmp_path: Path, others: bytes, reason: str) -> None:
+def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: bytes, reason: str) -> None:
     """It reads them as it is imported, once in a process."""
     with serve() as server:
         is_told(

@@ -22,7 +22,7 @@ from tests.support.many_families import FAMILIES, whole
 
 
 @pytest.mark.parametrize("how", ["cut", "empty", "noise", "gone", "gone after a kill"])
-def test_a_broken_vector_file_says_rebuild(sink: ChromaSink, signed_large: Marker, saved: Path, how: str) -> None:
+def test_broken_vector_file_requires_a_rebuild(sink: ChromaSink, signed_large: Marker, saved: Path, how: str) -> None:
     sink.reader(signed_large.build_id).close()
     if how == "gone after a kill":
         (saved.parent.parent / "chunksink-seal.json").write_text('{"writer": 4194303}')  # no such process
@@ -39,7 +39,7 @@ def test_a_broken_vector_file_says_rebuild(sink: ChromaSink, signed_large: Marke
 
 
 @pytest.mark.parametrize(("begin", "end"), [(4096, 8192), (8192, 12288), (20000, 60000)])
-def test_a_damaged_page_of_its_database_is_no_crash(
+def test_damaged_database_page_is_reported_without_a_crash(
     begin: int, end: int, sink: ChromaSink, signed_large: Marker, saved: Path
 ) -> None:
     """The engine panics there, which Python takes for no Exception."""
@@ -56,7 +56,7 @@ def test_a_damaged_page_of_its_database_is_no_crash(
     assert sink.builds() == []
 
 
-def test_a_server_that_lost_its_vectors_says_so(tmp_path: Path) -> None:
+def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
     """It goes on with the documents, counts them, and finds hardly any."""
     signed, families = marker(), [family(str(number), ["one", "two"]) for number in range(700)]
     with (
@@ -105,13 +105,13 @@ FAULTS = ["cut by little", "a link to nowhere", "an upper link to nowhere", "a v
 
 
 @pytest.mark.parametrize("how", FAULTS)
-def test_a_graph_that_would_crash_later_is_found_in_its_files(saved: Path, how: str) -> None:
+def test_graph_that_would_crash_later_is_found_in_its_files(saved: Path, how: str) -> None:
     assert flaw(saved.with_name("header.bin")) is None
     spoil(how, saved)
     assert flaw(saved.with_name("header.bin"))
 
 
-def test_a_graph_of_an_unknown_version_is_left_to_chroma(saved: Path) -> None:
+def test_graph_of_an_unknown_version_is_left_to_chroma(saved: Path) -> None:
     header = saved.with_name("header.bin")
     header.write_bytes(struct.pack("<i", 2) + header.read_bytes()[4:])
     saved.write_bytes(b"")
@@ -119,7 +119,7 @@ def test_a_graph_of_an_unknown_version_is_left_to_chroma(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("while_open", sampled([False, True]))
-def test_the_collection_dropped_behind_our_back(
+def test_collection_dropped_by_others_is_reported(
     sink: ChromaSink, signed_large: Marker, saved: Path, while_open: bool
 ) -> None:
     build = sink.open(signed_large.build_id) if while_open else None
@@ -143,7 +143,7 @@ def stranger(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("keep_times", sampled([True, False]))
-def test_an_old_copy_put_back(
+def test_restored_old_copy_is_detected(
     sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path, keep_times: bool
 ) -> None:
     path = saved.parents[1]

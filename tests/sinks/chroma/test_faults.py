@@ -17,7 +17,7 @@ from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
 from tests.engines.servers import ChromaServer
 
 
-def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServer, signed: Marker) -> None:
+def test_dropped_build_is_reported_as_missing(chroma_server: ChromaServer, signed: Marker) -> None:
     sink = ChromaSink(Server(chroma_server.url, prefix="dropped"))
     build = sink.create(signed, DIMENSIONS)
     sink.drop(signed.build_id)
@@ -27,7 +27,7 @@ def test_a_build_that_was_dropped_meanwhile_is_missing(chroma_server: ChromaServ
     build.close()
 
 
-def test_a_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     build.replace([family("a", ["old", "older"], version="1")])
     build.flush()
     new = family("a", ["new"], version="2")
@@ -47,7 +47,7 @@ def fail(*_: Any, **__: Any) -> None:
     raise Transient("not now")
 
 
-def test_a_replacement_whose_answer_was_lost_leaves_nothing(
+def test_replacement_with_a_lost_answer_leaves_nothing_behind(
     build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a build that was empty: what landed of it is found by what the build holds."""
@@ -66,9 +66,7 @@ def test_a_replacement_whose_answer_was_lost_leaves_nothing(
     assert held(build) == wanted([new, other])
 
 
-def test_a_flush_after_a_failed_replacement_takes_nothing_away(
-    build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flush_after_a_failed_replacement_removes_nothing(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, third = (family("a", [f"{v} {n}" for n in range(4)], version=v) for v in "123")
     build.replace([first])
     build.flush()
@@ -103,12 +101,12 @@ def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", ["timeout", "search_timeout", "prefix"])
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), "a b/ü", "", "-x"])
-def test_options_that_chroma_cannot_take_are_refused_at_once(tmp_path: Path, name: str, value: object) -> None:
+def test_invalid_options_are_refused_at_once(tmp_path: Path, name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         open_sink(tmp_path, {"url": "http://127.0.0.1:1", name: value})
 
 
-def test_no_connection_is_left_open(chroma_server: ChromaServer) -> None:
+def test_connections_are_closed(chroma_server: ChromaServer) -> None:
     def unclosed() -> list[str]:
         return [told for one in seen if "unclosed <socket" in (told := str(one.message)) and port in told]
 

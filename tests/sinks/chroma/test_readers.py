@@ -38,7 +38,7 @@ build.close()
 """
 
 
-def test_a_reader_goes_on_while_another_process_replaces(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
+def test_reader_continues_while_another_process_replaces(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
     """Its vectors are those of when it opened: answers that show it make it open again, and no family is absent."""
     families = [family("a", ["first", "second"]), *(family(f"f{number}", ["x"]) for number in range(20))]
     build.replace(families)
@@ -61,7 +61,7 @@ def test_a_reader_goes_on_while_another_process_replaces(sink: ChromaSink, build
     reader.close()
 
 
-def test_a_reader_that_cannot_open_again_keeps_its_view(
+def test_reader_that_cannot_reopen_keeps_its_view(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object, **__: object) -> None:
@@ -129,9 +129,7 @@ reader.close()
 
 
 @pytest.mark.promise(9)
-def test_readers_in_other_processes_live_while_much_is_written(
-    sink: ChromaSink, build: ChromaBuild, signed: Marker
-) -> None:
+def test_readers_in_other_processes_survive_many_writes(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
     """Chroma saves its vectors in place: without turns each of these readers died of a signal within seconds."""
     build.replace([family(f"f{number}", [f"0 {chunk}" for chunk in range(20)]) for number in range(60)])
     build.flush()
@@ -203,7 +201,7 @@ def written(build: ChromaBuild) -> None:
 
 
 @pytest.mark.usefixtures("written")
-def test_what_was_named_before_is_not_asked_for_again(
+def test_metadata_already_read_is_not_requested_again(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata take ten times as long as the search."""
@@ -221,7 +219,7 @@ def test_what_was_named_before_is_not_asked_for_again(
 
 
 @pytest.mark.usefixtures("written")
-def test_a_marker_is_read_again_only_when_something_was_written(
+def test_marker_is_read_again_only_after_a_write(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
@@ -237,7 +235,7 @@ def test_a_marker_is_read_again_only_when_something_was_written(
 
 
 @pytest.mark.usefixtures("written")
-def test_a_build_that_nobody_wrote_to_is_not_opened_again(sink: ChromaSink, signed: Marker) -> None:
+def test_unchanged_build_is_not_opened_again(sink: ChromaSink, signed: Marker) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
         assert len(reader.query(vector("x"), 20)) == 10
         before = handle_of(reader)
@@ -251,7 +249,7 @@ def test_a_build_that_nobody_wrote_to_is_not_opened_again(sink: ChromaSink, sign
 
 
 @pytest.mark.usefixtures("written")
-def test_a_database_with_a_log_is_not_broken_by_readers_and_writers(sink: ChromaSink, signed: Marker) -> None:
+def test_database_with_a_log_survives_readers_and_writers(sink: ChromaSink, signed: Marker) -> None:
     """SQLite keeps locks on it between calls, and whoever closes the file takes those of the whole process away."""
     folder = Path(sink.address(signed.build_id)["path"])
     with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
@@ -269,7 +267,7 @@ def test_a_database_with_a_log_is_not_broken_by_readers_and_writers(sink: Chroma
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
 
 
-def test_a_reader_that_was_closed_opens_nothing(
+def test_closed_reader_opens_nothing(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While a question of another thread was about to open it again."""
@@ -289,7 +287,7 @@ def test_a_reader_that_was_closed_opens_nothing(
     assert engines(folder(tmp_path, signed)) == []
 
 
-def test_a_reader_beside_an_open_writer_shows_nothing_that_is_gone(
+def test_reader_beside_an_open_writer_shows_no_removed_documents(
     sink: ChromaSink, build: ChromaBuild, signed: Marker
 ) -> None:
     """The writer's engine has loaded the vectors before the reader came, and before another program removed some."""

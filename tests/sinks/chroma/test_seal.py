@@ -57,7 +57,7 @@ def look(sink: ChromaSink) -> None:
     reader.close()
 
 
-def test_a_readers_own_call_breaks_no_seal(sink: ChromaSink, probed: list[object], tmp_path: Path) -> None:
+def test_readers_own_call_breaks_no_seal(sink: ChromaSink, probed: list[object], tmp_path: Path) -> None:
     before = seal._files(tmp_path / "b")
     for _ in range(3):
         look(sink)
@@ -65,7 +65,7 @@ def test_a_readers_own_call_breaks_no_seal(sink: ChromaSink, probed: list[object
     assert seal._files(tmp_path / "b") != before, "Chroma has not written: nothing was tested here"
 
 
-def test_what_was_proved_is_sealed(sink: ChromaSink, probed: list[object], tmp_path: Path) -> None:
+def test_proved_build_is_sealed(sink: ChromaSink, probed: list[object], tmp_path: Path) -> None:
     look(sink)
     (tmp_path / "b" / seal.FILE).unlink()
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_what_was_proved_is_sealed(sink: ChromaSink, probed: list[object], tmp_p
     assert len(probed) == 1
 
 
-def test_somebody_elses_change_is_proved_also_after_many_looks(
+def test_foreign_change_is_checked_even_after_many_calls(
     sink: ChromaSink, probed: list[object], tmp_path: Path
 ) -> None:
     """A call of ours must not seal what another has done to the files before it."""
@@ -89,7 +89,7 @@ def test_somebody_elses_change_is_proved_also_after_many_looks(
     assert len(probed) == 1
 
 
-def test_what_a_readers_call_is_saving_is_looked_at_when_it_has_saved(
+def test_vectors_saved_by_a_readers_call_are_checked_afterwards(
     sink: ChromaSink, probed: list[object], tmp_path: Path
 ) -> None:
     """Chroma saves the vectors of a small build when they are first asked for, in place."""
@@ -127,7 +127,7 @@ def count(sink: ChromaSink) -> int:
 
 
 @pytest.mark.promise(4)
-def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+def test_foreign_writes_are_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
     assert count(sink) == 20
     shutil.copytree(tmp_path / "b", tmp_path / "older")
     subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
@@ -137,7 +137,7 @@ def test_what_somebody_else_writes_is_counted(sink: ChromaSink, asked: list[int]
     assert asked == [19, 20]
 
 
-def test_asking_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_path: Path) -> None:
+def test_reading_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_path: Path) -> None:
     """Else a change of somebody else could be taken for ours."""
     database = tmp_path / "b" / seal.DATABASE
     before = signature_of(database)
@@ -154,7 +154,7 @@ def test_asking_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_p
 
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("when", ["while it is opened", "while it is counted", "while it is closed"])
-def test_what_somebody_writes_meanwhile_is_counted(
+def test_concurrent_foreign_writes_are_counted(
     sink: ChromaSink, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Other programs know of no turns."""
@@ -196,7 +196,7 @@ def test_what_somebody_writes_meanwhile_is_counted(
     assert asked[-1] == 19
 
 
-def test_a_database_with_a_log_is_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
     """Its file does not tell of every change."""
     with closing(sqlite3.connect(tmp_path / "b" / seal.DATABASE)) as database:
         database.execute("pragma journal_mode = wal")
@@ -205,9 +205,7 @@ def test_a_database_with_a_log_is_counted(sink: ChromaSink, asked: list[int], tm
     assert len(asked) == 2
 
 
-def test_a_proof_that_was_killed_proves_nothing(
-    sink: ChromaSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_check_proves_nothing(sink: ChromaSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next sync would write all of it again."""
     (tmp_path / "b" / seal.FILE).unlink()
     with monkeypatch.context() as patch:

@@ -33,11 +33,11 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> ChromaSink:
 @pytest.mark.parametrize(
     ("documents", "width"), [(0, 800), (50_000, 800), (50_001, 1600), (200_001, 3200), (10**6, 6400)]
 )
-def test_twice_as_wide_for_four_times_as_many(documents: int, width: int) -> None:
+def test_search_width_doubles_when_the_build_quadruples(documents: int, width: int) -> None:
     assert ef_search(documents) == width
 
 
-def test_a_build_that_grew_is_searched_more_widely(sink: ChromaSink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grown_build_is_searched_more_widely(sink: ChromaSink, monkeypatch: pytest.MonkeyPatch) -> None:
     signed = marker()
     with closing(sink), closing(sink.create(signed, DIMENSIONS)) as made:
         made.replace([family("a", ["one", "two"])])
@@ -75,7 +75,7 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
     assert 1500 < size <= 2500
 
 
-def test_a_server_takes_it_when_it_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_uses_the_new_width_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then it searches as before, as `docs/sinks.md` says."""
     signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents
     vectors = unit(np.random.default_rng(1).standard_normal((len(documents), 64)))

@@ -64,7 +64,7 @@ def opened(folder: Path) -> Build:
     return EmbeddedChromaSink(folder.parent).open(folder.name)
 
 
-def test_what_it_is_and_holds_is_known_without_chroma(folder: Path, signed: Marker, connections: list[Path]) -> None:
+def test_sealed_build_is_described_without_chroma(folder: Path, signed: Marker, connections: list[Path]) -> None:
     for _ in range(2):
         with closing(opened(folder)) as build:
             assert (build.marker(), build.count(), build.flush()) == (signed, 2, [])
@@ -75,7 +75,7 @@ def test_what_it_is_and_holds_is_known_without_chroma(folder: Path, signed: Mark
     assert connections == [folder], "once for all that is asked then"
 
 
-def test_what_is_written_through_it_is_there(folder: Path, signed: Marker, connections: list[Path]) -> None:
+def test_writes_through_a_sealed_build_are_stored(folder: Path, signed: Marker, connections: list[Path]) -> None:
     more, again = family("more", ["three"]), replace(signed, stamp="again")
     with closing(opened(folder)) as build:
         build.replace([more])
@@ -144,7 +144,7 @@ def damaged_seal(folder: Path) -> None:
     ),
 )
 @pytest.mark.parametrize("is_open", sampled([False, True]))
-def test_one_that_was_touched_is_asked(
+def test_touched_build_is_read_through_chroma(
     folder: Path,
     signed: Marker,
     connections: list[Path],
@@ -166,7 +166,7 @@ def test_one_that_was_touched_is_asked(
     assert connections == [folder]
 
 
-def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]) -> None:
+def test_build_open_for_writing_is_read_through_chroma(folder: Path, connections: list[Path]) -> None:
     with closing(opened(folder)) as writer, closing(opened(folder)) as other:
         assert connections == []
         writer.delete([FEW[0].parent_id])
@@ -177,7 +177,7 @@ def test_one_that_somebody_writes_is_asked(folder: Path, connections: list[Path]
             assert third.count() == 0
 
 
-def test_commands_that_need_no_vectors_do_not_load_chroma(shell: Shell) -> None:
+def test_commands_without_vectors_do_not_load_chroma(shell: Shell) -> None:
     shell.commit("p1", source("pets.md", "the cat sleeps"))
     assert shell("sync").code == Exit.OK
     program = (

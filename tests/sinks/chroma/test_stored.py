@@ -33,7 +33,7 @@ from tests.search.support import family as worded
 from tests.support.chroma import folder
 
 
-def test_other_programs_can_read_it(build: ChromaBuild, tmp_path: Path, signed: Marker) -> None:
+def test_build_is_readable_by_other_programs(build: ChromaBuild, tmp_path: Path, signed: Marker) -> None:
     build.replace([family("a", ["hello"], metadata={"tags": ["x", "y"], "year": 2001})])
     build.close()
     client = chromadb.PersistentClient(str(folder(tmp_path, signed)), settings=Settings(anonymized_telemetry=False))
@@ -45,7 +45,7 @@ def test_other_programs_can_read_it(build: ChromaBuild, tmp_path: Path, signed: 
     assert not [value for value in found["metadatas"][0].values() if value is None]
 
 
-def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) -> None:
+def test_build_without_text_stores_no_text(tmp_path: Path, signed: Marker) -> None:
     sink = EmbeddedChromaSink(tmp_path / "chroma", store_text=False)
     build = sink.create(signed, DIMENSIONS)
     one = family("a", ["a secret phrase", "another"])
@@ -61,7 +61,7 @@ def test_without_text_nothing_of_it_is_stored(tmp_path: Path, signed: Marker) ->
     reader.close()
 
 
-def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: ChromaBuild) -> None:
+def test_foreign_change_is_found_by_a_content_scan_and_repaired(build: ChromaBuild) -> None:
     one, two, three = family("a", ["one"]), family("b", ["two"], metadata={"year": 2001}), family("c", ["three"])
     build.replace([one, two, three])
     collection = build._handle.opened().collection
@@ -77,7 +77,7 @@ def test_what_somebody_changed_is_seen_by_a_scan_of_the_content_and_goes(build: 
     assert all(stored.document is not None for stored in build.scan(content=True))
 
 
-def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
+def test_foreign_rows_are_found_and_removable(build: ChromaBuild) -> None:
     mine, other = family("a", ["mine"]), family("b", ["kept"])
     build.replace([mine, other])
     vectors = np.ones((3, DIMENSIONS), dtype=np.float32)
@@ -97,7 +97,7 @@ def test_rows_of_strangers_are_seen_and_can_go(build: ChromaBuild) -> None:
 
 
 @pytest.mark.parametrize("dropped_by_us", [True, False])
-def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
+def test_lists_of_a_deleted_collection_are_not_returned(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
     """Chroma leaves them behind and gives them to new rows; neither ours nor anybody else's may get them."""
     client = chromadb.HttpClient("127.0.0.1", chroma_server.port, settings=Settings(anonymized_telemetry=False))
     sink, signed = ChromaSink(Server(chroma_server.url, prefix="lists")), marker()
@@ -124,7 +124,7 @@ def test_lists_of_a_deleted_collection_reach_nobody(chroma_server: ChromaServer,
     sink.drop(signed.build_id)
 
 
-def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan_reads_everything_over_many_pages(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chroma_build, "PAGE", 7)
     families = [family(f"f{number}", ["one", "two", "three"]) for number in range(7)]
     build.replace(families)
@@ -137,7 +137,7 @@ def test_everything_is_scanned_over_many_pages(build: ChromaBuild, monkeypatch: 
     assert held(build) == wanted(families[:6])
 
 
-def test_requests_stay_within_number_and_bytes() -> None:
+def test_requests_stay_within_count_and_bytes() -> None:
     documents = [project_family(records("a", ["x" * size]))[0] for size in (10, 10, 5000, 10, 90_000, 10)]
     parts = list(rows.slices(documents, 384, 3, 20_000))
     assert [documents[part] for part in parts] == [documents[0:3], documents[3:4], documents[4:5], documents[5:6]]
@@ -145,7 +145,7 @@ def test_requests_stay_within_number_and_bytes() -> None:
     assert list(rows.slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
 
 
-def test_a_poison_document_is_found_among_many(build: ChromaBuild) -> None:
+def test_poison_document_among_many_is_isolated(build: ChromaBuild) -> None:
     """Chroma refuses the whole request for one row; that row alone is left out."""
     families = [family(f"f{number}", ["one", "two"]) for number in range(20)]
     poison = [msgspec.structs.replace(families[7].documents[1], title="lone \ud800 surrogate")]
@@ -186,7 +186,7 @@ def _width(one: Family) -> int:
 
 
 @pytest.mark.parametrize("filters", [(), (Filter("year", at_least=2020),)])
-def test_all_that_pass_are_found_and_in_order(reader: ChromaReader, filters: tuple[Filter, ...]) -> None:
+def test_filtered_query_returns_all_matches_in_order(reader: ChromaReader, filters: tuple[Filter, ...]) -> None:
     asked = worded("asked.md", "cat cat cat").vectors
     assert asked is not None
     expected = 5 if filters else SAME + 5
@@ -197,7 +197,7 @@ def test_all_that_pass_are_found_and_in_order(reader: ChromaReader, filters: tup
         assert hits[0].score == pytest.approx(1.0, abs=1e-5)
 
 
-def test_the_scores_are_those_of_the_engine(reader: ChromaReader) -> None:
+def test_scores_equal_those_of_the_engine(reader: ChromaReader) -> None:
     """Whichever way a document was found, it has the same score."""
     asked = worded("asked.md", "tax 3 tax 3").vectors
     assert asked is not None
@@ -208,7 +208,7 @@ def test_the_scores_are_those_of_the_engine(reader: ChromaReader) -> None:
     assert np.isfinite(list(compared.values())).all()
 
 
-def test_only_what_differs_is_written(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_differences_are_written(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     """A vector is sent where the text is another one; where only metadata differ, Chroma's graph is left alone."""
     sent: dict[str, list[list[str]]] = {"upsert": [], "update": [], "delete": []}
     for call, ids in sent.items():

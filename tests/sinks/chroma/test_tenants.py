@@ -65,7 +65,7 @@ def reader(sink: ChromaSink, build: ChromaBuild) -> Iterator[ChromaReader]:
 
 
 @pytest.mark.promise(11)
-def test_none_of_the_nearest_is_missed(reader: ChromaReader) -> None:
+def test_nearest_documents_of_a_tenant_are_all_found(reader: ChromaReader) -> None:
     own = drawn("acme", NUMBER)
     assert found(reader, own) == exact(own)
     assert [hit.id for hit in reader.query(ASKED[0], NUMBER + 1, of(own))] == nearest(own, ASKED[0], NUMBER)
@@ -74,7 +74,7 @@ def test_none_of_the_nearest_is_missed(reader: ChromaReader) -> None:
     assert [hit.id for hit in reader.query(ASKED[0], 10, early)] == among[:10]
 
 
-def test_what_is_known_of_a_tenant_is_that_of_the_last_refresh(reader: ChromaReader, build: ChromaBuild) -> None:
+def test_tenant_view_is_that_of_the_last_refresh(reader: ChromaReader, build: ChromaBuild) -> None:
     before = drawn("initech", 300)
     assert found(reader, before) == exact(before)
     documents = [msgspec.structs.replace(one, text_hash=f"sha256:{'0' * 64}") for one in before.documents]
@@ -85,9 +85,7 @@ def test_what_is_known_of_a_tenant_is_that_of_the_last_refresh(reader: ChromaRea
     assert found(reader, changed) == exact(changed)
 
 
-def test_a_family_that_was_replaced_since_is_not_absent_under_a_filter(
-    reader: ChromaReader, build: ChromaBuild
-) -> None:
+def test_replaced_family_is_still_found_under_a_filter(reader: ChromaReader, build: ChromaBuild) -> None:
     """Its old documents pass no filter any more, and its new ones are not among what is kept."""
     asked = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
     for version in ("1", "2"):
@@ -97,7 +95,7 @@ def test_a_family_that_was_replaced_since_is_not_absent_under_a_filter(
         assert {hit.id for hit in reader.query(ASKED[0], 5, asked)} == {one.id for one in documents}
 
 
-def test_one_with_too_many_documents_is_searched_through_the_graph(
+def test_tenant_with_too_many_documents_is_searched_through_the_graph(
     reader: ChromaReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparison, "MOST_OF_TENANT", NUMBER - 1)
@@ -109,7 +107,7 @@ def test_one_with_too_many_documents_is_searched_through_the_graph(
     assert {id for one in hits for id in one} <= {one.id for one in own.documents}
 
 
-def test_who_asked_first_is_forgotten_where_many_ask(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recent_tenants_are_evicted(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "_MOST_BYTES", NUMBER * LENGTH * 4)
     for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
         assert found(reader, drawn(name, number)) == exact(drawn(name, number))

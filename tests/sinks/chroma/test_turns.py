@@ -67,7 +67,7 @@ def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("lock", ["turn", "_alone"])
 @pytest.mark.parametrize("is_open", [True, False])
-def test_a_reader_beside_a_stopped_process_is_answered_within_two_seconds(
+def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
 ) -> None:
     """Whether it has the build open already or not. When the process runs again, so does the reader."""
@@ -89,12 +89,12 @@ def test_a_reader_beside_a_stopped_process_is_answered_within_two_seconds(
     reader.close()
 
 
-def test_a_reader_waits_for_a_process_that_is_at_work(build: Path, sink: ChromaSink, signed: Marker) -> None:
+def test_reader_waits_for_a_working_process(build: Path, sink: ChromaSink, signed: Marker) -> None:
     with closing(sink.reader(signed.build_id)) as reader, other_process(build, "2.5"):
         assert len(reader.query(vector("alpha one"))) == 2
 
 
-def test_a_reader_is_told_after_a_while_that_a_process_is_still_at_work(
+def test_reader_reports_a_long_working_process(
     build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seal, "READER_SECONDS", 0.5)
@@ -106,7 +106,7 @@ def test_a_reader_is_told_after_a_while_that_a_process_is_still_at_work(
         reader.query(vector("alpha one"))
 
 
-def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
+def test_abandoned_wait_does_not_take_the_turn_later(build: Path) -> None:
     with other_process(build, "stopped") as process:
         for _ in range(3):
             with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
@@ -119,7 +119,7 @@ def test_who_gave_up_does_not_take_the_turn_later(build: Path) -> None:
             pass
 
 
-def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
+def test_writer_does_not_wait_forever_for_a_stopped_reader(
     build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seal, "WRITER_SECONDS", 0.5)
@@ -133,7 +133,7 @@ def test_a_writer_does_not_wait_without_end_for_a_stopped_reader(
         assert held(writer) == wanted([changed])
 
 
-def test_a_search_is_answered_by_words_then(tmp_path: Path) -> None:
+def test_search_falls_back_to_keywords_when_chroma_is_blocked(tmp_path: Path) -> None:
     with legs_over(tmp_path, [worded("a", "a cat", "two cats")]) as legs:
         with other_process(tmp_path / "chroma" / "vectors", "stopped"):
             began = time.monotonic()

@@ -52,7 +52,7 @@ def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuil
     assert str(process) in free and len(free) > len(os.sched_getaffinity(0))
 
 
-def test_everything_else_goes_on_while_it_writes(distant: WorkerBuild) -> None:
+def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None:
     """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
     distant.count()
     ticks, done = 0, threading.Event()
@@ -74,7 +74,7 @@ def test_everything_else_goes_on_while_it_writes(distant: WorkerBuild) -> None:
 
 
 @pytest.mark.parametrize("how", sampled([signal.SIGKILL, signal.SIGSEGV]))
-def test_its_death_is_said_and_what_was_confirmed_stays(
+def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     sink: EmbeddedChromaSink, distant: WorkerBuild, signed: Marker, how: signal.Signals
 ) -> None:
     distant.replace(FEW)
@@ -89,7 +89,7 @@ def test_its_death_is_said_and_what_was_confirmed_stays(
     again.close()
 
 
-def test_a_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
+def test_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
     dying = threading.Timer(0.2, distant._worker._process.kill)
     dying.start()
     with pytest.raises(BuildBroken, match="signal 9"):
@@ -99,7 +99,7 @@ def test_a_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
 
 @pytest.mark.promise(9)
 @pytest.mark.parametrize("call", ["replace", "close", *(["count", "delete", "flush", "scan", "sign"] if HEAVY else [])])
-def test_one_that_is_stopped_and_not_dead_is_not_waited_for_for_ever(
+def test_stopped_worker_is_not_waited_for_forever(
     call: str, distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a paused container, or a laptop that slept."""
@@ -121,7 +121,9 @@ def test_one_that_is_stopped_and_not_dead_is_not_waited_for_for_ever(
         calls[call]()
 
 
-def test_ctrl_c_at_any_moment_of_a_call_leaves_no_thread(distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_at_any_moment_of_a_call_leaves_no_thread(
+    distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process would end only when that thread does."""
 
     class Interrupted(threading.Timer):
@@ -137,7 +139,7 @@ def test_ctrl_c_at_any_moment_of_a_call_leaves_no_thread(distant: WorkerBuild, m
     assert [thread for thread in left if not thread.finished.is_set()] == []
 
 
-def test_a_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild) -> None:
+def test_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild) -> None:
     distant.count()
     interrupting = [
         threading.Timer(seconds, os.kill, [distant._worker._process.pid, how])
@@ -152,20 +154,20 @@ def test_a_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild) ->
     assert distant.count() == 2000
 
 
-def test_a_bug_keeps_its_traceback(distant: WorkerBuild) -> None:
+def test_unexpected_error_keeps_its_traceback(distant: WorkerBuild) -> None:
     with pytest.raises(AttributeError) as raised:
         distant._worker.call("no such call")
     assert "worker_process.py" in "".join(raised.value.__notes__)
     assert distant.count() == 0
 
 
-def test_where_nothing_was_prepared_no_process_is_started(sink: EmbeddedChromaSink, signed: Marker) -> None:
+def test_no_process_is_started_without_preparation(sink: EmbeddedChromaSink, signed: Marker) -> None:
     build = sink.create(signed, DIMENSIONS)
     assert isinstance(build, ChromaBuild)
     build.close()
 
 
-def test_one_that_was_prepared_is_used_or_ended(sink: EmbeddedChromaSink, signed: Marker) -> None:
+def test_prepared_worker_is_used_or_ended(sink: EmbeddedChromaSink, signed: Marker) -> None:
     sink.prepare()
     assert sink._spare is not None
     process = sink._spare._process
@@ -219,7 +221,7 @@ def filling(root: Path, build_id: str) -> Iterator[tuple["subprocess.Popen[str]"
 
 
 @pytest.mark.promise(2)
-def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
+def test_killed_parent_leaves_no_writing_worker(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
     """Who opens the build right after meets no more than the end of one call."""
     signed = marker()
     with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
@@ -240,7 +242,7 @@ def test_killed_it_leaves_nobody_who_still_writes(sink: EmbeddedChromaSink, tmp_
     build.close()
 
 
-def test_ctrl_c_ends_both_in_order(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
+def test_interrupt_ends_both_processes_in_order(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
     signed = marker()
     with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
         os.killpg(process.pid, signal.SIGINT)

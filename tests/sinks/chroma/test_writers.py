@@ -54,7 +54,7 @@ def look(tmp_path: Path, signed: Marker, *more: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["header.bin", "data_level0.bin", ""])
-def test_a_dead_writer_of_the_same_process_number_is_dead(
+def test_dead_writer_with_a_reused_process_id_is_dead(
     signed_large: Marker, saved: Path, tmp_path: Path, name: str
 ) -> None:
     """As in a container that was started again."""
@@ -66,7 +66,7 @@ def test_a_dead_writer_of_the_same_process_number_is_dead(
     assert look(tmp_path, signed_large, "my own number") == ("broken" if name else "1200 1200 1200 0 True")
 
 
-def test_an_open_writer_is_trusted_and_a_killed_one_is_not(
+def test_open_writer_is_trusted_and_a_killed_one_is_not(
     sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = saved.parents[2]
@@ -81,7 +81,7 @@ def test_an_open_writer_is_trusted_and_a_killed_one_is_not(
         sink.open(signed_large.build_id)
 
 
-def test_two_handles_of_one_process_and_none_after_them(
+def test_two_handles_of_one_process_leave_no_writer(
     sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -133,7 +133,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS if HEAVY else MOMENTS[:1])
-def test_a_writer_killed_in_a_large_batch(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
+def test_writer_killed_in_a_large_batch_is_detected(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
     """Also while Chroma saves its vectors: what is there is told, or that it is broken; and a new build is whole."""
     signed = marker()
     sink.create(signed, DIMENSIONS).close()

@@ -35,7 +35,7 @@ def words(build: FtsBuild) -> dict[str, str]:
     return {one.parent_id: word for word, one in families.items()}
 
 
-def test_every_beginning_finds_its_word_above_others(reader: FtsReader, words: dict[str, str]) -> None:
+def test_prefix_finds_its_word_above_others(reader: FtsReader, words: dict[str, str]) -> None:
     for typed in sorted({word[:length].lower() for word in WORDS for length in range(3, len(word) + 1)}):
         found = [words[hit.parent_id] for hit in reader.search(typed, 1000)]
         begin_so = {word for word in WORDS if folded(word).startswith(folded(typed))}
@@ -46,7 +46,7 @@ def test_every_beginning_finds_its_word_above_others(reader: FtsReader, words: d
         assert found[len(found) - len(others) :] == others, (typed, found)
 
 
-def test_what_only_looks_as_if_it_began_so_is_not_found(reader: FtsReader, words: dict[str, str]) -> None:
+def test_word_that_only_resembles_a_prefix_match_is_not_found(reader: FtsReader, words: dict[str, str]) -> None:
     def found(typed: str) -> set[str]:
         return {words[hit.parent_id] for hit in reader.search(typed, 1000)}
 
@@ -57,7 +57,7 @@ def test_what_only_looks_as_if_it_began_so_is_not_found(reader: FtsReader, words
     assert found("paymentgateway") == {"PaymentGatewayClient"}
 
 
-def test_another_form_counts_for_little_where_something_begins_so(build: FtsBuild, reader: FtsReader) -> None:
+def test_other_word_form_ranks_low_beside_prefix_matches(build: FtsBuild, reader: FtsReader) -> None:
     often, once = (
         family("often", ["install, install and install"]),
         family("once", ["one installation of " + "it " * 50]),
@@ -76,7 +76,7 @@ def test_another_form_counts_for_little_where_something_begins_so(build: FtsBuil
         ("cmdlet", "Cmdlet", "A CmdletSet is one more: CmdletSet, CmdletSet, CmdletSet"),
     ],
 )
-def test_rare_longer_words_do_not_stand_before_the_word_itself(
+def test_rare_longer_words_do_not_rank_above_the_word_itself(
     build: FtsBuild, reader: FtsReader, typed: str, title: str, longer: str
 ) -> None:
     """The stem of `component` is `compon`, so what is asked for as its beginning is `componentsconf` alone."""
@@ -91,7 +91,7 @@ def test_rare_longer_words_do_not_stand_before_the_word_itself(
         assert rare.parent_id in [hit.parent_id for hit in reader.search(half, 100)], "it is still being typed"
 
 
-def test_what_is_found_is_counted_and_marked(build: FtsBuild, reader: FtsReader) -> None:
+def test_prefix_matches_are_counted_and_marked(build: FtsBuild, reader: FtsReader) -> None:
     one = family("one", ["how the installation goes on"], metadata={"tags": ["x"]})
     build.replace([one, *(family(f"d{number}", ["something else"]) for number in range(20))])
     id = one.documents[0].id
@@ -103,7 +103,7 @@ def test_what_is_found_is_counted_and_marked(build: FtsBuild, reader: FtsReader)
 
 
 @pytest.mark.parametrize("typed", ["gateway", "inference", "resources", "running", "harbour"])
-def test_a_whole_word_is_its_own_beginning(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+def test_whole_word_is_its_own_prefix(build: FtsBuild, reader: FtsReader, typed: str) -> None:
     """Where one document holds all the words, nothing better is to be waited for; and of a few all are meant."""
     one, other = family("one", [f"the {typed} and a boat"]), family("other", ["a boat"])
     build.replace([one, other, *(family(f"d{number}", ["something else"]) for number in range(20))])
@@ -114,7 +114,7 @@ def test_a_whole_word_is_its_own_beginning(build: FtsBuild, reader: FtsReader, t
     assert [hit.parent_id for hit in both] == [one.parent_id, other.parent_id]
 
 
-def test_only_the_best_are_looked_at(build: FtsBuild, reader: FtsReader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefix_search_reads_only_the_best(build: FtsBuild, reader: FtsReader, monkeypatch: pytest.MonkeyPatch) -> None:
     build.replace([family(f"d{number}", [f"operate {number}"]) for number in range(9)])
     looked: list[int] = []
     standing = Search._matching
@@ -168,7 +168,7 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
         ("senzor", "sensor"),  # also where it may be going on
     ],
 )
-def test_what_is_meant(filled: FtsReader, typed: str, near: str) -> None:
+def test_misspelled_word_is_corrected(filled: FtsReader, typed: str, near: str) -> None:
     assert list(filled.corrections(typed).values()) == [near]
 
 
@@ -185,16 +185,16 @@ def test_what_is_meant(filled: FtsReader, typed: str, near: str) -> None:
         "",
     ],
 )
-def test_nothing_is_meant(filled: FtsReader, typed: str) -> None:
+def test_correct_word_is_not_corrected(filled: FtsReader, typed: str) -> None:
     assert filled.corrections(typed) == {}
 
 
-def test_only_what_the_filters_let_through(filled: FtsReader) -> None:
+def test_corrections_respect_the_filters(filled: FtsReader) -> None:
     theirs = [Filter("source_type", any_of=("t1",))]
     assert filled.corrections("kichen travle ", theirs) == {"travle": "travel"}
     assert filled.corrections("kitchen ", theirs) == {}, "another one's word is not said, though it is written just so"
 
 
-def test_of_many_words_the_first(filled: FtsReader) -> None:
+def test_first_of_many_words_is_corrected(filled: FtsReader) -> None:
     assert filled.corrections("strcture " * 3 + "kichen ") == {"strcture": "structure", "kichen": "kitchen"}
     assert filled.corrections("x" * 5000 + " ") == {}

@@ -64,7 +64,7 @@ def texts(build: FtsBuild) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("typed", PHRASES)
-def test_in_quotes_signs_stand_as_they_were_typed(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
+def test_quoted_symbols_match_exactly(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
     assert {texts[hit.parent_id] for hit in reader.search(typed, 100)} == PHRASES[typed]
     assert {value.value for value in reader.facets(typed, ["tags"])["tags"]} == PHRASES[typed]
 
@@ -80,7 +80,7 @@ def test_in_quotes_signs_stand_as_they_were_typed(reader: FtsReader, texts: dict
         ("V3.11.2,", {"version", "v"}),
     ],
 )
-def test_without_quotes_what_has_them_comes_first(
+def test_unquoted_symbols_rank_exact_matches_first(
     reader: FtsReader, texts: dict[str, str], typed: str, first: set[str]
 ) -> None:
     hits = [texts[hit.parent_id] for hit in reader.search(typed, 100)]
@@ -89,7 +89,7 @@ def test_without_quotes_what_has_them_comes_first(
     assert bare <= set(hits), "the bare word is found too"
 
 
-def test_where_nothing_has_the_sign_it_does_not_count(reader: FtsReader, texts: dict[str, str]) -> None:
+def test_missing_symbol_is_ignored(reader: FtsReader, texts: dict[str, str]) -> None:
     assert reader.search("net+ ") == reader.search("net ")
 
 
@@ -101,7 +101,7 @@ def test_where_nothing_has_the_sign_it_does_not_count(reader: FtsReader, texts: 
         ("B+ tree", (("B", "B+"),)),
     ],
 )
-def test_which_words_have_signs(typed: str, signed: tuple[tuple[str, str], ...]) -> None:
+def test_words_with_symbols_are_recognised(typed: str, signed: tuple[tuple[str, str], ...]) -> None:
     assert parse(typed).signed == signed
 
 
@@ -165,7 +165,7 @@ SPELT = {
         ('"XR-9"', {"two words", "parted"}),
     ],
 )
-def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
+def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
     families = {name: family(name, [text]) for name, text in SPELT.items()}
     build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(9))])
     names = {one.parent_id: name for name, one in families.items()}
@@ -173,7 +173,7 @@ def test_both_ways_of_writing_find_both(build: FtsBuild, reader: FtsReader, type
 
 
 @pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])
-def test_wide_letters_are_marked_and_counted_as_others(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+def test_wide_letters_are_marked_and_counted_like_others(build: FtsBuild, reader: FtsReader, typed: str) -> None:
     families = [family(name, [SPELT[name]], metadata={"tags": ["x"]}) for name in ("wide", "narrow")]
     build.replace([*families, *(family(f"d{number}", ["something else"]) for number in range(9))])
     ids = [one.documents[0].id for one in families]

@@ -23,7 +23,7 @@ from tests.support.many_families import FAMILIES, whole
 # --- the file -------------------------------------------------------------------------------------------------
 
 
-def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSink) -> None:
+def test_readers_see_one_state_during_a_write(build: FtsBuild, sink: FtsSink) -> None:
     """A replacement is one transaction: never two versions of a family, whoever looks."""
     build.replace([family("a", ["version 0"] * 5, version="0")])
     seen: list[set[str]] = []
@@ -47,7 +47,7 @@ def test_readers_see_one_state_while_it_is_written(build: FtsBuild, sink: FtsSin
     assert all(len(one) <= 1 for one in seen)
 
 
-def test_only_what_differs_is_written(build: FtsBuild) -> None:
+def test_only_differences_are_written(build: FtsBuild) -> None:
     """To edit one of many documents changes as many rows as to edit the only one."""
     changes = []
     for texts in ["one"], ["one", *map(str, range(50))]:
@@ -61,7 +61,7 @@ def test_only_what_differs_is_written(build: FtsBuild) -> None:
     assert changes[0] == changes[1]
 
 
-def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: Build, path: Path) -> None:
+def test_foreign_rows_are_found_and_removable(sink: FtsSink, build: Build, path: Path) -> None:
     mine = family("a", ["mine"])
     build.replace([mine])
     run(path, "INSERT INTO documents (id, parent_id, text) VALUES ('stranger', '', 'who knows')")
@@ -75,7 +75,7 @@ def test_what_somebody_else_put_there_is_seen_and_can_go(sink: FtsSink, build: B
     assert held(build) == wanted([mine])
 
 
-def test_a_kill_while_it_is_made_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_during_creation_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:
     signed = marker()
 
     class Killed(BaseException):
@@ -97,7 +97,7 @@ def test_a_kill_while_it_is_made_leaves_no_build(sink: FtsSink, monkeypatch: pyt
 # --- errors ---------------------------------------------------------------------------------------------------
 
 
-def test_a_locked_file_is_transient(build: FtsBuild, path: Path) -> None:
+def test_locked_file_is_transient(build: FtsBuild, path: Path) -> None:
     build._connection.execute("PRAGMA busy_timeout = 50")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -109,7 +109,7 @@ def test_a_locked_file_is_transient(build: FtsBuild, path: Path) -> None:
     assert build.count() == 1
 
 
-def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> None:
+def test_full_disk_is_transient_and_keeps_the_old_family(build: FtsBuild) -> None:
     old = family("a", ["old"])
     build.replace([old])
     pages = build._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -119,7 +119,7 @@ def test_a_full_disk_is_transient_and_leaves_the_old_family(build: FtsBuild) -> 
     assert held(build) == wanted([old])
 
 
-def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_damage_requires_a_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     build.replace([family("a", [f"text {number}" for number in range(200)])])
     build.close()
     path.write_bytes(b"no database" * 1000)
@@ -132,7 +132,7 @@ def test_damage_says_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None
     assert not path.exists(), "looking for a build made one"
 
 
-def test_a_build_of_another_version_is_made_anew(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_build_of_another_version_is_created_again(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     signed = build.marker()
     assert signed is not None
     build.replace([family("a", ["old"])])
@@ -146,7 +146,7 @@ def test_a_build_of_another_version_is_made_anew(sink: FtsSink, build: FtsBuild,
         assert (again.count(), again.marker()) == (0, signed)
 
 
-def test_a_stranger_whose_id_holds_a_nul_takes_none_of_ours_along(build: FtsBuild, path: Path) -> None:
+def test_foreign_id_with_nul_does_not_remove_other_documents(build: FtsBuild, path: Path) -> None:
     """SQLite before 3.45 ends a text in JSON there."""
     one = family("a", ["one", "two"])
     build.replace([one])
@@ -159,9 +159,7 @@ def test_a_stranger_whose_id_holds_a_nul_takes_none_of_ours_along(build: FtsBuil
     assert index_check.damage(build._connection) == ""
 
 
-def test_triggers_that_fire_for_everybody_are_replaced_by_the_next_writer(
-    sink: FtsSink, build: FtsBuild, path: Path
-) -> None:
+def test_catch_all_triggers_are_replaced_by_the_next_writer(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     one, two = family("a", ["old river", "大阪"]), family("a", ["new river", "東京"])
     build.replace([one])
     triggers = build._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
@@ -182,7 +180,7 @@ def test_triggers_that_fire_for_everybody_are_replaced_by_the_next_writer(
         assert [len(reader.search(words)) for words in ("river", "hand", "東京")] == [0, 1, 1]
 
 
-def test_a_reader_sees_a_build_that_was_made_again(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
+def test_reader_sees_a_recreated_build(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
     build.replace([family("a", ["river"])])
     assert len(reader.search("river")) == 1
     build_id = build.marker().build_id  # type: ignore[union-attr]
@@ -206,7 +204,9 @@ def filled(sink: FtsSink, build: FtsBuild) -> Iterator[tuple[FtsBuild, str]]:
 
 
 @pytest.mark.parametrize("table", ["documents", "marker"])
-def test_a_table_dropped_behind_our_back(sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, table: str) -> None:
+def test_table_dropped_by_others_is_reported(
+    sink: FtsSink, filled: tuple[FtsBuild, str], path: Path, table: str
+) -> None:
     build, build_id = filled
     run(path, f"DROP TABLE {table}")
     with pytest.raises(BuildBroken, match="verify --repair"):
@@ -217,7 +217,7 @@ def test_a_table_dropped_behind_our_back(sink: FtsSink, filled: tuple[FtsBuild, 
     whole(sink)
 
 
-def test_a_row_that_nobody_can_read_differs_and_hinders_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
+def test_unreadable_row_differs_and_blocks_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
     run(path, "UPDATE documents SET tags = 'no list', year = 'x' WHERE row = 1")
     found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
     assert {row[2:] for row in found} - {row[2:] for row in wanted(FAMILIES)} == {("", "")}
@@ -244,7 +244,7 @@ def secret(tmp_path: Path) -> FtsSink:
     return sink
 
 
-def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: Path) -> None:
+def test_deleted_text_is_overwritten_by_any_sqlite(secret: FtsSink, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
         other.execute("PRAGMA secure_delete = OFF")
         other.execute("DELETE FROM documents WHERE parent_id = ?", [SECRET.parent_id])
@@ -258,7 +258,7 @@ def test_deleted_by_a_sqlite_that_overwrites_nothing(secret: FtsSink, tmp_path: 
     assert traces(tmp_path / "b1") == set()
 
 
-def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> None:
+def test_log_is_truncated_despite_a_reader(secret: FtsSink, tmp_path: Path) -> None:
     """Its tail is never written again where nobody empties it."""
     with closing(secret.reader("b1")) as reader, closing(secret.open("b1")) as build:
         assert reader.search("plain")
@@ -269,7 +269,7 @@ def test_the_log_of_one_that_is_being_read(secret: FtsSink, tmp_path: Path) -> N
         assert traces(tmp_path / "b1") == set()
 
 
-def test_while_an_answer_is_being_read_it_says_so(secret: FtsSink, tmp_path: Path) -> None:
+def test_blocked_truncation_is_reported_during_a_read(secret: FtsSink, tmp_path: Path) -> None:
     with closing(secret.open("b1")) as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
         build._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")

@@ -48,7 +48,7 @@ def found(sink: FtsSink) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("harm", DAMAGES)
-def test_a_scan_tells_it_and_the_next_write_puts_it_right(
+def test_scan_reports_the_damage_and_the_next_write_repairs_it(
     harm: str, sink: FtsSink, build: FtsBuild, path: Path
 ) -> None:
     before = found(sink)
@@ -68,7 +68,7 @@ def test_a_scan_tells_it_and_the_next_write_puts_it_right(
 
 
 @pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
-def test_what_changed_meanwhile_is_written_too(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_concurrent_changes_are_written_too(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
     """Into a damaged index nothing can be written, nor removed from it."""
     run(path, DAMAGES[harm])
     assert damage(build) != {""}
@@ -79,14 +79,14 @@ def test_what_changed_meanwhile_is_written_too(harm: str, sink: FtsSink, build: 
 
 
 @pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
-def test_who_writes_and_did_not_look_is_told(harm: str, build: FtsBuild, path: Path) -> None:
+def test_writer_that_did_not_check_is_informed(harm: str, build: FtsBuild, path: Path) -> None:
     run(path, DAMAGES[harm])
     with pytest.raises(BuildBroken, match="verify --repair"):
         build.replace([family("f0", ["東京 new"], version="2")])
     assert held(build) == wanted(FAMILIES)
 
 
-def test_a_kill_leaves_it_to_be_done(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_kill_leaves_the_repair_pending(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     run(path, DAMAGES["emptied"])
     assert damage(build) != {""}
     with pytest.raises(KeyboardInterrupt), build._transaction() as connection:
@@ -105,7 +105,7 @@ def test_a_kill_leaves_it_to_be_done(sink: FtsSink, build: FtsBuild, path: Path)
         "DELETE FROM documents_fts_config",
     ],
 )
-def test_where_a_table_is_gone_the_build_is_broken(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_missing_table_breaks_the_build(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
     build.close()
     run(path, harm)
     with pytest.raises(BuildBroken, match="verify --repair"):
@@ -115,7 +115,7 @@ def test_where_a_table_is_gone_the_build_is_broken(harm: str, sink: FtsSink, bui
 # --- no false alarm -------------------------------------------------------------------------------------------
 
 
-def test_after_any_changes_it_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_index_after_any_changes_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     """Also after those of somebody else's hand; and what is searched is what the documents say."""
     dice = random.Random(3)
     for number in range(60):
@@ -148,7 +148,7 @@ def test_after_any_changes_it_is_sound(sink: FtsSink, build: FtsBuild, path: Pat
             assert hits
 
 
-def test_every_character_is_counted_as_the_index_does(build: FtsBuild) -> None:
+def test_every_character_is_counted_as_by_the_index(build: FtsBuild) -> None:
     signs = [chr(code) for code in range(0x30000) if not 0xD800 <= code < 0xE000]
     for start in range(0, len(signs), 20_000):
         build.replace(
@@ -161,13 +161,13 @@ def test_every_character_is_counted_as_the_index_does(build: FtsBuild) -> None:
     assert damage(build) == {""}
 
 
-def test_an_empty_build_is_sound(sink: FtsSink, build: FtsBuild) -> None:
+def test_empty_build_is_sound(sink: FtsSink, build: FtsBuild) -> None:
     build.delete([one.parent_id for one in FAMILIES])
     assert damage(build) == set()
     assert build._damage() == ""
 
 
-def test_it_is_sound_while_a_reader_holds_it_and_others_write(sink: FtsSink, build: FtsBuild, path: Path) -> None:
+def test_build_with_a_reader_and_writers_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
     reading = sqlite3.connect(path, isolation_level=None)
     reading.execute("BEGIN")
     reading.execute("SELECT count(*) FROM documents").fetchone()
@@ -198,7 +198,7 @@ def test_it_is_sound_while_a_reader_holds_it_and_others_write(sink: FtsSink, bui
         assert damage(build) == {""}
 
 
-def test_who_cannot_look_says_that_another_one_writes(build: FtsBuild, path: Path) -> None:
+def test_check_blocked_by_a_writer_is_reported(build: FtsBuild, path: Path) -> None:
     build._connection.execute("PRAGMA busy_timeout = 50")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -208,7 +208,7 @@ def test_who_cannot_look_says_that_another_one_writes(build: FtsBuild, path: Pat
     assert damage(build) == {""}
 
 
-def test_a_load_of_much_looks_at_nothing(build: FtsBuild) -> None:
+def test_large_load_checks_nothing(build: FtsBuild) -> None:
     asked: list[str] = []
     build._connection.set_trace_callback(asked.append)
     build.replace([Family(FAMILIES[0].documents)])

@@ -22,14 +22,14 @@ OTHERS = ["run", "dry", "std", "vector", "read", "write"]
         ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
     ],
 )
-def test_side_by_side_is_better(build: FtsBuild, reader: FtsReader, typed: str, apart: str, joined: str) -> None:
+def test_adjacent_words_rank_higher(build: FtsBuild, reader: FtsReader, typed: str, apart: str, joined: str) -> None:
     one, other = family("apart", [apart]), family("joined", [joined])
     others = [family(f"d{number}", [f"{OTHERS[number % 6]} is not all of it"]) for number in range(60)]
     build.replace([one, other, *others, *(family(f"e{number}", ["something else"]) for number in range(60))])
     assert [hit.parent_id for hit in reader.search(typed)][:2] == [other.parent_id, one.parent_id]
 
 
-def test_no_text_has_more_than_is_waited_for(build: FtsBuild, reader: FtsReader) -> None:
+def test_score_never_exceeds_its_bound(build: FtsBuild, reader: FtsReader) -> None:
     build.replace(
         [family("one", ["dry-run " * 90]), *(family(f"d{number}", ["something " * 90]) for number in range(20))]
     )
@@ -50,7 +50,7 @@ def test_no_text_has_more_than_is_waited_for(build: FtsBuild, reader: FtsReader)
         ('"dry-run"', ()),
     ],
 )
-def test_what_hangs_together(typed: str, joined: tuple[str, ...]) -> None:
+def test_phrases_of_a_query_are_recognised(typed: str, joined: tuple[str, ...]) -> None:
     assert parse(typed).joined == joined
 
 
@@ -91,13 +91,13 @@ PHRASES: Mapping[str, set[str]] = {
 
 
 @pytest.mark.parametrize("typed", PHRASES)
-def test_only_what_holds_it_is_found_and_counted(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
+def test_phrase_query_finds_and_counts_only_matches(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
     assert {texts[hit.id] for hit in reader.search(typed, 100)} == PHRASES[typed]
     counted = reader.facets(typed, ["tags"])["tags"]
     assert counted == [FacetValue(name, 1) for name in sorted(PHRASES[typed])]
 
 
-def test_any_number_of_phrases_can_be_asked_for(reader: FtsReader, texts: dict[str, str]) -> None:
+def test_query_with_any_number_of_phrases_is_accepted(reader: FtsReader, texts: dict[str, str]) -> None:
     typed = " ".join(f'"{word}"' for word in TEXTS["phrase"].split())
     assert [texts[hit.id] for hit in reader.search(typed)] == ["phrase"]
     assert reader.search(" ".join(f'"n{number}"' for number in range(1500))) == []
@@ -106,7 +106,7 @@ def test_any_number_of_phrases_can_be_asked_for(reader: FtsReader, texts: dict[s
 FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
 
 
-def test_a_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+def test_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
     rare = family("rare", ["how to make a screenshot"], metadata={"tags": ["rare"]})
     common = [family(f"d{number}", [" ".join(FILLER)], metadata={"tags": ["common"]}) for number in range(3)]
     build.replace([rare, *common])
@@ -120,7 +120,7 @@ def test_a_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsRead
         assert most is None or most > 0
 
 
-def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
+def test_rare_short_run_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
     rare = family("rare", ["東京都庁の展望台"])
     build.replace([rare, family("other", ["something else"])])
     for between in ("", " ", "。"):
@@ -131,7 +131,7 @@ def test_a_rare_run_after_many_others_is_found(build: FtsBuild, reader: FtsReade
 @pytest.mark.parametrize(
     "sign", ["x", "x-", "-", "#", "1", "1.", "+", "x+", "'", '"', '1"', " ", "猫", "猫x", "::", "x::"]
 )
-def test_no_query_takes_longer_than_it_is_long(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_time_is_proportional_to_its_length(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query, "MOST_CHARACTERS", 100_000)
     long = sign * (100_000 // len(sign)) + "!"
     began = time.process_time()

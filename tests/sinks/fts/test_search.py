@@ -55,7 +55,7 @@ def texts(build: FtsBuild) -> dict[str, str]:
         ("AND OR NOT", "code", "and"),
     ],
 )
-def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str, match: str) -> None:
+def test_query_finds_document(reader: FtsReader, texts: dict[str, str], query: str, first: str, match: str) -> None:
     hits = reader.search(query, 3)
     assert hits, "nothing found"
     found = {texts[hit.id]: hit for hit in hits}
@@ -66,19 +66,17 @@ def test_finds(reader: FtsReader, texts: dict[str, str], query: str, first: str,
 
 
 @pytest.mark.parametrize("query", ["zebra", '"foxes brown"', "大阪", "ฝน", "!!!", "😀", '"'])
-def test_finds_nothing(reader: FtsReader, texts: dict[str, str], query: str) -> None:
+def test_query_finds_nothing(reader: FtsReader, texts: dict[str, str], query: str) -> None:
     assert reader.search(query) == []
 
 
 @pytest.mark.parametrize("character", ["台", "東", "す"])
-def test_a_single_character_is_found_wherever_it_stands(
-    reader: FtsReader, texts: dict[str, str], character: str
-) -> None:
+def test_single_character_is_found_anywhere(reader: FtsReader, texts: dict[str, str], character: str) -> None:
     found = {texts[hit.id] for hit in reader.search(character)}
     assert found == {name for name, text in TEXTS.items() if character in text}
 
 
-def test_many_fields_are_counted_at_once_as_each_alone(build: FtsBuild, reader: FtsReader) -> None:
+def test_facets_of_many_fields_equal_those_of_each_alone(build: FtsBuild, reader: FtsReader) -> None:
     for number in range(6):
         said = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
         build.replace([family(f"f{number}", ["a fox", "another fox"], metadata=said), family(f"g{number}", ["a hen"])])
@@ -94,7 +92,7 @@ def test_many_fields_are_counted_at_once_as_each_alone(build: FtsBuild, reader: 
     assert reader.facets("fox", []) == {}
 
 
-def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, reader: FtsReader) -> None:
+def test_all_words_rank_above_some_and_title_above_text(build: FtsBuild, reader: FtsReader) -> None:
     both = family("both", ["a long text about many other things, one of them a harbour, another one a bridge " * 3])
     often = family("often", ["bridge bridge bridge"])
     titled = family("titled", ["of stone"], metadata={"title": "The bridge"})
@@ -108,7 +106,7 @@ def test_all_words_come_before_some_and_a_title_before_a_text(build: FtsBuild, r
     assert scores == sorted(scores, reverse=True)
 
 
-def test_scores_are_those_of_bm25_without_a_gap(build: FtsBuild, reader: FtsReader) -> None:
+def test_scores_equal_bm25(build: FtsBuild, reader: FtsReader) -> None:
     """By hand for the words of a long query: k1 = 1.2 and b = 0.75 over all that is searched of a document."""
     texts = ["harbour bridge over water", "harbour boat", *(f"other text number {number}" for number in range(9))]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
@@ -140,7 +138,7 @@ def test_scores_are_those_of_bm25_without_a_gap(build: FtsBuild, reader: FtsRead
     assert max(expected.values()) < most
 
 
-def test_of_a_few_words_what_lacks_one_counts_less(build: FtsBuild, reader: FtsReader) -> None:
+def test_document_that_lacks_one_of_few_words_scores_less(build: FtsBuild, reader: FtsReader) -> None:
     filler = [f"other text number {number}" for number in range(20)]
     both, often = family("both", ["harbour and bridge in a text of some length"]), family("often", ["bridge bridge"])
     build.replace([both, often, *(family(f"d{number}", [text]) for number, text in enumerate(filler))])
@@ -150,7 +148,7 @@ def test_of_a_few_words_what_lacks_one_counts_less(build: FtsBuild, reader: FtsR
     assert few[both.parent_id] > few[often.parent_id]
 
 
-def test_a_word_that_is_only_begun_counts_half_and_never_twice(build: FtsBuild, reader: FtsReader) -> None:
+def test_prefix_match_counts_half_and_never_twice(build: FtsBuild, reader: FtsReader) -> None:
     texts = {"whole": "a cat here", "longer": "a catalogue here", "other": "nothing of it"}
     families = {name: family(name, [text]) for name, text in texts.items()}
     build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(20))])
@@ -163,7 +161,7 @@ def test_a_word_that_is_only_begun_counts_half_and_never_twice(build: FtsBuild, 
     assert begun[longer] < 0.6 * begun[whole]
 
 
-def test_joined_words_are_found_apart_and_names_as_they_stand(build: FtsBuild, reader: FtsReader) -> None:
+def test_compound_words_are_found_split_and_names_whole(build: FtsBuild, reader: FtsReader) -> None:
     layer = family("layer", ["the layer at the boundary"])
     right, wrong = family("right", ["error E-417 again"]), family("wrong", ["417 times in section E"])
     build.replace([layer, wrong, right, *(family(f"d{number}", ["something else"]) for number in range(20))])
@@ -178,7 +176,7 @@ def test_stop_words_find_nothing_beside_others(build: FtsBuild, reader: FtsReade
     assert [hit.parent_id for hit in reader.search("what is")] == [mine.parent_id], "nothing else is left"
 
 
-def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
+def test_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
     nasty = "<b>bold</b> \x02inside\x03 <script>alert('needle')</script> " + "and so on " * 100
     build.replace([family("a", [nasty]), family("b", ["東京<script>" + "の" * 500])])
     for query in ("needle", "東京"):
@@ -191,7 +189,7 @@ def test_a_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
         assert query in marked(pieces)
 
 
-def test_a_short_text_is_shown_whole(build: FtsBuild, reader: FtsReader) -> None:
+def test_short_text_is_shown_whole(build: FtsBuild, reader: FtsReader) -> None:
     """A part might leave out what a search by meaning has found, and show a word that happens to be there."""
     text = "Dogs are welcome in the front rooms, " + "and so on, " * 30 + "bring a blanket"
     long = text + " and so on" * 20
@@ -205,7 +203,7 @@ def test_a_short_text_is_shown_whole(build: FtsBuild, reader: FtsReader) -> None
     assert (cut[0], found) == ("…", ["bring"])
 
 
-def test_queries_fall_apart_as_they_should() -> None:
+def test_query_is_split_as_expected() -> None:
     assert parse('red "two words" c++ 東京タワー').words == ("red", "two words", "c")
     assert parse("東京タワー red").runs == ("東京タワー",)
     assert parse("iPhone手机").words == ("iPhone",)
@@ -230,11 +228,11 @@ def test_queries_fall_apart_as_they_should() -> None:
         ("東京", ""),
     ],
 )
-def test_the_last_word_may_be_a_beginning(typed: str, prefix: str) -> None:
+def test_last_word_may_be_a_prefix(typed: str, prefix: str) -> None:
     assert parse(typed).prefix == prefix
 
 
-def test_a_book_in_one_chunk_is_shown_around_the_rarest_word(build: FtsBuild, reader: FtsReader) -> None:
+def test_snippet_of_a_long_text_is_around_the_rarest_word(build: FtsBuild, reader: FtsReader) -> None:
     lines = [f"The clockmaker painted clock number {number}." for number in range(3000)]
     book = family("book", ["\n".join([*lines[:2000], "Boats came to the café for education.", *lines[2000:]])])
     build.replace([book])
@@ -249,7 +247,7 @@ def test_a_book_in_one_chunk_is_shown_around_the_rarest_word(build: FtsBuild, re
     assert reader.snippets("cat ", ids) == {}, "no word of its own"
 
 
-def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: FtsReader) -> None:
+def test_snippet_requires_a_matching_word(build: FtsBuild, reader: FtsReader) -> None:
     """Also of a document that was found in another way."""
     one, other = family("a", ["running shoes"]), family("b", ["boats"])
     build.replace([one, other])
@@ -259,7 +257,7 @@ def test_there_is_a_snippet_only_of_what_holds_a_word(build: FtsBuild, reader: F
     assert reader.snippets("", ids) == reader.snippets("?!", ids) == reader.snippets("run", []) == {}
 
 
-def test_threads_that_come_and_go_leave_no_file_open(reader: FtsReader, texts: dict[str, str]) -> None:
+def test_ended_threads_leave_no_file_open(reader: FtsReader, texts: dict[str, str]) -> None:
     assert texts
 
     def descriptors() -> int:
@@ -278,7 +276,7 @@ def test_threads_that_come_and_go_leave_no_file_open(reader: FtsReader, texts: d
     assert descriptors() < before
 
 
-def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) -> None:
+def test_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) -> None:
     answers: list[list[str]] = []
 
     def ask() -> None:
@@ -293,9 +291,7 @@ def test_a_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) 
 
 
 @pytest.mark.parametrize("typed", ["print", "printe", "printer", "printer ", "the printer jams"])
-def test_of_passages_under_one_title_those_that_say_it_come_first(
-    build: FtsBuild, reader: FtsReader, typed: str
-) -> None:
+def test_passages_with_the_word_rank_above_others_of_the_title(build: FtsBuild, reader: FtsReader, typed: str) -> None:
     said = ["Thanks!", "The printer on the third floor jams every morning, and nobody knows why.", "ok"]
     others = [family(f"d{n}", [f"Message {n} of somebody about something else, of usual length."]) for n in range(20)]
     build.replace([family("ticket", said, metadata={"title": "Ticket 121: printer"}), *others])
@@ -314,7 +310,7 @@ def test_of_passages_under_one_title_those_that_say_it_come_first(
         ("E-418 screw ", True),  # stands nowhere, though a part of it does
     ],
 )
-def test_what_holds_a_rare_name_is_as_good_as_it_gets(
+def test_document_with_a_rare_name_scores_highest(
     build: FtsBuild, reader: FtsReader, typed: str, is_known: bool
 ) -> None:
     texts = [
@@ -328,7 +324,7 @@ def test_what_holds_a_rare_name_is_as_good_as_it_gets(
     assert (reader.most_score(typed) is not None) == is_known
 
 
-def test_more_hits_than_a_statement_has_variables(build: FtsBuild, reader: FtsReader) -> None:
+def test_more_hits_than_sql_variables_are_returned(build: FtsBuild, reader: FtsReader) -> None:
     most = sqlite3.connect(":memory:").getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
     build._connection.execute(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) "

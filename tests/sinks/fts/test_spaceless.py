@@ -30,7 +30,7 @@ def test_every_text_with_a_short_run_is_found(build: FtsBuild, reader: FtsReader
     assert reader.snippets("中国", found).keys() == set(found)
 
 
-def test_a_short_run_beside_words_and_longer_runs(build: FtsBuild, reader: FtsReader) -> None:
+def test_short_run_beside_words_and_longer_runs_is_found(build: FtsBuild, reader: FtsReader) -> None:
     both = [f"{text} harbour" for text in CHINESE[:60]]
     write(build, both + CHINESE[60:])
     write(build, ["harbour alone", "harbour中国alone"])
@@ -44,7 +44,7 @@ def test_a_short_run_beside_words_and_longer_runs(build: FtsBuild, reader: FtsRe
     )
 
 
-def test_the_rarer_and_the_more_frequent_weigh_more(build: FtsBuild, reader: FtsReader) -> None:
+def test_rarer_and_more_frequent_runs_weigh_more(build: FtsBuild, reader: FtsReader) -> None:
     write(build, ["中国", "中国 山 中国 山 中国", "山山", *[f"山{chr(0x4E10 + number)}" for number in range(30)]])
     write(build, ["其他"], title="中国")
     texts = [document.text for document in reader.get([hit.id for hit in reader.search("中国", 10)])]
@@ -53,7 +53,7 @@ def test_the_rarer_and_the_more_frequent_weigh_more(build: FtsBuild, reader: Fts
     assert texts[:3] == ["中国 山 中国 山 中国", "其他", "中国"]
 
 
-def test_the_last_character_of_a_block_is_a_query_too(build: FtsBuild, reader: FtsReader) -> None:
+def test_last_character_of_a_block_is_a_query(build: FtsBuild, reader: FtsReader) -> None:
     write(build, ["\ud7ff", "\ud7fb古", "\U000323af"])
     for typed in ("\ud7fb", "\U000323af", "\ud7ff"):
         assert len(reader.search(typed)) == 1
@@ -92,7 +92,7 @@ def texts(build: FtsBuild) -> dict[str, str]:
         ("ring 框架 ", {"structure": ["ring", "框架"], "framework": ["框架"]}),
     ],
 )
-def test_a_word_ends_where_other_letters_do(
+def test_word_ends_at_another_script(
     reader: FtsReader, texts: dict[str, str], typed: str, found: dict[str, list[str]]
 ) -> None:
     hits = reader.search(typed, 100)
@@ -104,7 +104,7 @@ def test_a_word_ends_where_other_letters_do(
         assert "".join(piece.text for piece in pieces) == BESIDE[texts[id]]
 
 
-def test_what_is_shown_is_around_the_word_and_not_around_a_part_of_another(build: FtsBuild, reader: FtsReader) -> None:
+def test_snippet_is_around_the_word_itself(build: FtsBuild, reader: FtsReader) -> None:
     long = family("long", ["Spring" + "的" * 300 + "ring" + "的" * 300])
     build.replace([long])
     [id] = [document.id for document in long.documents]

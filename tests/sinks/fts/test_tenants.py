@@ -53,7 +53,7 @@ def of(tenant: Family) -> list[Filter]:
 
 @pytest.mark.promise(11)
 @pytest.mark.parametrize("typed", QUERIES)
-def test_alone_a_tenant_has_the_scores_of_fts5(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+def test_only_tenant_has_the_scores_of_fts5(build: FtsBuild, reader: FtsReader, typed: str) -> None:
     own = drawn("acme", 40)
     build.replace(own)
     plain = {hit.id: hit.score for hit in reader.search(typed, 100)}
@@ -62,7 +62,7 @@ def test_alone_a_tenant_has_the_scores_of_fts5(build: FtsBuild, reader: FtsReade
 
 
 @pytest.mark.promise(11)
-def test_alone_a_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader) -> None:
+def test_only_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader) -> None:
     own = drawn("acme", 40)
     build.replace(own)
     for typed in ("boat mosquito ", "install zeppelin ship "):
@@ -71,7 +71,7 @@ def test_alone_a_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader)
 
 
 @pytest.mark.promise(11)
-def test_others_change_nothing_whenever_they_come(build: FtsBuild, reader: FtsReader) -> None:
+def test_other_tenants_change_no_score(build: FtsBuild, reader: FtsReader) -> None:
     own = drawn("acme", 40)
     build.replace(own)
     expected = [reader.search(typed, 100, of(own[0])) for typed in QUERIES]
@@ -83,7 +83,7 @@ def test_others_change_nothing_whenever_they_come(build: FtsBuild, reader: FtsRe
 
 
 @pytest.mark.promise(11)
-def test_near_words_of_others_leave_room_for_ones_own(build: FtsBuild, reader: FtsReader) -> None:
+def test_similar_words_of_others_do_not_displace_a_tenants_own(build: FtsBuild, reader: FtsReader) -> None:
     own = family("own.md", ["the calibration of it"], tenant_id="acme")
     near = " ".join(f"calbiratio{letter}" for letter in "abcdefghijklm")  # nearer than its own one
     build.replace([own, family("near.md", [near], tenant_id="globex")])

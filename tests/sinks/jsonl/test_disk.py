@@ -15,7 +15,7 @@ from chunksink.sinks.jsonl.build import FAMILIES
 from tests.support.jsonl import BEFORE, NEW, OLD, as_files, change, file_of, fill, prepared, visible
 
 
-def test_all_is_synced_before_it_counts(build: JsonlBuild, folder: Path) -> None:
+def test_files_are_synced_before_they_count(build: JsonlBuild, folder: Path) -> None:
     """No file is renamed into its place before its content is on the disk, and every folder that changed follows."""
     fill(build, BEFORE)
     synced: list[int] = []
@@ -56,7 +56,7 @@ def test_all_is_synced_before_it_counts(build: JsonlBuild, folder: Path) -> None
         (errno.EACCES, Refused, "permissions"),
     ],
 )
-def test_errors_say_what_to_do(
+def test_errors_name_the_remedy(
     build: JsonlBuild, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[SinkError], remedy: str
 ) -> None:
     def fail(*_: object) -> None:
@@ -67,7 +67,7 @@ def test_errors_say_what_to_do(
         build.replace([NEW])
 
 
-def test_an_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.EDOM, "nobody expects this")
 
@@ -76,7 +76,7 @@ def test_an_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: py
         build.replace([NEW])
 
 
-def test_a_read_only_folder_is_refused() -> None:
+def test_read_only_folder_is_refused() -> None:
     place = Path(tempfile.mkdtemp())  # a folder that also another user can reach
     mine = os.geteuid()
     try:

@@ -119,7 +119,7 @@ def killed_everywhere(template: str, into: str) -> None:
             return
 
 
-def test_killed_at_any_step_it_leaves_whole_families_and_the_next_run_ends_it(tmp_path: Path) -> None:
+def test_kill_at_any_step_leaves_whole_families_and_the_next_run_converges(tmp_path: Path) -> None:
     prepared(tmp_path / "template")
     (tmp_path / "killed").mkdir()
     command = f"import sys; from {__name__} import killed_everywhere; killed_everywhere(*sys.argv[1:])"
@@ -161,7 +161,7 @@ def full_disk(number: int, seen: list[str], *, landed: bool = False) -> Callable
 
 
 @pytest.mark.parametrize("landed", [False, True], ids=["failed", "landed and failed"])
-def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, landed: bool) -> None:
+def test_disk_fault_at_any_step_leaves_whole_families(tmp_path: Path, landed: bool) -> None:
     prepared(tmp_path / "template")
     failed = set()
     for number in range(1, 200):
@@ -195,7 +195,7 @@ def test_a_disk_that_fails_at_any_step_leaves_whole_families(tmp_path: Path, lan
 
 
 @pytest.mark.parametrize("act", ["create", "flip", "drop"])
-def test_a_disk_that_fails_at_any_step_leaves_no_half_build(tmp_path: Path, act: str) -> None:
+def test_disk_fault_at_any_step_leaves_no_half_build(tmp_path: Path, act: str) -> None:
     signed = Marker("home", "b2", 1)
     calls: dict[str, Callable[[JsonlSink], Any]] = {
         "create": lambda sink: sink.create(signed),

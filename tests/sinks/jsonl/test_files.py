@@ -17,7 +17,7 @@ from chunksink.sinks.jsonl.sink import LINK
 from tests.support.jsonl import ADDED, GOING, NEW, OLD, as_files, content_of, file_of, fill, pending, visible
 
 
-def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folder: Path) -> None:
+def test_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folder: Path) -> None:
     one = family("a", ["first", "second \u2028 line\nbreak", "third"], metadata={"tags": ["x"], "title": "Ünï"})
     fill(build, [one])
     assert file_of(folder, one).read_bytes() == content_of(one)
@@ -34,7 +34,7 @@ def test_a_family_is_a_file_of_canonical_lines_in_order(build: JsonlBuild, folde
     assert file_of(folder, one).stat().st_mode & 0o777 == 0o666 & ~mask, "other systems must be able to read it"
 
 
-def test_what_the_last_word_replaced_leaves_no_file(build: JsonlBuild, folder: Path) -> None:
+def test_replaced_family_leaves_no_file(build: JsonlBuild, folder: Path) -> None:
     build.replace([OLD])
     build.replace([NEW, OLD, NEW])
     assert len(pending(folder)) == 1
@@ -46,7 +46,7 @@ def test_what_the_last_word_replaced_leaves_no_file(build: JsonlBuild, folder: P
     assert (pending(folder), visible(folder)) == ([], {})
 
 
-def test_a_moved_id_stands_in_both_files_until_its_old_family_changes(build: JsonlBuild) -> None:
+def test_moved_id_is_in_both_files_until_its_old_family_changes(build: JsonlBuild) -> None:
     moved = with_vectors([msgspec.structs.replace(NEW.documents[0], id=GOING.documents[0].id)])
     fill(build, [GOING])
     fill(build, [moved])
@@ -56,7 +56,7 @@ def test_a_moved_id_stands_in_both_files_until_its_old_family_changes(build: Jso
     assert held(build) == wanted([moved])
 
 
-def test_only_a_writer_removes_what_a_kill_left(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+def test_only_a_writer_removes_remains_of_a_kill(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     build.replace([NEW])
     other = sink.open("b1")  # somebody verifies meanwhile
     assert (held(other), other.count()) == ([], 0)
@@ -86,7 +86,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("parent_id", [*PATHS, "a" * 63, "a" * 65, "é" * 64, "١" * 64])
-def test_a_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: Path, parent_id: str) -> None:
+def test_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: Path, parent_id: str) -> None:
     (tmp_path / "outside.jsonl").write_text("x")
     (tmp_path / "x.jsonl").write_text("x")
     everything = sorted(path for path in tmp_path.rglob("*") if path.is_file())
@@ -98,7 +98,7 @@ def test_a_parent_id_is_never_a_path(build: JsonlBuild, folder: Path, tmp_path: 
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == everything
 
 
-def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_sink(tmp_path, {}).create(Marker("home", "b1", 1))
     assert (tmp_path / "jsonl" / "b1" / MARKER).exists()
     monkeypatch.chdir(tmp_path)
@@ -112,7 +112,7 @@ def test_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- the link to the live build --------------------------------------------------------------------------------
 
 
-def test_the_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+def test_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
     root = tmp_path / "jsonl"
     sink.create(Marker("home", "b2", 1)).close()
     sink.flip(None, "b1")
@@ -134,7 +134,7 @@ def test_the_link_leads_to_the_live_build(sink: JsonlSink, build: JsonlBuild, tm
     assert sorted(path.name for path in (tmp_path / "moved").iterdir()) == ["b1", "b2", LINK]
 
 
-def test_the_link_is_no_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+def test_link_is_no_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
     sink.flip(None, "b1")
     with pytest.raises(BuildMissing, match="symbolic link"):
         sink.open(LINK)
@@ -144,7 +144,7 @@ def test_the_link_is_no_build(sink: JsonlSink, build: JsonlBuild, tmp_path: Path
     assert (tmp_path / "jsonl" / LINK / MARKER).exists()
 
 
-def test_dropping_the_live_build_takes_the_link_along(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+def test_dropping_the_live_build_removes_the_link(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
     sink.create(Marker("home", "b2", 1)).close()
     sink.flip(None, "b2")
     sink.drop("b1")
@@ -156,7 +156,7 @@ def test_dropping_the_live_build_takes_the_link_along(sink: JsonlSink, build: Js
 
 
 @pytest.mark.parametrize("what", ["file", "folder", "elsewhere", "dangling"])
-def test_what_bears_the_links_name_is_not_overwritten(
+def test_other_file_with_the_links_name_is_not_overwritten(
     sink: JsonlSink, build: JsonlBuild, tmp_path: Path, what: str
 ) -> None:
     link = tmp_path / "jsonl" / LINK
@@ -172,7 +172,7 @@ def test_what_bears_the_links_name_is_not_overwritten(
     assert os.lstat(link).st_ino == before.st_ino
 
 
-def test_a_link_that_was_taken_away_is_made_again(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
+def test_removed_link_is_created_again(sink: JsonlSink, build: JsonlBuild, tmp_path: Path) -> None:
     sink.create(Marker("home", "b2", 1)).close()
     for old, new in (("b1", "b1"), ("b1", "b2"), (None, "b1")):
         sink.flip(old, new)

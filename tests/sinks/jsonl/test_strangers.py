@@ -16,7 +16,7 @@ from chunksink.sinks.jsonl.build import FAMILIES, MARKER, PENDING
 from tests.support.jsonl import ADDED, NEW, OLD, as_files, file_of, fill, visible
 
 
-def test_files_of_strangers_are_seen_and_can_go(build: JsonlBuild, folder: Path, tmp_path: Path) -> None:
+def test_foreign_files_are_found_and_removable(build: JsonlBuild, folder: Path, tmp_path: Path) -> None:
     fill(build, [OLD, ADDED])
     mine, families = file_of(folder, OLD), folder / FAMILIES
     (families / "notes.txt").write_text("not\neven\nJSON")
@@ -65,7 +65,7 @@ def line_of(**changes: Any) -> bytes:
         line_of(id=7),
     ],
 )
-def test_a_broken_line_is_seen_as_its_familys_and_can_be_mended(build: JsonlBuild, folder: Path, line: bytes) -> None:
+def test_broken_line_is_assigned_to_its_family_and_repairable(build: JsonlBuild, folder: Path, line: bytes) -> None:
     fill(build, [NEW, ADDED])
     lines = file_of(folder, NEW).read_bytes().splitlines()
     lines[1] = line
@@ -80,7 +80,7 @@ def test_a_broken_line_is_seen_as_its_familys_and_can_be_mended(build: JsonlBuil
     assert held(build, content=True) == wanted([NEW, ADDED])
 
 
-def test_a_changed_text_is_noticed(build: JsonlBuild, folder: Path) -> None:
+def test_changed_text_is_detected(build: JsonlBuild, folder: Path) -> None:
     fill(build, [NEW])
     path = file_of(folder, NEW)
     path.write_bytes(path.read_bytes().replace(b'"text":"new"', b'"text":"old"', 1))
@@ -88,7 +88,7 @@ def test_a_changed_text_is_noticed(build: JsonlBuild, folder: Path) -> None:
     assert held(build) == wanted([NEW]), "a plain scan reads what is noted"
 
 
-def test_a_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None:
+def test_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None:
     file_of(folder, NEW).mkdir(parents=True)
     build.replace([ADDED, NEW])
     with pytest.raises(Refused, match="move the conflicting"):
@@ -100,7 +100,7 @@ def test_a_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None
     assert held(build) == wanted([NEW, ADDED])
 
 
-def test_what_another_process_took_away_is_not_confirmed(build: JsonlBuild, folder: Path) -> None:
+def test_family_removed_by_another_process_is_not_confirmed(build: JsonlBuild, folder: Path) -> None:
     build.replace([NEW])
     shutil.rmtree(folder / PENDING)
     for _ in range(2):
@@ -113,7 +113,7 @@ def test_what_another_process_took_away_is_not_confirmed(build: JsonlBuild, fold
         held(build)
 
 
-def test_a_build_that_cannot_be_read_is_broken_and_nobodys(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+def test_unreadable_build_is_broken_and_unowned(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     sink.flip(None, "b1")
     (folder / MARKER).write_bytes(b"{")
     shutil.rmtree(folder / FAMILIES)
@@ -126,7 +126,7 @@ def test_a_build_that_cannot_be_read_is_broken_and_nobodys(sink: JsonlSink, buil
     assert sink.create(Marker("mine", "b1", 1)).count() == 0
 
 
-def test_a_damaged_marker_is_nobodys(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
+def test_damaged_marker_has_no_owner(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     for damage in (b"", b"{", b'{"home_id": 5}', b"[]", b'{"home_id":"a","build_id":"b"}'):
         (folder / MARKER).write_bytes(damage)
         with pytest.raises(BuildBroken, match="verify --repair"):

@@ -79,7 +79,7 @@ def test_every_value_counts_its_families(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 5])
-def test_the_most_frequent_values_come_first(limit: int, readers: tuple[MeilisearchReader, KeywordReader]) -> None:
+def test_most_frequent_values_come_first(limit: int, readers: tuple[MeilisearchReader, KeywordReader]) -> None:
     fields = ["chunk_index", "tags", "language", "source_type"]
     assert readers[0].facets("zebra", fields, limit=limit) == readers[1].facets("zebra", fields, limit=limit)
 
@@ -105,7 +105,7 @@ def test_many_values_are_counted_one_by_one(meilisearch_server: MeilisearchServe
             assert reader.facets("", ["year"], limit=3)["year"] == counted[:3]
 
 
-def test_what_is_alike_in_a_source_is_one_request(
+def test_equal_values_within_a_source_are_one_request(
     readers: tuple[MeilisearchReader, KeywordReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader, requests = readers[0], list[str]()

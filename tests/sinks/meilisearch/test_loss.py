@@ -23,9 +23,7 @@ def write(build: MeilisearchBuild, families: list[Family]) -> None:
     assert build.flush() == []
 
 
-def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(
-    server: Server, sink: MeilisearchSink
-) -> None:
+def test_foreign_field_is_found_by_a_content_scan_and_removed(server: Server, sink: MeilisearchSink) -> None:
     families = [family("a", ALPHA), family("b", BETA)]
     build = build_of(sink, families)
     tampered = families[0].documents[0].id
@@ -36,7 +34,7 @@ def test_a_field_that_somebody_put_in_is_seen_by_a_scan_of_the_content_and_goes(
     assert all(found.document is not None for found in build.scan(content=True))
 
 
-def test_an_old_index_under_the_public_name_is_known_by_its_marker(server: Server, sink: MeilisearchSink) -> None:
+def test_old_index_under_the_public_name_is_recognised_by_its_marker(server: Server, sink: MeilisearchSink) -> None:
     old, new = marker(), marker()
     for signed, texts in ((old, ALPHA), (new, BETA)):
         write(sink.create(signed, DIMENSIONS), [family("a", texts)])
@@ -59,7 +57,7 @@ def live(server: Server, sink: MeilisearchSink) -> Marker | None:
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_a_dropped_index_is_missing(public: bool, server: Server, sink: MeilisearchSink) -> None:
+def test_dropped_index_is_missing(public: bool, server: Server, sink: MeilisearchSink) -> None:
     signed, families = marker(), [family("a", ALPHA), family("b", BETA)]
     build = sink.create(signed, DIMENSIONS)
     write(build, families)
@@ -77,7 +75,7 @@ def test_a_dropped_index_is_missing(public: bool, server: Server, sink: Meilisea
 
 
 @pytest.mark.parametrize("public", [False, True])
-def test_an_index_that_is_dropped_while_it_is_signed_is_made_anew(
+def test_index_dropped_while_signed_is_created_again(
     public: bool, server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For the marker alone Meilisearch makes an index again, which would refuse every document for good."""

@@ -38,7 +38,7 @@ def zebras(sink: MeilisearchSink) -> MeilisearchReader:
 
 
 @pytest.mark.parametrize("typed", ["-zebra", "\u202ezebra", "\u200bzebra", "~zebra", "- -^zebra", '-"a zebra"'])
-def test_no_sign_before_a_word_is_an_operator(zebras: MeilisearchReader, typed: str) -> None:
+def test_no_symbol_before_a_word_is_an_operator(zebras: MeilisearchReader, typed: str) -> None:
     assert len(zebras.search(typed, 100)) == 40
     assert sum(one.families for one in zebras.facets(typed, ["extension", "language"])["language"]) == 40
     hit = zebras.search(typed, 1)[0]
@@ -48,20 +48,20 @@ def test_no_sign_before_a_word_is_an_operator(zebras: MeilisearchReader, typed: 
 @pytest.mark.parametrize(
     "typed", ["?!", "…", "+", "-", "'", '"', '""', '"!"', "·", "_", "*", "\u202e", "\u2012", "^ ~"]
 )
-def test_what_holds_nothing_to_search_finds_nothing(zebras: MeilisearchReader, typed: str) -> None:
+def test_query_without_searchable_text_finds_nothing(zebras: MeilisearchReader, typed: str) -> None:
     assert zebras.search(typed, 100) == []
     assert zebras.facets(typed, ["language"]) == {"language": []}
 
 
 @pytest.mark.parametrize(("typed", "hits"), [("🚀", 1), ("$100", 1), ("©", 1), ("🐈", 0), ("", 41)])
-def test_what_holds_something(zebras: MeilisearchReader, typed: str, hits: int) -> None:
+def test_query_with_searchable_text_is_recognised(zebras: MeilisearchReader, typed: str, hits: int) -> None:
     assert len(zebras.search(typed, 100)) == hits
 
 
 @pytest.mark.parametrize("typed", ["", "zebra"])
 @pytest.mark.parametrize("limit", [1, 20, 100])
 @pytest.mark.parametrize("every", [True, False])
-def test_a_value_is_met_exactly(zebras: MeilisearchReader, typed: str, limit: int, every: bool) -> None:
+def test_filter_value_matches_exactly(zebras: MeilisearchReader, typed: str, limit: int, every: bool) -> None:
     for language in ("en", "EN"):
         hits = zebras.search(typed, limit, [Filter("language", any_of=(language,))], every=every)
         assert {document.language for document in zebras.get([hit.id for hit in hits])} == {language}
@@ -70,9 +70,7 @@ def test_a_value_is_met_exactly(zebras: MeilisearchReader, typed: str, limit: in
 
 
 @pytest.mark.parametrize("left", [["tags"], [], [{"attributePatterns": ["parent_id"]}]])
-def test_settings_without_our_filters_are_told_with_the_remedy(
-    left: list[Any], server: Server, sink: MeilisearchSink
-) -> None:
+def test_settings_without_our_filters_name_the_remedy(left: list[Any], server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
     build_id = build_id_of(build)
     server.do("PATCH", f"/indexes/{build._name}/settings", json={"filterableAttributes": left})

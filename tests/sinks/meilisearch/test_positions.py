@@ -50,7 +50,7 @@ def signs(categories: tuple[str, ...], step: int = 1) -> list[str]:
     [UNITS, signs(("P", "Z")), signs(("S", "Cc", "Cf"), 9), signs(("L", "M", "N"), 197)],
     ids=["words", "separators", "symbols", "letters"],
 )
-def test_the_estimate_of_positions_is_never_too_low(units: Sequence[str], server: Server) -> None:
+def test_position_estimate_is_never_too_low(units: Sequence[str], server: Server) -> None:
     quicker = {**SETTINGS, "proximityPrecision": "byAttribute", "prefixSearch": "disabled"}
     sink = server.sink(limits=Limits(patience=300), settings=quicker)
     texts = [longest(unit) for unit in units[:: 1 if HEAVY else 4]]
@@ -72,7 +72,7 @@ def longest(unit: str) -> str:
     return text(count)
 
 
-def test_the_estimate_is_near_for_ordinary_words() -> None:
+def test_position_estimate_is_close_for_ordinary_words() -> None:
     assert positions("word " * 1000) == 1000
     assert positions("word. " * 1000) == 8000
     assert positions("слово λόγος word ") == 3

@@ -19,7 +19,7 @@ from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of
 # -- whose index it is -----------------------------------------------------------------------------------------------
 
 
-def test_a_flip_gives_the_public_name_and_the_marker_goes_along(server: Server, sink: MeilisearchSink) -> None:
+def test_flip_moves_the_public_name_and_its_marker(server: Server, sink: MeilisearchSink) -> None:
     first, second = marker(), marker()
     for signed, texts in ((first, ALPHA), (second, BETA)):
         build = sink.create(signed, DIMENSIONS)
@@ -44,7 +44,7 @@ def test_a_flip_gives_the_public_name_and_the_marker_goes_along(server: Server, 
     assert public_texts(server) == set(ALPHA)
 
 
-def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: MeilisearchSink) -> None:
+def test_queued_swap_is_waited_for(server: Server, sink: MeilisearchSink) -> None:
     """A run died between asking for the swap and its end; asking again at once would swap back."""
     first, second = marker(), marker()
     for signed in (first, second):
@@ -60,7 +60,7 @@ def test_a_swap_that_was_still_in_the_queue_is_waited_for(server: Server, sink: 
     assert live.build_id == second.build_id
 
 
-def test_a_swap_that_its_key_is_not_shown_counts_by_what_stands_there(
+def test_swap_hidden_from_its_key_is_judged_by_the_index(
     server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To a key for some indexes alone a swap is no task that it may see."""
@@ -96,7 +96,7 @@ def lost(what: str) -> None:
     raise NotConfirmed(f"{what}: lost")
 
 
-def test_a_build_that_was_never_signed_is_signed(server: Server, sink: MeilisearchSink) -> None:
+def test_unsigned_build_is_signed(server: Server, sink: MeilisearchSink) -> None:
     """Its maker was killed between making the index and its settings."""
     signed = marker()
     server.do("POST", "/indexes", json={"uid": f"{server.index}-{signed.build_id}", "primaryKey": "id"})
@@ -112,7 +112,7 @@ def test_a_build_that_was_never_signed_is_signed(server: Server, sink: Meilisear
 # -- settings --------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_build_has_the_settings_and_the_embedder_of_its_model(server: Server, sink: MeilisearchSink) -> None:
+def test_new_build_has_the_settings_and_the_embedder_of_its_model(server: Server, sink: MeilisearchSink) -> None:
     build_id = id_of_new(sink)
     sink.flip(None, build_id)
     live = sink.live_settings()
@@ -120,7 +120,7 @@ def test_a_new_build_has_the_settings_and_the_embedder_of_its_model(server: Serv
     assert live["embedders"]["default"] == {"source": "userProvided", "dimensions": DIMENSIONS}
 
 
-def test_a_change_of_settings_keeps_the_marker(server: Server, sink: MeilisearchSink) -> None:
+def test_change_of_settings_keeps_the_marker(server: Server, sink: MeilisearchSink) -> None:
     build_id = id_of_new(sink)
     sink.flip(None, build_id)
     sink.change_live_settings({"synonyms": {"boat": ["ship"]}, "stopWords": ["the"]})
@@ -129,9 +129,7 @@ def test_a_change_of_settings_keeps_the_marker(server: Server, sink: Meilisearch
     assert sink.builds() == [build_id]
 
 
-def test_the_settings_of_an_index_of_somebody_else_are_shown_and_not_changed(
-    server: Server, sink: MeilisearchSink
-) -> None:
+def test_settings_of_a_foreign_index_are_shown_and_unchanged(server: Server, sink: MeilisearchSink) -> None:
     server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "sku"})
     assert sink.live_settings()["stopWords"] == []
     with pytest.raises(Refused, match=r"has no chunksink marker. .*choose another index name"):
@@ -139,7 +137,7 @@ def test_the_settings_of_an_index_of_somebody_else_are_shown_and_not_changed(
     assert sink.live_settings()["stopWords"] == []
 
 
-def test_without_a_live_index_settings_say_so(sink: MeilisearchSink) -> None:
+def test_settings_without_a_live_index_are_reported(sink: MeilisearchSink) -> None:
     with pytest.raises(BuildMissing):
         sink.live_settings()
 
@@ -147,7 +145,7 @@ def test_without_a_live_index_settings_say_so(sink: MeilisearchSink) -> None:
 # -- searching -------------------------------------------------------------------------------------------------------
 
 
-def test_snippets_mark_what_matched_and_hold_no_markup_of_their_own(sink: MeilisearchSink) -> None:
+def test_snippets_mark_matches_and_contain_no_other_markup(sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("a", ["<b>old</b> harbour & <script>alert(1)</script>"])])
     reader = sink.reader(build_id_of(build))
     (hit,) = reader.search("harbour")
@@ -158,7 +156,7 @@ def test_snippets_mark_what_matched_and_hold_no_markup_of_their_own(sink: Meilis
     assert reader.snippets("boat", [hit.id]) == reader.snippets("", [hit.id]) == {}
 
 
-def test_a_document_with_few_of_the_words_scores_little(sink: MeilisearchSink) -> None:
+def test_document_with_few_of_the_words_scores_low(sink: MeilisearchSink) -> None:
     texts = ["oil lamps of the old harbour", "oil lamps of a barn", "a harbour"]
     build = build_of(sink, [family(f"{number}.md", [text]) for number, text in enumerate(texts)])
     full, half, none = (
@@ -184,7 +182,7 @@ def test_nothing_in_a_filter_is_syntax(typed: str, sink: MeilisearchSink) -> Non
     assert reader.search("", 10, [Filter("extension", any_of=(typed,))]) == []
 
 
-def test_a_search_key_searches_only_and_a_token_sees_its_tenant_only(server: Server, sink: MeilisearchSink) -> None:
+def test_search_key_only_searches_and_a_token_sees_its_tenant_only(server: Server, sink: MeilisearchSink) -> None:
     ours, theirs = family("a", ALPHA, tenant_id="t1"), family("a", ALPHA, tenant_id="t2")
     sink.flip(None, build_id_of(build_of(sink, [ours, theirs])))
     key = make_search_key(server.url, server.key, server.index)
@@ -208,7 +206,7 @@ def test_a_search_key_searches_only_and_a_token_sees_its_tenant_only(server: Ser
 # -- servers that are not what they should be ------------------------------------------------------------------------
 
 
-def test_a_wrong_key_is_told_with_the_remedy(server: Server) -> None:
+def test_wrong_key_names_the_remedy(server: Server) -> None:
     with pytest.raises(WrongKey, match="key_variable"):
         server.sink(key="wrong").create(marker(), DIMENSIONS)
 
@@ -221,20 +219,20 @@ def test_a_wrong_key_is_told_with_the_remedy(server: Server) -> None:
         ({"pkgVersion": "0.30.1"}, "too old"),
     ],
 )
-def test_versions_that_would_not_do_are_refused_at_once(body: Any, told: str, server: Server) -> None:
+def test_unsupported_versions_are_refused_at_once(body: Any, told: str, server: Server) -> None:
     with answering(json.dumps(body)) as url, pytest.raises(Refused, match=told):
         server.sink(url=url).builds()
 
 
-def test_a_path_below_its_address_is_told_as_one(server: Server) -> None:
+def test_path_in_the_address_is_reported(server: Server) -> None:
     with pytest.raises(Refused, match=r"is not Meilisearch .*correct the address"):
         server.sink(url=f"{server.url}/indexes").builds()
 
 
-def test_later_versions_are_taken(server: Server) -> None:
+def test_later_versions_are_accepted(server: Server) -> None:
     with answering(json.dumps({"pkgVersion": "1.46.2", "results": []})) as url:
         assert server.sink(url=url).builds() == []
 
 
-def test_white_space_around_the_key_is_left_out(server: Server) -> None:
+def test_white_space_around_the_key_is_removed(server: Server) -> None:
     assert server.sink(key=f" {server.key}\r\n").builds() == []

@@ -32,13 +32,13 @@ def asked(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
         ),
     ],
 )
-def test_the_most_frequent_words_are_left_out_first(
+def test_most_frequent_words_are_dropped_first(
     query: str, counts: dict[str, int], expected: list[tuple[str, int, int, str]]
 ) -> None:
     assert asked(query, **counts) == expected
 
 
-def test_words_that_are_one_word_in_the_texts_count_together() -> None:
+def test_words_joined_in_the_texts_count_together() -> None:
     counts = {"old ": 0, "light ": 0, "house ": 0, "keeper": 4, "old light ": 0, "light house ": 2, "house keeper": 0}
     found = steps(
         "old light house keeper",
@@ -48,20 +48,20 @@ def test_words_that_are_one_word_in_the_texts_count_together() -> None:
     assert [step.words for step in found] == [3, 2]
 
 
-def test_only_the_last_word_may_be_the_beginning_of_a_longer_one() -> None:
+def test_only_the_last_word_may_be_a_prefix() -> None:
     found = steps("cat boa", lambda queries: [2, 5] + [1] * (len(queries) - 2))
     assert [step.query for step in found] == ["cat boa", "cat  "]
     assert beginning_with_each("cat boa") == ["cat  boa", "boa"]
     assert beginning_with_each("cat boat ") == ["cat  boat ", "boat cat  "]
 
 
-def test_no_more_is_asked_for_than_meilisearch_reads() -> None:
+def test_query_is_limited_to_what_meilisearch_reads() -> None:
     typed = " ".join(f"w{number}" for number in range(30))
     found = steps(typed, lambda queries: [1] * len(queries))
     assert len(found[0].query.split()) == found[0].typed == 10
 
 
-def test_fewer_words_score_less_whatever_their_own_score_is() -> None:
+def test_fewer_words_score_less_regardless_of_their_own_score() -> None:
     scores = [Step("", words, 4).score(own) for words in (1, 2, 3, 4) for own in (0.01, 1.0)]
     assert scores == sorted(scores)
     assert scores[-1] == 1.0

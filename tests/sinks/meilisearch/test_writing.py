@@ -32,7 +32,7 @@ def test_one_poison_document_in_a_thousand_is_isolated(sink: MeilisearchSink) ->
     assert build.flush() == []
 
 
-def test_the_old_version_of_a_refused_document_goes(sink: MeilisearchSink) -> None:
+def test_old_version_of_a_refused_document_is_removed(sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("a", ALPHA), family("b", BETA)])
     edited = with_id(family("a", ["alpha one", "edited"], version="2"), 1, "no id")
     build.replace([edited])
@@ -40,7 +40,7 @@ def test_the_old_version_of_a_refused_document_goes(sink: MeilisearchSink) -> No
     assert held(build) == sorted(row for row in wanted([edited, family("b", BETA)]) if row[0] != "no id")
 
 
-def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poison(sink: MeilisearchSink) -> None:
+def test_document_deleted_since_is_not_rewritten_by_the_poison_search(sink: MeilisearchSink) -> None:
     gone, poison, stays = family("gone", ALPHA), with_id(family("bad", BETA), 0, "no id"), family("stays", BETA)
     build = sink.create(marker(), DIMENSIONS)
     build.replace([gone, poison, stays])
@@ -49,7 +49,7 @@ def test_what_was_deleted_since_is_not_written_again_by_the_search_for_the_poiso
     assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
 
 
-def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server: Server) -> None:
+def test_engine_that_does_not_finish_is_abandoned_and_retried_later(server: Server) -> None:
     sink = server.sink(limits=Limits(patience=0.0))
     build = server.sink().create(marker(), DIMENSIONS)
     hasty = MeilisearchBuild(sink._indexes, build._name, True, Limits(patience=0.0))  # type: ignore[attr-defined]
@@ -63,7 +63,7 @@ def test_an_engine_that_does_not_finish_is_given_up_and_asked_again_later(server
     sink.close()
 
 
-def test_only_what_differs_is_written(server: Server, sink: MeilisearchSink) -> None:
+def test_only_differences_are_written(server: Server, sink: MeilisearchSink) -> None:
     old = family("a", ALPHA)
     build = build_of(sink, [old, family("b", BETA)])
 
@@ -84,7 +84,7 @@ def test_only_what_differs_is_written(server: Server, sink: MeilisearchSink) -> 
     assert held(build, content=True) == wanted([edited, family("b", BETA)])
 
 
-def test_a_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
+def test_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
     build_of(sink, [family("a", ALPHA)])
     deletions = server.do("GET", "/tasks?types=documentDeletion&limit=1000")["results"]
     assert [task for task in deletions if task["indexUid"].startswith(server.index)] == []
@@ -106,7 +106,7 @@ def sharing(one: Family, other: Family, *numbers: int) -> Family:
     return one
 
 
-def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: MeilisearchSink) -> None:
+def test_lost_version_does_not_overwrite_the_later_one(server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("other", ALPHA)])
     first = family("a", ALPHA)
     second = sharing(family("a", ["edited one", "edited two"], version="2"), first, 0, 1)
@@ -117,7 +117,7 @@ def test_a_lost_version_is_not_written_over_the_later_one(server: Server, sink: 
     assert held(build, content=True) == wanted([second, family("other", ALPHA)])
 
 
-def test_a_lost_family_that_was_deleted_since_stays_away(server: Server, sink: MeilisearchSink) -> None:
+def test_lost_family_deleted_since_stays_removed(server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("b", BETA)])
     build.replace([family("a", ALPHA)])
     server.purge()
@@ -127,7 +127,7 @@ def test_a_lost_family_that_was_deleted_since_stays_away(server: Server, sink: M
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server: Server, sink: MeilisearchSink) -> None:
+def test_last_of_three_payloads_with_shared_ids_wins(lost: int, server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("other", ALPHA)])
     one = family("a", ALPHA)
     two = sharing(family("b", ["b one", "b two", "b three"]), one, 1)
@@ -143,7 +143,7 @@ def test_of_three_payloads_with_shared_ids_the_last_is_on_top(lost: int, server:
     assert owners.keys() == rest | {row[0] for row in wanted([three, family("other", ALPHA)])}
 
 
-def test_a_lost_deletion_is_ordered_again(
+def test_lost_deletion_is_requested_again(
     server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = family("a", ALPHA), family("b", BETA)
@@ -170,7 +170,7 @@ SMALL = [Limits(documents=1, bytes_in_flight=1, patience=20), Limits(documents=2
 
 
 @pytest.mark.parametrize("limits", SMALL, ids=["one", "two"])
-def test_the_poison_of_an_edit_is_told_and_its_siblings_are_in(limits: Limits, server: Server) -> None:
+def test_poison_of_an_edit_is_reported_and_its_siblings_are_written(limits: Limits, server: Server) -> None:
     sink = server.sink(limits=limits)
     build = sink.create(marker(), DIMENSIONS)
     build.replace([family("a", ALPHA), family("b", BETA)])
@@ -182,7 +182,7 @@ def test_the_poison_of_an_edit_is_told_and_its_siblings_are_in(limits: Limits, s
     sink.close()
 
 
-def test_the_search_for_poison_leaves_an_id_to_the_later_family(sink: MeilisearchSink) -> None:
+def test_poison_search_leaves_an_id_to_the_later_family(sink: MeilisearchSink) -> None:
     poison = with_id(family("bad", ALPHA), 0, "no id")
     later = with_id(family("later", BETA), 0, poison.documents[1].id)
     build = build_of(sink, [family("other", ALPHA)])
@@ -197,7 +197,7 @@ def test_the_search_for_poison_leaves_an_id_to_the_later_family(sink: Meilisearc
 # -- strangers -------------------------------------------------------------------------------------------------------
 
 
-def test_whatever_a_stranger_has_for_a_parent_it_can_be_deleted(server: Server, sink: MeilisearchSink) -> None:
+def test_foreign_document_with_any_parent_is_removable(server: Server, sink: MeilisearchSink) -> None:
     build = build_of(sink, [family("a", ALPHA)])
     parents: list[Any] = [5, ["q"], {"a": 1}, True, None, "", [], {}]
     strangers = [
@@ -220,7 +220,7 @@ def test_whatever_a_stranger_has_for_a_parent_it_can_be_deleted(server: Server, 
 # -- documents that cannot be sent -----------------------------------------------------------------------------------
 
 
-def test_vectors_in_any_order_of_memory(sink: MeilisearchSink) -> None:
+def test_vectors_in_any_memory_order_are_written(sink: MeilisearchSink) -> None:
     one = family("a", ALPHA)
     assert one.vectors is not None
     build = build_of(sink, [Family(one.documents, np.asfortranarray(one.vectors))])
@@ -230,7 +230,7 @@ def test_vectors_in_any_order_of_memory(sink: MeilisearchSink) -> None:
 
 
 @pytest.mark.parametrize("size", [3_100_000, *([4_000_000, 40_000_000] if HEAVY else [])])
-def test_a_server_that_takes_less_refuses_only_what_is_too_large(size: int) -> None:
+def test_server_with_a_lower_limit_refuses_only_too_large_documents(size: int) -> None:
     with run_meilisearch(arguments=["--http-payload-size-limit", "3MB"]) as server:
         sink = MeilisearchSink(server.url, server.key, settings=SETTINGS, limits=Limits(patience=30), timeout=5)
         build = sink.create(marker(), DIMENSIONS)
@@ -260,7 +260,7 @@ def test_a_server_that_takes_less_refuses_only_what_is_too_large(size: int) -> N
         (httpx.Response(500, json={"message": "no reason"}), Transient),
     ],
 )
-def test_for_what_another_answers_no_document_is_to_blame(
+def test_answer_of_another_server_blames_no_document(
     answer: httpx.Response, error: type[SinkError], sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gateway without its backend, a page to sign in: the same documents go in once it is gone."""
@@ -283,7 +283,7 @@ def test_for_what_another_answers_no_document_is_to_blame(
     assert held(build) == wanted([edited])
 
 
-def test_where_each_of_many_is_refused_nothing_older_goes(sink: MeilisearchSink) -> None:
+def test_many_refusals_remove_no_older_version(sink: MeilisearchSink) -> None:
     before = family("a", [f"text {number}" for number in range(80)])
     build = build_of(sink, [before])
     bad = family("a", [f"other {number}" for number in range(80)], version="2")
