@@ -40,10 +40,10 @@ def main() -> None:
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
-    asked = parser.parse_args()
-    asked.folder.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    work = langchain(asked) if asked.peer == "langchain" else llamaindex(asked)
+    work = langchain(arguments) if arguments.peer == "langchain" else llamaindex(arguments)
     ready = time.perf_counter()
     chunks = work()
     print(json.dumps({"ready": ready - started, "seconds": time.perf_counter() - ready, "chunks": chunks}))
@@ -76,7 +76,7 @@ def drawn(text: str) -> list[float]:
     return [byte / 256 - 0.5 for byte in hashlib.shake_128(text.encode()).digest(DIMENSIONS)]
 
 
-def langchain(asked: argparse.Namespace) -> Work:
+def langchain(arguments: argparse.Namespace) -> Work:
     from langchain_chroma import Chroma
     from langchain_classic.embeddings import CacheBackedEmbeddings
     from langchain_classic.indexes import SQLRecordManager
@@ -97,7 +97,7 @@ def langchain(asked: argparse.Namespace) -> Work:
         def embed_query(self, text: str) -> list[float]:
             return drawn(text)
 
-    def documents(bus: Path = asked.bus) -> Iterator[Document]:
+    def documents(bus: Path = arguments.bus) -> Iterator[Document]:
         return (Document(page_content=chunk["text"], metadata=metadata(chunk)) for chunk in chunks(bus))
 
     def run(store: VectorStore, records: Path, given: Any) -> IndexingResult:
@@ -106,8 +106,8 @@ def langchain(asked: argparse.Namespace) -> Work:
         named: dict[str, Any] = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
         return index(given, manager, store, batch_size=BATCH, **named)
 
-    if asked.what == "unchanged":
-        records, store = asked.folder / "records.db", InMemoryVectorStore(DeterministicFakeEmbedding(size=1))
+    if arguments.what == "unchanged":
+        records, store = arguments.folder / "records.db", InMemoryVectorStore(DeterministicFakeEmbedding(size=1))
         if not records.exists():
             run(store, records, documents())
         read = list(documents())
@@ -118,29 +118,29 @@ def langchain(asked: argparse.Namespace) -> Work:
             return len(read)
 
         return unchanged
-    model: Any = HuggingFaceEmbeddings(model_name=asked.model) if asked.model else Drawn()
-    if asked.what == "edited":
-        records, place = asked.folder / "records.db", str(asked.folder / "chroma")
-        first, second, *others = sorted(asked.bus.iterdir())
+    model: Any = HuggingFaceEmbeddings(model_name=arguments.model) if arguments.model else Drawn()
+    if arguments.what == "edited":
+        records, place = arguments.folder / "records.db", str(arguments.folder / "chroma")
+        first, second, *others = sorted(arguments.bus.iterdir())
         run(Chroma("bench", Drawn(), persist_directory=place), records, documents(first))
         kept = Chroma("bench", model, persist_directory=place)
         run(kept, records, documents(second))
         return lambda: sum(int(run(kept, records, documents(bus))["num_added"]) for bus in others)
-    cache = LocalFileStore(asked.folder / "cache")
+    cache = LocalFileStore(arguments.folder / "cache")
     embeddings = CacheBackedEmbeddings.from_bytes_store(model, cache, namespace="bench", key_encoder="sha256")
-    if asked.what == "fill":
+    if arguments.what == "fill":
         return lambda: len(embeddings.embed_documents([each.page_content for each in documents()]))
 
     def rebuild() -> int:
-        store = Chroma("bench", embeddings, persist_directory=str(asked.folder / "chroma"))
-        done = run(store, asked.folder / "records.db", documents())
-        assert asked.what == "cold" or model.computed == 0
+        store = Chroma("bench", embeddings, persist_directory=str(arguments.folder / "chroma"))
+        done = run(store, arguments.folder / "records.db", documents())
+        assert arguments.what == "cold" or model.computed == 0
         return int(done["num_added"])
 
     return rebuild
 
 
-def llamaindex(asked: argparse.Namespace) -> Work:
+def llamaindex(arguments: argparse.Namespace) -> Work:
     import chromadb
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.ingestion import IngestionPipeline
@@ -161,27 +161,27 @@ def llamaindex(asked: argparse.Namespace) -> Work:
         async def _aget_query_embedding(self, query: str) -> list[float]:
             return drawn(query)
 
-    model = HuggingFaceEmbedding(asked.model) if asked.model else Drawn()
-    kept = str(asked.folder / "cache")
+    model = HuggingFaceEmbedding(arguments.model) if arguments.model else Drawn()
+    kept = str(arguments.folder / "cache")
 
     def nodes() -> Iterator[TextNode]:
-        for chunk in chunks(asked.bus):
+        for chunk in chunks(arguments.bus):
             yield TextNode(id_=chunk["chunk_id"], text=chunk["text"], metadata=metadata(chunk))
 
     def rebuild() -> int:
         store = None
-        if asked.what != "fill":
-            client = chromadb.PersistentClient(str(asked.folder / "chroma"))
+        if arguments.what != "fill":
+            client = chromadb.PersistentClient(str(arguments.folder / "chroma"))
             store = ChromaVectorStore(chroma_collection=client.create_collection("bench"))
         pipeline = IngestionPipeline(transformations=[model], vector_store=store)
-        if asked.what == "warm":
+        if arguments.what == "warm":
             pipeline.load(kept)
         every, done = nodes(), 0
         while some := list(islice(every, SLICE)):
             done += len(pipeline.run(nodes=some))
-        if asked.what == "fill":
+        if arguments.what == "fill":
             pipeline.persist(kept)
-        assert asked.what != "warm" or not computed
+        assert arguments.what != "warm" or not computed
         return done
 
     return rebuild

@@ -30,13 +30,13 @@ def measure(case: Measurement) -> None:
 
     bus = corpora.shared_bus(case.shared, case.number("chunks"))
     home = corpora.built_home(case.shared, bus, *corpora.SINKS)
-    asked = questions(bus, case.number("queries") + WARM)
+    queries = questions(bus, case.number("queries") + WARM)
     with chunksink.open(chunks=str(bus), home=str(home), sinks=("fts", "chroma")) as index:
-        hybrid = [(_milliseconds(index, one, "hybrid"), _milliseconds(index, one, "hybrid")) for one in asked]
+        hybrid = [(_milliseconds(index, one, "hybrid"), _milliseconds(index, one, "hybrid")) for one in queries]
         took: dict[str, list[float]] = {
             COMPUTED: [first for first, _ in hybrid],
             KNOWN: [second for _, second in hybrid],
-            "keyword": [_milliseconds(index, one, "keyword") for one in asked],
+            "keyword": [_milliseconds(index, one, "keyword") for one in queries],
         }
     for name, milliseconds in took.items():
         case.keep(f"{name}, p95 ms", [quantiles(milliseconds[WARM:], n=20)[-1]])

@@ -30,14 +30,14 @@ def measure(case: Measurement) -> None:
     bus = corpora.shared_bus(case.shared, case.number("chunks"))
     home = corpora.built_home(case.shared, bus, *corpora.SINKS)
     rate, seconds = case.number("rate"), case.number("seconds")
-    asked = questions(bus, rate * (WARM_SECONDS + seconds), most=4)
+    queries = questions(bus, rate * (WARM_SECONDS + seconds), most=4)
     command = [sys.executable, "-m", "chunksink", "serve", "--port", "0", "--chunks", str(bus), "--home", str(home)]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split(" at ")[1].split()[0]
-        asyncio.run(_load(address, asked[: rate * WARM_SECONDS], rate))
-        took, failed = asyncio.run(_load(address, asked[rate * WARM_SECONDS :], rate))
+        asyncio.run(_load(address, queries[: rate * WARM_SECONDS], rate))
+        took, failed = asyncio.run(_load(address, queries[rate * WARM_SECONDS :], rate))
     finally:
         server.terminate()
         server.wait(30)
@@ -49,7 +49,7 @@ def measure(case: Measurement) -> None:
     case.found("requests that failed", failed)
 
 
-async def _load(address: str, asked: Sequence[str], rate: float) -> tuple[list[float], int]:
+async def _load(address: str, queries: Sequence[str], rate: float) -> tuple[list[float], int]:
     """Seconds that each answer took, and how many requests were not answered."""
     took: list[float] = []
     failed = 0
@@ -73,7 +73,7 @@ async def _load(address: str, asked: Sequence[str], rate: float) -> tuple[list[f
                 took.append(time.monotonic() - due)
 
         async with asyncio.TaskGroup() as asking:
-            for number, query in enumerate(asked):
+            for number, query in enumerate(queries):
                 due = started + number / rate
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 asking.create_task(ask(due, "/" if number % 4 == 3 else "/api/search", query))

@@ -250,13 +250,13 @@ def test_run_when_stopped_at_a_step_keeps_readers_served(
     process = begin(home, step, when, None, "stops")
     assert process.pid is not None
     wait_until_stopped(process)
-    asked = time.monotonic()
+    started = time.monotonic()
     if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
     if "writer" in held_locks(home.folder):
         with pytest.raises(HomeLocked), writing(home.folder, 0):
             pass
-    assert time.monotonic() - asked < READERS_WAIT
+    assert time.monotonic() - started < READERS_WAIT
     os.kill(process.pid, then)
     assert ended(process) == (0 if then == signal.SIGCONT else -signal.SIGKILL)
     settle(home, step.scenario)

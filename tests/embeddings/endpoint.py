@@ -63,8 +63,8 @@ def good(body: dict[str, Any], dimension: int = 16, alter: Callable[[Vectors], V
     return 200, {}, json.dumps({"object": "list", "data": data[::-1], "model": body["model"]}).encode()
 
 
-def saying(code: int, said: str, **headers: str) -> Fault:
-    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, said.encode())
+def saying(code: int, text: str, **headers: str) -> Fault:
+    return lambda body: (code, {name.replace("_", "-"): value for name, value in headers.items()}, text.encode())
 
 
 def status(code: int, **headers: str) -> Fault:

@@ -101,34 +101,34 @@ def test_key_is_sent_and_never_shown(
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
-    told = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
-    told += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
+    shown = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
+    shown += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
     for code in (401, 403, 404):
         server.next = [saying(code, f"wrong key {KEY}")]
         with pytest.raises(EndpointDenied) as denied:
             encoder.encode(["a"])
-        told += chain_of(denied.value)
+        shown += chain_of(denied.value)
     server.next = [status(503)] * 20
     with pytest.raises(EndpointUnavailable) as away:
         encoder.encode(["a"])
-    told += chain_of(away.value)
+    shown += chain_of(away.value)
     assert server.keys[0] == f"Bearer {KEY}"
-    assert KEY not in "\n".join(told)
+    assert KEY not in "\n".join(shown)
     assert KEY not in caplog.text
     assert KEY.encode() not in cache.path.read_bytes()
 
 
 def chain_of(error: BaseException | None) -> list[str]:
     """All that a traceback or a careless log could show of it."""
-    told = []
+    shown = []
     while error is not None:
-        told += [str(error), repr(error)]
+        shown += [str(error), repr(error)]
         error = error.__cause__ or error.__context__
-    return told
+    return shown
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (saying(401, "." * 270 + KEY), "answered 401"),
         (saying(401, "." * 291 + KEY), "answered 401"),
@@ -142,12 +142,14 @@ def chain_of(error: BaseException | None) -> list[str]:
         (saying(200, "{}", **{"not a header": KEY}), r"illegal header line.*\[key\]"),
     ],
 )
-def test_no_part_of_the_key_is_shown(server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, said: str) -> None:
+def test_no_part_of_the_key_is_shown(
+    server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, message: str
+) -> None:
     """Also where an answer is cut, and where the client's own error repeats it."""
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
     server.next = [fault] * 50
-    with pytest.raises(EndpointError, match=said) as failed:
+    with pytest.raises(EndpointError, match=message) as failed:
         encoder.encode(["a"])
     assert KEY[:4] not in "\n".join(chain_of(failed.value))
 
@@ -156,8 +158,8 @@ def test_key_in_quotes_is_hidden(server: Server, monkeypatch: pytest.MonkeyPatch
     key = "can/ary\\2'f\"9c"
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
     encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
-    for said in (key, repr(key), json.dumps(key), json.dumps(key).replace("/", "\\/")):
-        server.next = [saying(403, f"no: {said}")]
+    for form in (key, repr(key), json.dumps(key), json.dumps(key).replace("/", "\\/")):
+        server.next = [saying(403, f"no: {form}")]
         with pytest.raises(EndpointDenied) as denied:
             encoder.encode(["a"])
         assert "9c" not in str(denied.value)
@@ -168,8 +170,8 @@ def test_key_in_quotes_is_hidden(server: Server, monkeypatch: pytest.MonkeyPatch
 def test_invalid_key_is_neither_sent_nor_shown(server: Server, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
     started = time.monotonic()
-    told = "option endpoint_key_variable: the environment variable TEST_ENDPOINT_KEY "
-    with pytest.raises(EndpointDenied, match=told) as denied:
+    message = "option endpoint_key_variable: the environment variable TEST_ENDPOINT_KEY "
+    with pytest.raises(EndpointDenied, match=message) as denied:
         connect(server, key_variable="TEST_ENDPOINT_KEY")
     assert "canary" not in "\n".join(chain_of(denied.value))
     assert server.requests == []
@@ -206,7 +208,7 @@ def test_invalid_url_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("SSL_CERT_FILE", "nowhere.pem", r"No such file or directory\): check SSL_CERT_FILE"),
         ("SSL_CERT_FILE", "no.pem", "check SSL_CERT_FILE"),
@@ -216,13 +218,13 @@ def test_invalid_url_is_refused(url: str) -> None:
     ],
 )
 def test_invalid_environment_is_named(
-    variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "no.pem").write_text("no certificate")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv(variable, value)
-    with pytest.raises(EndpointDenied, match=told) as denied:
+    with pytest.raises(EndpointDenied, match=message) as denied:
         EndpointEncoder(EndpointSettings("https://192.0.2.1/v1", "hash-model"))
     assert "secret" not in str(denied.value)
 
@@ -239,16 +241,16 @@ def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
 
     def answer(body: dict[str, Any]) -> Answer:
         code, headers, content = good(body)
-        told = json.loads(content)
-        told["data"].sort(key=lambda entry: entry["index"])
-        change(told["data"])
-        return code, headers, json.dumps(told).encode()
+        answer = json.loads(content)
+        answer["data"].sort(key=lambda entry: entry["index"])
+        change(answer["data"])
+        return code, headers, json.dumps(answer).encode()
 
     return answer
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "message"),
     [
         ([], "asked for 2 vectors, got 0"),
         ([{"index": number, "embedding": [1]} for number in range(3)], "asked for 2 vectors, got 3"),
@@ -261,13 +263,13 @@ def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
         ([{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1]}], "all of one length"),
     ],
 )
-def test_answer_without_the_requested_vectors_is_malformed(entries: list[dict[str, Any]], told: str) -> None:
-    with pytest.raises(OddAnswer, match=told):
+def test_answer_without_the_requested_vectors_is_malformed(entries: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(OddAnswer, match=message):
         vectors_in(json.dumps({"data": entries}).encode(), 2)
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("body", "message"),
     [
         ('{"data": []}', "asked for 3 vectors, got 0"),
         ('{"error": {"message": "model is loading"}}', "model is loading"),
@@ -277,15 +279,15 @@ def test_answer_without_the_requested_vectors_is_malformed(entries: list[dict[st
         ("", "cannot be used: it is empty"),
     ],
 )
-def test_malformed_answer_is_requested_only_twice(server: Server, said: str, told: str) -> None:
+def test_malformed_answer_is_requested_only_twice(server: Server, body: str, message: str) -> None:
     encoder = patient(server)
-    server.next = [saying(200, said)]
+    server.next = [saying(200, body)]
     assert abs(encoder.encode(["a", "b", "c"])[2] - HashEncoder().vector("c")).max() < 1e-6
     server.requests.clear()
-    server.next = [saying(200, said)] * 20
+    server.next = [saying(200, body)] * 20
     with pytest.raises(EndpointUnavailable) as failed:
         encoder.encode(["a", "b", "c"])
-    assert told in str(failed.value)
+    assert message in str(failed.value)
     assert "failed 2 times, at last with an answer that cannot be used" in str(failed.value)
     assert len(str(failed.value)) < 500
     assert len(server.requests) == 2

@@ -96,9 +96,9 @@ def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / "vectors.db").write_bytes(damaged)
-        asked, is_set_aside = run_again(folder / "vectors.db")
-        assert is_set_aside or len(asked) <= PAGE // 70, "rows of one page"
-        costs[number % 2].append(len(asked))
+        encoded, is_set_aside = run_again(folder / "vectors.db")
+        assert is_set_aside or len(encoded) <= PAGE // 70, "rows of one page"
+        costs[number % 2].append(len(encoded))
         shutil.rmtree(folder)
     for cost, share in zip(costs, (0.9, 0.4), strict=True):
         assert sum(each <= PAGE // (4 * DIMENSION) for each in cost) >= len(cost) * share, "five rows of a page"

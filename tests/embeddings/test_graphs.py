@@ -49,9 +49,9 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def run(arguments: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         done.append(arguments[4:])
-        with redirect_stderr(io.StringIO()) as said:
+        with redirect_stderr(io.StringIO()) as errors:
             code = main(arguments[4:])
-        return subprocess.CompletedProcess(arguments, code, "", said.getvalue())
+        return subprocess.CompletedProcess(arguments, code, "", errors.getvalue())
 
     monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(**vars(subprocess) | {"run": run}))
     return done
@@ -285,11 +285,11 @@ def test_existing_graph_works_without_torch(tiny_folder: Path, tmp_path: Path, c
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
     missing = "import sys; sys.modules.update(dict.fromkeys(['torch', 'transformers', 'sentence_transformers']))\n"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", missing + LOAD, tiny_folder, tmp_path], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert said[0] == "openvino"
-    assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
+    assert output[0] == "openvino"
+    assert np.allclose([float(number) for number in output[1:]], expected, atol=2e-4)
 
 
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE"])
@@ -298,15 +298,15 @@ def test_processor_with_fewer_instructions_gives_equal_vectors(
 ) -> None:
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", LOAD, tiny_folder, tmp_path],
         env=os.environ | {"ONEDNN_MAX_CPU_ISA": instructions},
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert said[0] == "openvino"
-    assert np.allclose([float(number) for number in said[1:]], expected, atol=2e-4)
+    assert output[0] == "openvino"
+    assert np.allclose([float(number) for number in output[1:]], expected, atol=2e-4)
 
 
 def test_processor_without_avx2_uses_the_library(
@@ -374,10 +374,10 @@ def test_int8_of_the_real_model_is_close(real_folder: Path) -> None:
 
 def test_runtime_sends_no_telemetry(tiny_folder: Path, tmp_path: Path) -> None:
     watched = LOAD + "print(sorted(name for name in sys.modules if 'telemetry' in name.partition('.')[0]))"
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", watched, tiny_folder, tmp_path], capture_output=True, text=True, check=True
     ).stdout
-    assert said.splitlines()[-1] == "[]"
+    assert output.splitlines()[-1] == "[]"
 
 
 def test_sample_texts_cover_many_languages_and_lengths() -> None:

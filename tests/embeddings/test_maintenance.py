@@ -31,13 +31,13 @@ def test_stats_count_by_model_and_precision(cache: VectorCache) -> None:
     embed(numbered(10), one, cache)
     embed(numbered(4), other, cache)
     cache.put(one.info, [b"\1" * 32], one.encode(["x"]), [9])
-    told = {model.name: model for model in stats(cache).models}
-    assert told["one"].rows == 11
-    assert told["one"].long_texts == 1
-    assert told["one"].rows_by_precision == {"float32": 11}
-    assert told["other"].rows_by_precision == {"bfloat16": 4}
-    assert told["other"].vector_bytes == 4 * 8 * 4
-    assert told["one"].producers[0]["libraries"] == {"hash": "1"}
+    models = {model.name: model for model in stats(cache).models}
+    assert models["one"].rows == 11
+    assert models["one"].long_texts == 1
+    assert models["one"].rows_by_precision == {"float32": 11}
+    assert models["other"].rows_by_precision == {"bfloat16": 4}
+    assert models["other"].vector_bytes == 4 * 8 * 4
+    assert models["one"].producers[0]["libraries"] == {"hash": "1"}
 
 
 def test_library_versions_are_recorded_beside_the_fingerprint(cache: VectorCache) -> None:

@@ -116,7 +116,7 @@ def test_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("said", "free_bytes", "error"),
+    ("message", "free_bytes", "error"),
     [
         ("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory", None, EncoderOutOfMemory),
         ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", None, EncoderOutOfMemory),
@@ -126,12 +126,12 @@ def test_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_full_memory_is_recognised_and_other_errors_keep_their_traceback(
-    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, free_bytes: int | None, error: type[Exception]
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, message: str, free_bytes: int | None, error: type[Exception]
 ) -> None:
     """In the words of the libraries, as a processor and a full GPU gave them."""
 
     def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        raise RuntimeError(said)
+        raise RuntimeError(message)
 
     encoder = load_with_torch(str(tiny_folder), device="cpu", workers=2, token_budget=8)
     if free_bytes is not None:

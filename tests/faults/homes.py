@@ -96,7 +96,7 @@ class Faulty:
     engine: Engine
     proxy: Proxy
     patience: RetryPolicy = LONG
-    told: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     version: int = 0
 
     def __post_init__(self) -> None:
@@ -165,7 +165,7 @@ class Faulty:
             return held(build)
 
     def _behind(self, _home: Path) -> Sink:
-        return RetryingSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.told.append)
+        return RetryingSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.faults.append)
 
     def _open(self, name: str) -> Sink:
         return fts(self.home.folder) if name == "fts" else self._behind(self.home.folder)

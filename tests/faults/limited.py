@@ -40,10 +40,10 @@ def end(folder: Path, sinks: str, run: str) -> dict[str, Any]:
         return {
             "ended": type(error).__name__,
             "known": isinstance(error, KNOWN),
-            "told": f"{error}",
+            "message": f"{error}",
             "trace": traceback.format_exc(),
         }
-    return {"ended": "failed" if failed else "ok", "known": True, "told": " ".join(map(str, failed.values()))}
+    return {"ended": "failed" if failed else "ok", "known": True, "message": " ".join(map(str, failed.values()))}
 
 
 def main(homes: str, sinks: str, run: str, *limits: str) -> None:

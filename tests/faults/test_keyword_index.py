@@ -31,12 +31,12 @@ def harm(shell: Shell, statement: str) -> None:
 
 
 def found(shell: Shell) -> list[list[str]]:
-    told = []
+    results = []
     for query in QUERIES:
         ended = shell("search", query, "--limit", "50", "--json")
         assert ended.code == Exit.OK, ended.err
-        told.append(sorted(hit["chunk_id"] for hit in json.loads(ended.out)["hits"]))
-    return told
+        results.append(sorted(hit["chunk_id"] for hit in json.loads(ended.out)["hits"]))
+    return results
 
 
 @pytest.mark.parametrize("name", SOME)

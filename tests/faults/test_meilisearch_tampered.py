@@ -200,23 +200,23 @@ def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lo
     assert len(built.names()) == 2
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_rollback_from_an_index_without_its_marker_works(gone: bool, built: Place) -> None:
+@pytest.mark.parametrize("removed", [False, True])
+def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: Place) -> None:
     """Where the way back is gone too, nothing is begun."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
     home.rebuild()
     LOSSES["synonyms"](built)
     (other,) = built.names() - {built.index}
-    if gone:
+    if removed:
         built.do("DELETE", f"/indexes/{other}")
     with writing(home.folder), home.session() as session:
-        if gone:
+        if removed:
             with pytest.raises(BuildMissing):
                 roll_back(session)
         else:
             roll_back(session)
-    assert built.texts() == ({"a dog", "a bird"} if gone else {"a cat", "a mat", "a bird"})
+    assert built.texts() == ({"a dog", "a bird"} if removed else {"a cat", "a mat", "a bird"})
     home.sync()
     assert built.texts() == {"a dog", "a bird"}
     assert home.verify(deep=True).ok

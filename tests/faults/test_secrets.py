@@ -214,9 +214,9 @@ prefix = "secrets"
         assert_silent(tmp_path, out, err, *seen)
 
 
-def assert_silent(folder: Path, *told: str) -> None:
+def assert_silent(folder: Path, *outputs: str) -> None:
     """Neither what was told nor any file holds a secret."""
-    for text in told:
+    for text in outputs:
         assert lines_with(text, CANARY) == []
     written = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("out", "err")]
     assert any(path.suffix == ".jsonl" and path.parent.name == "runs" for path in written)

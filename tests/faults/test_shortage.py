@@ -44,12 +44,12 @@ def test_too_few_open_files_is_reported_and_breaks_nothing(tmp_path: Path, model
     seen = set()
     for files in sampled(LIMITS, 6):
         for command in (["sync"], ["verify"], ["search", "page", "--mode", "semantic"]):
-            code, said = run(tmp_path, *command, files=files, **model)
+            code, output = run(tmp_path, *command, files=files, **model)
             seen.add(code)
-            assert code in (Exit.OK, Exit.ENGINE), said
-            assert "Traceback" not in said
-            assert "verify --repair" not in said, f"{command} with {files} files: {said}"
-            assert code == Exit.OK or "open files" in said, said
+            assert code in (Exit.OK, Exit.ENGINE), output
+            assert "Traceback" not in output
+            assert "verify --repair" not in output, f"{command} with {files} files: {output}"
+            assert code == Exit.OK or "open files" in output, output
     assert Exit.ENGINE in seen
-    code, said = run(tmp_path, "verify", "--deep", **model)
-    assert code == Exit.OK, said
+    code, output = run(tmp_path, "verify", "--deep", **model)
+    assert code == Exit.OK, output

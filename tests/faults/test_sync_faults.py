@@ -89,7 +89,7 @@ def made(
 
 
 @pytest.fixture(scope="module")
-def asked(made: Faulty) -> list[str]:
+def requests(made: Faulty) -> list[str]:
     """What a sync asks of the engine, of which polling is left out: how often it is done is chance."""
     made.move()
     return [line for line in made.requests(made.home.sync) if not is_poll(line)]
@@ -97,17 +97,17 @@ def asked(made: Faulty) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def healed(made: Faulty) -> Iterator[None]:
-    made.told.clear()
+    made.faults.clear()
     yield
     made.proxy.heal()
 
 
 @pytest.mark.parametrize(("fault", "place"), PASSING, ids=str)
 def test_transient_fault_changes_nothing(
-    fault: p.Fault, place: int, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
+    fault: p.Fault, place: int, made: Faulty, requests: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
     """At the first request, at the last, and at as many between them as there are faults."""
-    number = 1 + place * (len(asked) - 1) // (len(p.BROKEN) - 1)
+    number = 1 + place * (len(requests) - 1) // (len(p.BROKEN) - 1)
     made.move()
     made.proxy.inject(fault, occurrence(number))
     started = time.monotonic()
@@ -115,20 +115,20 @@ def test_transient_fault_changes_nothing(
     assert time.monotonic() - started < p.LONGEST_SILENCE, "some request has no timeout"
     assert made.proxy.faulted
     assert outcome.failed == {}
-    assert made.told
+    assert made.faults
     made.proxy.heal()
     assert made.digests() == wanted[made.version]
 
 
 @pytest.mark.parametrize(("fault", "place"), STAYING, ids=str)
 def test_lasting_fault_ends_the_run_at_the_deadline(
-    fault: p.Fault, place: str, made: Faulty, asked: list[str], wanted: tuple[dict[str, str], ...]
+    fault: p.Fault, place: str, made: Faulty, requests: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
     before = made.receipts()
     when = {
         "always": p.always,
         "since the write": since_occurrence(1, made.engine.write),
-        "since the last": since_occurrence(len(asked)),
+        "since the last": since_occurrence(len(requests)),
     }
     made.move()
     made.proxy.inject(fault, when[place])
@@ -153,13 +153,13 @@ def test_run_survives_one_failure_of_every_request(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:
     for run in (made.home.sync, made.home.rebuild):
-        made.told.clear()
+        made.faults.clear()
         made.move()
         made.proxy.inject(fault, p.each_once())
         outcome = run()
         made.proxy.heal()
         assert getattr(outcome, "failed", {}) == {}
-        assert made.told
+        assert made.faults
         assert made.digests() == wanted[made.version]
 
 
@@ -199,7 +199,7 @@ def test_server_killed_and_restarted_changes_nothing(
         fault = p.Fault("killed", request_bytes=0 if when == "before" else None, answer_bytes=0, act=kill)
         made.proxy.inject(fault, occurrence(number, made.engine.write if number == 1 else ""))
         assert made.home.sync().failed == {}
-        assert made.told
+        assert made.faults
         assert len(made.proxy.faulted) == 1
         made.proxy.heal()
         assert made.digests() == wanted[1]

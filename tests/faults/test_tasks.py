@@ -92,8 +92,8 @@ def index_of(engine: Engine) -> str:
 
 def test_purged_tasks_are_written_again(made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]) -> None:
     outcome = made.home.sync(wrap=at("flush", server.purge))
-    assert [fault.call for fault in made.told] == ["flush"]
-    assert "cancelled or purged" in made.told[0].error
+    assert [fault.call for fault in made.faults] == ["flush"]
+    assert "cancelled or purged" in made.faults[0].error
     assert outcome.failed == {}
     assert made.digests() == wanted[1]
 
@@ -104,7 +104,7 @@ def test_cancelled_tasks_are_written_again(made: Faulty, server: Server, wanted:
         at("flush", lambda: cancel(server, index_of(made.engine))),
     )
     outcome = made.home.sync(wrap=both(busy, cancelled))
-    assert "cancelled or purged" in made.told[0].error
+    assert "cancelled or purged" in made.faults[0].error
     assert outcome.failed == {}
     assert made.digests() == wanted[1]
 

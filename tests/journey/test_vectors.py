@@ -33,7 +33,7 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / "chunksink.toml").write_text("".join(lines))
         ended = chunksink(folder, "rebuild")
         assert ended.code == Exit.OK
-        (folder / "said.txt").write_text(ended.out)
+        (folder / "output.txt").write_text(ended.out)
         yield folder
 
 
@@ -44,9 +44,9 @@ def served(rebuilt: Path, tmp_path: Path) -> Path:
 
 
 def test_long_texts_are_not_cut_silently_and_repeats_are_counted(served: Path) -> None:
-    said = (served / "said.txt").read_text()
-    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in said
-    assert "1 text in more than one source, as in " in said
+    output = (served / "output.txt").read_text()
+    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in output
+    assert "1 text in more than one source, as in " in output
     report = chunksink(served, "rebuild", "--json").json
     assert report["embeddings"]["long_chunks"] == 1
     repeated = report["repeated_texts"]
@@ -111,11 +111,11 @@ def test_endpoint_computes_and_its_key_stays_secret(tmp_path: Path) -> None:
         assert (rebuilt.code, rebuilt.json["embeddings"]["computed"]) == (Exit.OK, 3)
         assert rebuilt.json["embeddings"]["long_chunks"] == 1
         assert set(server.keys) == {f"Bearer {KEY}"}
-        asked = len(server.requests)
+        before = len(server.requests)
         # The index knows its endpoint; only the key must be there.
         found = chunksink(folder, "search", "Oil the lamp at dusk.", "--json", CANARY=KEY)
         assert (found.code, found.json["hits"][0]["ranks"]["semantic"]) == (Exit.OK, 1)
-        assert len(server.requests) > asked
+        assert len(server.requests) > before
         keyless = chunksink(folder, "search", "Oil the lamp", "--json")
         assert keyless.code == Exit.ENGINE
         assert "variable CANARY " in str(keyless.json["unavailable"])

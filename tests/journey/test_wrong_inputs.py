@@ -35,7 +35,7 @@ def test_invalid_model_and_endpoint_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["search", "x", "--mode", "magic"], "'magic' is not one of 'hybrid', 'keyword', 'semantic'"),
         (["serach", "x"], "there is no command 'serach'; did you mean search?"),
@@ -43,10 +43,10 @@ def test_invalid_model_and_endpoint_are_reported(tmp_path: Path) -> None:
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )
-def test_invalid_options_are_reported(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_options_are_reported(tmp_path: Path, arguments: list[str], message: str) -> None:
     ended = chunksink(tmp_path, *arguments)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert said.replace("'", "") in ended.err.replace("'", "")  # click writes none before 8.4
+    assert message.replace("'", "") in ended.err.replace("'", "")  # click writes none before 8.4
     assert list(tmp_path.iterdir()) == []
 
 
@@ -68,5 +68,5 @@ def test_argument_that_is_no_text_is_reported(tmp_path: Path) -> None:
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
     for command in (["why"], ["retire-partition"], ["search", "x", "--tenant"]):
         ended = chunksink(tmp_path, *command, "caf\udce9", CHUNKSINK_SINKS="fts")
-        told = "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"
-        assert (ended.code, ended.out, ended.err) == (Exit.USAGE, "", told)
+        message = "Error: the argument caf\\udce9 is not in UTF-8: write it in UTF-8\n"
+        assert (ended.code, ended.out, ended.err) == (Exit.USAGE, "", message)

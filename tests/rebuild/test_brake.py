@@ -66,8 +66,8 @@ def test_brake_stops_above_a_fifth_and_at_least_ten(how: str, case: tuple[int, i
     live, calls = home.live(), Calls()
     run = partial(RUNS[how], home, wrap=calls)
     if stops:
-        said = rf"{total - left} of the {total} sources .* nothing was written.* --allow-deletions {total - left}\b"
-        with pytest.raises(Brake, match=said):
+        message = rf"{total - left} of the {total} sources .* nothing was written.* --allow-deletions {total - left}\b"
+        with pytest.raises(Brake, match=message):
             run()
         assert {call for _, call, _ in calls} <= {"scan"}
         assert (home.live(), texts(home)) == (live, 2 * total)

@@ -58,7 +58,7 @@ def altering(change: Callable[[Any], Any]) -> Wrap:
     return with_builds("", lambda build: Altering(build, change))
 
 
-def said(document: Document) -> str:
+def label(document: Document) -> str:
     """How a message names what is wrong with it."""
     return f"changed {document.id} of family {document.parent_id}"
 
@@ -78,8 +78,8 @@ def test_wrong_vector_is_named_and_the_live_index_stays(home: Home, change: Call
     boat = projected(source("docs/b.md", "a boat"))[0]
     with pytest.raises(NotVerified) as found:
         home.rebuild(wrap=altering(change), deep=True)
-    assert all(part in str(found.value) for part in ("differs from what was written", said(boat)))
-    assert all(said(other) not in str(found.value) for other in projected(source("docs/a.md", "a cat", "a mat")))
+    assert all(part in str(found.value) for part in ("differs from what was written", label(boat)))
+    assert all(label(other) not in str(found.value) for other in projected(source("docs/a.md", "a cat", "a mat")))
     assert home.live() == live
     home.rebuild(deep=True)
     assert home.live() != live
@@ -87,14 +87,14 @@ def test_wrong_vector_is_named_and_the_live_index_stays(home: Home, change: Call
 
 def test_missing_vector_is_named(home: Home) -> None:
     class Losing(WrappedBuild):
-        def scan(self, **asked: Any) -> Iterator[Stored]:
-            for found in self._build.scan(**asked):
-                yield found if not asked.get("vectors") else Stored(*found.hashes())
+        def scan(self, **options: Any) -> Iterator[Stored]:
+            for found in self._build.scan(**options):
+                yield found if not options.get("vectors") else Stored(*found.hashes())
 
     with pytest.raises(NotVerified) as found:
         home.rebuild(wrap=with_builds("", Losing), deep=True)
     documents = projected(source("docs/a.md", "a cat", "a mat"), source("docs/b.md", "a boat"))
-    assert all(said(document) in str(found.value) for document in documents)
+    assert all(label(document) in str(found.value) for document in documents)
 
 
 class Rounding(HashEncoder):

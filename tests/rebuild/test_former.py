@@ -26,8 +26,8 @@ def take_in(db: Database, partition: str, rows: Iterable[Row]) -> None:
 
 
 def line(parent_id: str, document_id: str, text: str) -> bytes:
-    said = {"parent_id": parent_id, "document_id": document_id, "chunk_id": f"{document_id} {text}", "text": text}
-    return orjson.dumps({**said, "provenance": {"inputs": []}}) + b"\n"
+    fields = {"parent_id": parent_id, "document_id": document_id, "chunk_id": f"{document_id} {text}", "text": text}
+    return orjson.dumps({**fields, "provenance": {"inputs": []}}) + b"\n"
 
 
 def texts(db: Database, parent_id: str) -> set[str]:

@@ -126,7 +126,7 @@ def test_old_copy_is_recognised_after_an_unfinished_run(
     build = indexed.folder / "fts" / indexed.live().builds["fts"]
     shutil.copytree(build, tmp_path / "backup")
     texts = {"docs/a.md": ("a0, edited", "a1"), "docs/b.md": ("b0, edited",), "docs/c.md": ("c0, edited",)}
-    edited = [source(name, *said, version="2", at=FEBRUARY) for name, said in texts.items()]
+    edited = [source(name, *passages, version="2", at=FEBRUARY) for name, passages in texts.items()]
     commit(root, "p1", [record for records in edited for record in records])
     with pytest.raises(KeyboardInterrupt):
         indexed.sync(wrap=watching("fts", Moment(call, number, raising(KeyboardInterrupt()))))

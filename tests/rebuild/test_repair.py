@@ -49,9 +49,9 @@ def found_in(home: Home, engine: str) -> SinkCheck:
 
 def repaired(home: Home, engine: str, tmp_path: Path) -> None:
     """After a repair the engine says what one made from nothing says, and there is nothing left to do."""
-    asked = list(home.encoder.asked)
+    encoded = list(home.encoder.asked)
     home.sync(scan=True)
-    assert home.encoder.asked == asked, "no vector was computed again"
+    assert home.encoder.asked == encoded, "no vector was computed again"
     for options in ({}, {"scan": True}):
         calls = Calls()
         home.sync(wrap=calls, **options)

@@ -65,7 +65,7 @@ def coverage(home: Home, engine: str) -> Coverage:
         return SpotCheck(state.db, state.live().builds[engine]).coverage()
 
 
-class Asked(list[list[str]]):
+class Compared(list[list[str]]):
     """Which families builds are asked for, each time."""
 
     def __call__(self, sink: Sink) -> Any:
@@ -73,12 +73,12 @@ class Asked(list[list[str]]):
 
 
 class _Asked(WrappedBuild):
-    def __init__(self, build: Any, asked: Asked) -> None:
+    def __init__(self, build: Any, compared: Compared) -> None:
         super().__init__(build)
-        self._asked = asked
+        self._compared = compared
 
     def held(self, parent_ids: list[str], **options: bool) -> Any:
-        self._asked.append(list(parent_ids))
+        self._compared.append(list(parent_ids))
         return self._build.held(parent_ids, **options)
 
 
@@ -101,12 +101,12 @@ def test_round_of_syncs_compares_every_source_once(root: BusRoot, tmp_path: Path
     home = indexed(tmp_path, root, "fts")
     rebuilt = coverage(home, "fts").compared_since
     assert rebuilt is not None, "a rebuild compares all"
-    asked = Asked()
+    compared = Compared()
     for _ in range(ROUND):
         assert coverage(home, "fts").compared_since == rebuilt
-        home.sync(wrap=asked)
-    assert [len(some) for some in asked] == [2] * ROUND
-    assert sorted(family for some in asked for family in some) == sorted(
+        home.sync(wrap=compared)
+    assert [len(some) for some in compared] == [2] * ROUND
+    assert sorted(family for some in compared for family in some) == sorted(
         parent_of(f"docs/{number}.md") for number in range(10)
     )
     first = coverage(home, "fts").compared_since
@@ -119,13 +119,13 @@ def test_unconfirmed_sources_are_not_compared(root: BusRoot, tmp_path: Path) -> 
     home = indexed(tmp_path, root, "fts")
     edited = source("docs/0.md", "edited 0", "two 0", version="2", at=FEBRUARY)
     commit(root, "p1", [*edited, *(record for records in SOURCES[2:] for record in records)], at=FEBRUARY)
-    asked = Asked()
+    compared = Compared()
     calls = Calls()
     for _ in range(ROUND + 1):
-        outcome = home.sync(wrap=lambda sink: asked(calls(sink)))
+        outcome = home.sync(wrap=lambda sink: compared(calls(sink)))
         assert sinks_with(outcome, "scanned") == []
     assert calls.sent("fts") == [parent_of("docs/0.md")]
-    assert parent_of("docs/1.md") not in {family for some in asked[1:] for family in some}
+    assert parent_of("docs/1.md") not in {family for some in compared[1:] for family in some}
 
 
 def test_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_unwritten_embedded_build_is_not_opened(
     """To open it takes longer than all else that a sync does that has nothing to do."""
     monkeypatch.setattr(spot_check, "AT_REST_FACTOR", factor)
     home = indexed(tmp_path, root, "chroma")
-    asked = Asked()
-    home.sync(wrap=asked)
-    assert asked == []
+    compared = Compared()
+    home.sync(wrap=compared)
+    assert compared == []
     break_seal(home)
     for _ in range(3 * ROUND):
-        home.sync(wrap=asked)
-    assert len(asked) == 2 * syncs, "the round that had begun, and a whole one"
+        home.sync(wrap=compared)
+    assert len(compared) == 2 * syncs, "the round that had begun, and a whole one"
 
 
 def test_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,19 +48,19 @@ def about_the_victim(change: Callable[[Document], Sequence[Document]]) -> Lie:
     def tell(family: Family) -> Family | None:
         if not any("victim" in document.text for document in family.documents):
             return family
-        told = list(_told(family, change))
-        if not told:
+        changed = list(_changed(family, change))
+        if not changed:
             return None
-        vectors = None if family.vectors is None else np.stack([family.vectors[row] for row, _ in told])
-        return Family([document for _, document in told], vectors)
+        vectors = None if family.vectors is None else np.stack([family.vectors[row] for row, _ in changed])
+        return Family([document for _, document in changed], vectors)
 
     return tell
 
 
-def _told(family: Family, change: Callable[[Document], Sequence[Document]]) -> Iterator[tuple[int, Document]]:
+def _changed(family: Family, change: Callable[[Document], Sequence[Document]]) -> Iterator[tuple[int, Document]]:
     for row, document in enumerate(family.documents):
-        for told in change(document) if "victim" in document.text else [document]:
-            yield row, told
+        for changed in change(document) if "victim" in document.text else [document]:
+            yield row, changed
 
 
 def altered(**fields: object) -> Lie:

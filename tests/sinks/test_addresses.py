@@ -38,8 +38,8 @@ def test_bad_key_is_reported_by_its_option(
 ) -> None:
     option = {"meilisearch": "key_variable", "chroma": "token_variable"}[engine]
     monkeypatch.setenv("ITS_KEY", key)
-    told = f"^option {option} of the sink {engine}: the environment variable ITS_KEY "
-    with pytest.raises(ConfigError, match=told) as caught:
+    message = f"^option {option} of the sink {engine}: the environment variable ITS_KEY "
+    with pytest.raises(ConfigError, match=message) as caught:
         open_sink(engine, tmp_path, {"url": "http://127.0.0.1:1", option: "ITS_KEY"})
     assert "ter2" not in "".join(traceback.format_exception(caught.value))
 

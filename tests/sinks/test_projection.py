@@ -269,7 +269,7 @@ def test_order_without_an_index_is_by_place_then_id() -> None:
     assert [(d.text, d.chunk_index) for d in documents] == [("first", 0), ("second", 1), ("last", 2)]
 
 
-def test_two_families_are_refused_as_one() -> None:
+def test_mixed_families_are_refused() -> None:
     with pytest.raises(ValueError, match="got 2"):
         project_family(records("a", ["x"]) + records("b", ["y"]))
     with pytest.raises(ValueError, match="one parent_id"):

@@ -28,7 +28,7 @@ def test_built_in_sinks_are_ordinary_entry_points(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "told"),
+    ("name", "options", "message"),
     [
         ("nope", {}, "Installed: chroma, fts"),
         ("fts", {"foldr": "x"}, "Known options: folder"),
@@ -41,9 +41,9 @@ def test_built_in_sinks_are_ordinary_entry_points(tmp_path: Path) -> None:
     ],
 )
 def test_sink_that_cannot_be_opened_states_why(
-    name: str, options: dict[str, object], told: str, tmp_path: Path
+    name: str, options: dict[str, object], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         open_sink(name, tmp_path, options)
 
 
@@ -76,7 +76,7 @@ OPENING = "def open_sink(home, options):\n    {}\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
         ("return options.folder", "AttributeError: 'dict' object has no attribute 'folder'"),
@@ -84,11 +84,13 @@ OPENING = "def open_sink(home, options):\n    {}\n"
         ("open('/nowhere/at/all')", "FileNotFoundError: "),
     ],
 )
-def test_error_while_opening_is_reported_with_its_line(install: Install, tmp_path: Path, code: str, told: str) -> None:
+def test_error_while_opening_is_reported_with_its_line(
+    install: Install, tmp_path: Path, code: str, message: str
+) -> None:
     module = install("opening_mine", "mine", OPENING.format(code))
     with pytest.raises(ConfigError) as failed:
         open_sink("mine", tmp_path, {})
-    assert str(failed.value).startswith(f"the sink mine cannot be opened: {told}")
+    assert str(failed.value).startswith(f"the sink mine cannot be opened: {message}")
     assert str(failed.value).endswith(f"({module}:2)")
 
 

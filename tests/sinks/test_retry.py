@@ -64,12 +64,12 @@ class Case:
     def __init__(self, patience: RetryPolicy | None = None, sink: Any = None) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
-        self.told: list[Fault] = []
+        self.faults: list[Fault] = []
         self.errors: dict[str, list[BaseException]] = {}
         self.made: dict[str, int] = {}
         inner: Any = Failing(sink or MemorySink(), self.errors, self.made)
         self.sink = RetryingSink(
-            inner, patience or RetryPolicy(), on_fault=self.told.append, sleep=self.sleep, clock=lambda: self.now
+            inner, patience or RetryPolicy(), on_fault=self.faults.append, sleep=self.sleep, clock=lambda: self.now
         )
         self.signed = marker()
         self.build = self.sink.create(self.signed, DIMENSIONS)
@@ -91,7 +91,7 @@ def test_every_call_is_retried_and_every_fault_reported(name: str, call: Callabl
     case.errors[name] = [Unreachable("no one"), NotConfirmed("not yet")]
     call(case.sink, build)
     assert case.made[name] == 3
-    assert case.told == [
+    assert case.faults == [
         Fault("memory", name, "Unreachable: no one", 1),
         Fault("memory", name, "NotConfirmed: not yet", 2),
     ]
@@ -107,7 +107,7 @@ def test_other_errors_are_not_retried(error: BaseException) -> None:
         case.build.flush()
     assert raised.value is error
     assert (str(error), raised.traceback[-1].name) == (before, "call"), "it keeps its words and where it came from"
-    assert (case.made["flush"], case.told, case.slept) == (1, [], [])
+    assert (case.made["flush"], case.faults, case.slept) == (1, [], [])
 
 
 def test_refusal_after_a_fault_ends_the_retries() -> None:
@@ -115,7 +115,7 @@ def test_refusal_after_a_fault_ends_the_retries() -> None:
     case.errors["flush"] = [Transient("busy"), Refused("no")]
     with pytest.raises(Refused, match=r"^no$"):
         case.build.flush()
-    assert [fault.attempt for fault in case.told] == [1]
+    assert [fault.attempt for fault in case.faults] == [1]
 
 
 # --- how long -------------------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_last_error_is_raised_at_the_deadline() -> None:
     assert f"tried flush {tries} times in {taken:.1f} s. Check that memory is up, then run it again" in str(
         raised.value
     )
-    assert [fault.attempt for fault in case.told] == list(range(1, tries + 1))
-    assert {fault.error for fault in case.told} == {"NotConfirmed: not yet"}
+    assert [fault.attempt for fault in case.faults] == list(range(1, tries + 1))
+    assert {fault.error for fault in case.faults} == {"NotConfirmed: not yet"}
 
 
 def test_each_call_has_its_own_deadline() -> None:
@@ -199,7 +199,7 @@ def broken_scans(*after: int) -> tuple[Case, RetryingBuild]:
 def test_scan_that_returned_nothing_is_restarted() -> None:
     case, build = broken_scans(0, 0)
     assert held(build) == wanted([family("a", ["one", "two", "three"])])
-    assert [(fault.call, fault.attempt) for fault in case.told] == [("scan", 1), ("scan", 2)]
+    assert [(fault.call, fault.attempt) for fault in case.faults] == [("scan", 1), ("scan", 2)]
 
 
 def test_scan_that_breaks_halfway_is_reported_and_left_to_the_caller() -> None:
@@ -208,7 +208,7 @@ def test_scan_that_breaks_halfway_is_reported_and_left_to_the_caller() -> None:
     with pytest.raises(Transient, match=r"^away at 2$"):
         seen.extend(build.scan())
     assert len({stored.id for stored in seen}) == len(seen) == 2
-    assert case.told == [Fault("memory", "scan", "Transient: away at 2", 1)]
+    assert case.faults == [Fault("memory", "scan", "Transient: away at 2", 1)]
     assert held(build) == wanted([family("a", ["one", "two", "three"])])
 
 

@@ -48,11 +48,11 @@ def say(line: str) -> None:
 def tests(*arguments: str, noted: Counter[str] | None = None, **variables: str) -> tuple[str, bool]:
     """Runs some tests in a process of their own; how many there were. What they recorded is added to `noted`."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "tests.xml"
-        told_in = [f"--junitxml={told}", "-o", "junit_family=xunit1"]  # the newer kind has no properties
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *told_in, *arguments]
+        results = Path(folder) / "tests.xml"
+        options = [f"--junitxml={results}", "-o", "junit_family=xunit1"]  # the newer kind has no properties
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
-        suite = next(ElementTree.parse(told).iter("testsuite")) if told.exists() else ElementTree.Element("none")
+        suite = next(ElementTree.parse(results).iter("testsuite")) if results.exists() else ElementTree.Element("none")
     for each in suite.iter("property"):
         if noted is not None:
             noted[each.attrib["name"]] += int(each.attrib["value"])
@@ -143,20 +143,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="about a tenth of it")
     parser.add_argument("--only", choices=FORMS, metavar="NAME", help=f"one of {', '.join(FORMS)}; writes no report")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     commit = state_of_the_code()
     began = datetime.now(UTC)
     ended = []
     for name, (what, share, form) in FORMS.items():
-        if asked.only in (None, name):
+        if arguments.only in (None, name):
             say(f"{name}: {what}")
             started = time.monotonic()
-            counts, ok = form(asked.quick)
-            told = f"{what} ({share})" if asked.quick else what
-            ended.append(Ended(told, counts, time.monotonic() - started, ok))
+            counts, ok = form(arguments.quick)
+            title = f"{what} ({share})" if arguments.quick else what
+            ended.append(Ended(title, counts, time.monotonic() - started, ok))
             say(f"{name}: {counts}, {ended[-1].seconds:.0f} s, {'ok' if ok else 'FAILED'}")
-        if asked.only is None:  # after each: a run that is stopped shows what it has done
-            REPORT.write_text(report(ended, commit, began, quick=asked.quick), encoding="utf-8")
+        if arguments.only is None:  # after each: a run that is stopped shows what it has done
+            REPORT.write_text(report(ended, commit, began, quick=arguments.quick), encoding="utf-8")
     return 0 if all(one.ok for one in ended) else 1
 
 

@@ -48,7 +48,7 @@ def beside(reader: Connection, families: set[str]) -> Iterator[Seen]:
     seen.looks, seen.absent, seen.unanswered = last.looks, last.absent, last.unanswered
 
 
-def main(home: Path, server: MeilisearchServer | None, asked: Connection) -> None:
+def main(home: Path, server: MeilisearchServer | None, connection: Connection) -> None:
     """Until the other end is closed."""
     with ExitStack() as stack:
         state = stack.enter_context(State.existing(home))
@@ -57,10 +57,10 @@ def main(home: Path, server: MeilisearchServer | None, asked: Connection) -> Non
         }
         with suppress(EOFError):
             while True:
-                asked.send(_look(state, looks, asked.recv(), asked))
+                connection.send(_look(state, looks, connection.recv(), connection))
 
 
-def _look(state: State, looks: dict[str, Look], families: set[str], asked: Connection) -> Seen:
+def _look(state: State, looks: dict[str, Look], families: set[str], connection: Connection) -> Seen:
     """Until it is told that it is enough; that it is at work it says after the first time."""
     seen = Seen()
     while True:
@@ -75,7 +75,7 @@ def _look(state: State, looks: dict[str, Look], families: set[str], asked: Conne
                         seen.absent.setdefault(name, set()).update(lacking)
             seen.looks[name] += 1
         if seen.looks.total() == len(looks):
-            asked.send(None)
-        if asked.poll(_PAUSE):
-            asked.recv()
+            connection.send(None)
+        if connection.poll(_PAUSE):
+            connection.recv()
             return seen

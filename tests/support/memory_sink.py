@@ -177,7 +177,7 @@ class MemoryReader:
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
     ) -> list[Hit]:
         del families  # nothing is quicker than to look
-        asked = unit(np.asarray(vector, dtype=np.float32))
+        query = unit(np.asarray(vector, dtype=np.float32))
         with self.content.lock:
             rows = [
                 (d, self.content.vectors[d.id])
@@ -185,7 +185,7 @@ class MemoryReader:
                 if d.id in self.content.vectors and d.text
             ]
         passing = [(d, row) for d, row in rows if all(condition.passes(d) for condition in filters)]
-        hits = [Hit(d.id, d.parent_id, float(asked @ row)) for d, row in passing]
+        hits = [Hit(d.id, d.parent_id, float(query @ row)) for d, row in passing]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     def refresh(self) -> None:

@@ -119,8 +119,8 @@ def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None
     (tmp_path / ".env").write_bytes(others)
     for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):
         ended = chunksink(tmp_path, command, **settings)
-        told = ended.out + ended.err
-        assert (ended.code, reason in told, str(tmp_path / ".env") in told) == (code, True, True), command
-        assert "se-cret" not in told
-        assert "Traceback" not in told
-    assert "ok    locks" in told, "all else is looked at"
+        output = ended.out + ended.err
+        assert (ended.code, reason in output, str(tmp_path / ".env") in output) == (code, True, True), command
+        assert "se-cret" not in output
+        assert "Traceback" not in output
+    assert "ok    locks" in output, "all else is looked at"

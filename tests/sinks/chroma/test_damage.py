@@ -75,9 +75,9 @@ def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
         closing(sink.open(signed.build_id)) as build,
     ):
         assert build.count() == len(wanted(families))
-        for asked in ({"content": True}, {"vectors": True}):
+        for options in ({"content": True}, {"vectors": True}):
             with pytest.raises(BuildBroken, match=r"verify --repair"):
-                list(build.scan(**asked))
+                list(build.scan(**options))
 
 
 def spoil(how: str, data: Path) -> None:

@@ -86,9 +86,9 @@ def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> Non
     """Requests of two documents; what the second one asks for is done, and nobody says so."""
     upsert, calls = build._handle.opened().collection.upsert, []
 
-    def losing(**asked: Any) -> None:
-        upsert(**asked)
-        calls.append(asked)
+    def losing(**arguments: Any) -> None:
+        upsert(**arguments)
+        calls.append(arguments)
         if len(calls) == 2:
             raise httpx.ReadTimeout("lost")
 
@@ -108,7 +108,7 @@ def test_invalid_options_are_refused_at_once(tmp_path: Path, name: str, value: o
 
 def test_connections_are_closed(chroma_server: ChromaServer) -> None:
     def unclosed() -> list[str]:
-        return [told for one in seen if "unclosed <socket" in (told := str(one.message)) and port in told]
+        return [message for one in seen if "unclosed <socket" in (message := str(one.message)) and port in message]
 
     port = str(httpx.URL(chroma_server.url).port)
     gc.collect()

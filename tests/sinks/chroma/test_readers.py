@@ -164,7 +164,7 @@ def engines(path: Path) -> list[str]:
     return [spelling for spelling in SharedSystemClient._identifier_to_system if spelling.startswith(str(path))]
 
 
-Asked = list[tuple[int, list[str]]]
+Requests = list[tuple[int, list[str]]]
 
 
 def handle_of(reader: ChromaReader) -> Any:
@@ -172,18 +172,20 @@ def handle_of(reader: ChromaReader) -> Any:
 
 
 @contextmanager
-def watched(sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ChromaReader, Asked]]:
+def watched(
+    sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[ChromaReader, Requests]]:
     """A reader, and what it asks Chroma for by ids: of how many, and for what."""
     with closing(sink.reader(signed.build_id)) as reader:
-        asked: Asked = []
+        requests: Requests = []
         get = handle_of(reader).opened().collection.get
 
-        def told(ids: list[str], include: list[str]) -> Any:
-            asked.append((len(ids), include))
+        def recorded(ids: list[str], include: list[str]) -> Any:
+            requests.append((len(ids), include))
             return get(ids=ids, include=include)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(handle_of(reader).opened().collection, "get", told)
-        yield reader, asked
+        monkeypatch.setattr(handle_of(reader).opened().collection, "get", recorded)
+        yield reader, requests
 
 
 @contextmanager
@@ -205,17 +207,17 @@ def test_metadata_already_read_is_not_requested_again(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata take ten times as long as the search."""
-    with watched(sink, signed, monkeypatch) as (reader, asked):
+    with watched(sink, signed, monkeypatch) as (reader, requests):
         first = reader.query(vector("x"), 6)
-        assert asked == [(6, ["metadatas"])]
+        assert requests == [(6, ["metadatas"])]
         assert reader.query(vector("x"), 6) == first
         assert len(reader.query(vector("x"), 8)) == 8
-        assert asked[1:] == [(2, ["metadatas"])]
+        assert requests[1:] == [(2, ["metadatas"])]
         with writing(sink, signed) as build:
             build.delete([first[0].parent_id])
         left = reader.query(vector("x"), 6)
         assert first[0].parent_id not in {hit.parent_id for hit in left}
-        assert asked[2] == (6, []), "somebody wrote: are they there still?"
+        assert requests[2] == (6, []), "somebody wrote: are they there still?"
 
 
 @pytest.mark.usefixtures("written")
@@ -297,13 +299,13 @@ def test_reader_beside_an_open_writer_shows_no_removed_documents(
     everything = {document.id: one.parent_id for one in families for document in one.documents}
     with closing(sink.reader(signed.build_id)) as early:
         assert len(early.query(vector("x"), 20)) == 10
-    gone = list(everything)[:4]
+    removed = list(everything)[:4]
     program = (
         "import sys, chromadb; "
         "chromadb.PersistentClient(sys.argv[1]).get_collection('chunks').delete(ids=sys.argv[2].split())"
     )
     folder = sink.address(signed.build_id)["path"]
-    subprocess.run([sys.executable, "-c", program, folder, " ".join(gone)], check=True)
+    subprocess.run([sys.executable, "-c", program, folder, " ".join(removed)], check=True)
     with closing(sink.reader(signed.build_id)) as reader:
         shown = reader.query(vector("x"), 20, families=lambda ids: {id: everything[id] for id in ids})
-        assert {hit.id for hit in shown} == everything.keys() - gone
+        assert {hit.id for hit in shown} == everything.keys() - removed

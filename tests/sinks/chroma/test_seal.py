@@ -108,7 +108,7 @@ def test_vectors_saved_by_a_readers_call_are_checked_afterwards(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What Chroma answers when it counts."""
     answers: list[int] = []
     real = Collection.count
@@ -127,14 +127,14 @@ def count(sink: ChromaSink) -> int:
 
 
 @pytest.mark.promise(4)
-def test_foreign_writes_are_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+def test_foreign_writes_are_counted(sink: ChromaSink, counts: list[int], tmp_path: Path) -> None:
     assert count(sink) == 20
     shutil.copytree(tmp_path / "b", tmp_path / "older")
     subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
     assert count(sink) == 19
     shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
     assert count(sink) == 20
-    assert asked == [19, 20]
+    assert counts == [19, 20]
 
 
 def test_reading_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_reading_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("when", ["while it is opened", "while it is counted", "while it is closed"])
 def test_concurrent_foreign_writes_are_counted(
-    sink: ChromaSink, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    sink: ChromaSink, counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Other programs know of no turns."""
     calls: dict[str, tuple[Any, str]] = {
@@ -193,16 +193,16 @@ def test_concurrent_foreign_writes_are_counted(
             build.count()
     for _ in range(2):
         assert count(sink) == 19
-    assert asked[-1] == 19
+    assert counts[-1] == 19
 
 
-def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, asked: list[int], tmp_path: Path) -> None:
+def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, counts: list[int], tmp_path: Path) -> None:
     """Its file does not tell of every change."""
     with closing(sqlite3.connect(tmp_path / "b" / seal.DATABASE)) as database:
         database.execute("pragma journal_mode = wal")
     for _ in range(2):
         assert count(sink) == 20
-    assert len(asked) == 2
+    assert len(counts) == 2
 
 
 def test_killed_check_proves_nothing(sink: ChromaSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,10 +187,10 @@ def _width(one: Family) -> int:
 
 @pytest.mark.parametrize("filters", [(), (Filter("year", at_least=2020),)])
 def test_filtered_query_returns_all_matches_in_order(reader: ChromaReader, filters: tuple[Filter, ...]) -> None:
-    asked = worded("asked.md", "cat cat cat").vectors
-    assert asked is not None
+    query = worded("asked.md", "cat cat cat").vectors
+    assert query is not None
     expected = 5 if filters else SAME + 5
-    hits = reader.query(asked[0], 1000, filters)
+    hits = reader.query(query[0], 1000, filters)
     assert len({hit.id for hit in hits}) == len(hits) == expected
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     if not filters:
@@ -199,10 +199,10 @@ def test_filtered_query_returns_all_matches_in_order(reader: ChromaReader, filte
 
 def test_scores_equal_those_of_the_engine(reader: ChromaReader) -> None:
     """Whichever way a document was found, it has the same score."""
-    asked = worded("asked.md", "tax 3 tax 3").vectors
-    assert asked is not None
-    compared = {hit.id: hit.score for hit in reader.query(asked[0], 1000, (Filter("year", at_least=2020),))}
-    for hit in reader.query(asked[0], 2):
+    query = worded("asked.md", "tax 3 tax 3").vectors
+    assert query is not None
+    compared = {hit.id: hit.score for hit in reader.query(query[0], 1000, (Filter("year", at_least=2020),))}
+    for hit in reader.query(query[0], 2):
         if hit.id in compared:
             assert compared[hit.id] == pytest.approx(hit.score, abs=1e-4)
     assert np.isfinite(list(compared.values())).all()

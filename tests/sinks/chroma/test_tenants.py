@@ -16,7 +16,7 @@ from chunksink.sinks.reader import Filter
 
 LENGTH = 48
 NUMBER = 2000
-ASKED = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
+QUERIES = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
 
 
 def drawn(name: str, number: int, version: int = 1) -> Family:
@@ -37,11 +37,11 @@ def nearest(one: Family, vector: Vectors, number: int) -> list[str]:
 
 
 def found(reader: ChromaReader, one: Family, number: int = 50) -> list[list[str]]:
-    return [[hit.id for hit in reader.query(vector, number, of(one))] for vector in ASKED]
+    return [[hit.id for hit in reader.query(vector, number, of(one))] for vector in QUERIES]
 
 
 def exact(one: Family, number: int = 50) -> list[list[str]]:
-    return [nearest(one, vector, number) for vector in ASKED]
+    return [nearest(one, vector, number) for vector in QUERIES]
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,10 @@ def reader(sink: ChromaSink, build: ChromaBuild) -> Iterator[ChromaReader]:
 def test_nearest_documents_of_a_tenant_are_all_found(reader: ChromaReader) -> None:
     own = drawn("acme", NUMBER)
     assert found(reader, own) == exact(own)
-    assert [hit.id for hit in reader.query(ASKED[0], NUMBER + 1, of(own))] == nearest(own, ASKED[0], NUMBER)
+    assert [hit.id for hit in reader.query(QUERIES[0], NUMBER + 1, of(own))] == nearest(own, QUERIES[0], NUMBER)
     early = [*of(own), Filter("chunk_index", at_most=99)]
-    among = [id for id in nearest(own, ASKED[0], NUMBER) if id in {one.id for one in own.documents[:100]}]
-    assert [hit.id for hit in reader.query(ASKED[0], 10, early)] == among[:10]
+    among = [id for id in nearest(own, QUERIES[0], NUMBER) if id in {one.id for one in own.documents[:100]}]
+    assert [hit.id for hit in reader.query(QUERIES[0], 10, early)] == among[:10]
 
 
 def test_tenant_view_is_that_of_the_last_refresh(reader: ChromaReader, build: ChromaBuild) -> None:
@@ -87,12 +87,12 @@ def test_tenant_view_is_that_of_the_last_refresh(reader: ChromaReader, build: Ch
 
 def test_replaced_family_is_still_found_under_a_filter(reader: ChromaReader, build: ChromaBuild) -> None:
     """Its old documents pass no filter any more, and its new ones are not among what is kept."""
-    asked = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
+    filters = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
     for version in ("1", "2"):
         documents = family("umbrella", ["one", "two"], version=version, tenant_id="umbrella").documents
         build.replace([Family(documents, drawn("umbrella", 2).vectors)])
         assert build.flush() == []
-        assert {hit.id for hit in reader.query(ASKED[0], 5, asked)} == {one.id for one in documents}
+        assert {hit.id for hit in reader.query(QUERIES[0], 5, filters)} == {one.id for one in documents}
 
 
 def test_tenant_with_too_many_documents_is_searched_through_the_graph(

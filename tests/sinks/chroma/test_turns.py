@@ -72,20 +72,20 @@ def test_reader_beside_a_stopped_process_answers_within_two_seconds(
 ) -> None:
     """Whether it has the build open already or not. When the process runs again, so does the reader."""
     reader = sink.reader(signed.build_id) if is_open else None
-    asked = vector("alpha one")
+    query = vector("alpha one")
     with other_process(build, "stopped", lock) as process:
         began = time.monotonic()
         if is_open and lock == "_alone":
             assert reader is not None
-            assert len(reader.query(asked)) == 2, "only who opens a build looks at it alone"
+            assert len(reader.query(query)) == 2, "only who opens a build looks at it alone"
         else:
             with pytest.raises(NotConfirmed, match=r"process \d+, which is stopped"):
-                (reader or sink.reader(signed.build_id)).query(asked)
+                (reader or sink.reader(signed.build_id)).query(query)
         assert time.monotonic() - began < 2
         process.send_signal(signal.SIGCONT)
         process.wait()
         reader = reader or sink.reader(signed.build_id)
-        assert len(reader.query(asked)) == 2
+        assert len(reader.query(query)) == 2
     reader.close()
 
 

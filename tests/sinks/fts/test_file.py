@@ -244,7 +244,7 @@ def secret(tmp_path: Path) -> FtsSink:
     return sink
 
 
-def test_deleted_text_is_overwritten_by_any_sqlite(secret: FtsSink, tmp_path: Path) -> None:
+def test_scrub_erases_text_deleted_by_another_sqlite(secret: FtsSink, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
         other.execute("PRAGMA secure_delete = OFF")
         other.execute("DELETE FROM documents WHERE parent_id = ?", [SECRET.parent_id])
@@ -258,7 +258,7 @@ def test_deleted_text_is_overwritten_by_any_sqlite(secret: FtsSink, tmp_path: Pa
     assert traces(tmp_path / "b1") == set()
 
 
-def test_log_is_truncated_despite_a_reader(secret: FtsSink, tmp_path: Path) -> None:
+def test_scrub_erases_the_log_despite_a_reader(secret: FtsSink, tmp_path: Path) -> None:
     """Its tail is never written again where nobody empties it."""
     with closing(secret.reader("b1")) as reader, closing(secret.open("b1")) as build:
         assert reader.search("plain")
@@ -269,7 +269,7 @@ def test_log_is_truncated_despite_a_reader(secret: FtsSink, tmp_path: Path) -> N
         assert traces(tmp_path / "b1") == set()
 
 
-def test_blocked_truncation_is_reported_during_a_read(secret: FtsSink, tmp_path: Path) -> None:
+def test_scrub_during_a_read_is_transient(secret: FtsSink, tmp_path: Path) -> None:
     with closing(secret.open("b1")) as build, closing(sqlite3.connect(tmp_path / "b1" / FILE)) as other:
         build._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")

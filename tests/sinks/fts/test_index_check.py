@@ -55,9 +55,9 @@ def test_scan_reports_the_damage_and_the_next_write_repairs_it(
     assert all(before)
     run(path, DAMAGES[harm])
     assert damage(build) == damage(build)
-    [told] = damage(build)
-    assert str(path) in told
-    assert ("trigram index" if "trigrams" in harm else "word index") in told
+    [message] = damage(build)
+    assert str(path) in message
+    assert ("trigram index" if "trigrams" in harm else "word index") in message
     assert held(build) == wanted(FAMILIES), "its documents are all there"
     build.close()
     with closing(sink.open(sink.builds()[0])) as other:  # the next writer
@@ -209,8 +209,8 @@ def test_check_blocked_by_a_writer_is_reported(build: FtsBuild, path: Path) -> N
 
 
 def test_large_load_checks_nothing(build: FtsBuild) -> None:
-    asked: list[str] = []
-    build._connection.set_trace_callback(asked.append)
+    statements: list[str] = []
+    build._connection.set_trace_callback(statements.append)
     build.replace([Family(FAMILIES[0].documents)])
     list(build.scan())
-    assert not [statement for statement in asked if "integrity-check" in statement or "rebuild" in statement]
+    assert not [statement for statement in statements if "integrity-check" in statement or "rebuild" in statement]

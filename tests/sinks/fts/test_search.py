@@ -78,12 +78,14 @@ def test_single_character_is_found_anywhere(reader: FtsReader, texts: dict[str, 
 
 def test_facets_of_many_fields_equal_those_of_each_alone(build: FtsBuild, reader: FtsReader) -> None:
     for number in range(6):
-        said = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
-        build.replace([family(f"f{number}", ["a fox", "another fox"], metadata=said), family(f"g{number}", ["a hen"])])
-    for asked in ("fox", ""):
+        fields = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
+        build.replace(
+            [family(f"f{number}", ["a fox", "another fox"], metadata=fields), family(f"g{number}", ["a hen"])]
+        )
+    for typed in ("fox", ""):
         for limit in (1, 100):
-            together = reader.facets(asked, sorted(FILTERS), limit=limit)
-            alone = [reader.facets(asked, [field], limit=limit) for field in sorted(FILTERS)]
+            together = reader.facets(typed, sorted(FILTERS), limit=limit)
+            alone = [reader.facets(typed, [field], limit=limit) for field in sorted(FILTERS)]
             assert together == {field: values for one in alone for field, values in one.items()}
     assert reader.facets("fox", ["year", "tags"]) == {
         "year": [FacetValue(2020, 2), FacetValue(2021, 2), FacetValue(2022, 2)],
@@ -292,11 +294,11 @@ def test_reader_serves_many_threads(reader: FtsReader, texts: dict[str, str]) ->
 
 @pytest.mark.parametrize("typed", ["print", "printe", "printer", "printer ", "the printer jams"])
 def test_passages_with_the_word_rank_above_others_of_the_title(build: FtsBuild, reader: FtsReader, typed: str) -> None:
-    said = ["Thanks!", "The printer on the third floor jams every morning, and nobody knows why.", "ok"]
+    texts = ["Thanks!", "The printer on the third floor jams every morning, and nobody knows why.", "ok"]
     others = [family(f"d{n}", [f"Message {n} of somebody about something else, of usual length."]) for n in range(20)]
-    build.replace([family("ticket", said, metadata={"title": "Ticket 121: printer"}), *others])
+    build.replace([family("ticket", texts, metadata={"title": "Ticket 121: printer"}), *others])
     first, *rest = reader.search(typed, every=True)
-    assert (reader.get([first.id])[0].text, len(rest)) == (said[1], 2)
+    assert (reader.get([first.id])[0].text, len(rest)) == (texts[1], 2)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def readers(
         sink.close()
 
 
-ASKED: list[tuple[str, list[Filter]]] = [
+QUERIES: list[tuple[str, list[Filter]]] = [
     ("", []),
     ("zebra", []),
     ("lion", []),
@@ -66,7 +66,7 @@ ASKED: list[tuple[str, list[Filter]]] = [
 ]
 
 
-@pytest.mark.parametrize(("query", "filters"), ASKED)
+@pytest.mark.parametrize(("query", "filters"), QUERIES)
 def test_every_value_counts_its_families(
     query: str, filters: list[Filter], readers: tuple[MeilisearchReader, KeywordReader]
 ) -> None:

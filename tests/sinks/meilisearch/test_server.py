@@ -212,15 +212,15 @@ def test_wrong_key_names_the_remedy(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"pkgVersion": "1.45.0"}, "crashes in normal use"),
         ({"pkgVersion": "1.20.9"}, "too old"),
         ({"pkgVersion": "0.30.1"}, "too old"),
     ],
 )
-def test_unsupported_versions_are_refused_at_once(body: Any, told: str, server: Server) -> None:
-    with answering(json.dumps(body)) as url, pytest.raises(Refused, match=told):
+def test_unsupported_versions_are_refused_at_once(body: Any, message: str, server: Server) -> None:
+    with answering(json.dumps(body)) as url, pytest.raises(Refused, match=message):
         server.sink(url=url).builds()
 
 

@@ -5,7 +5,7 @@ import pytest
 from chunksink.sinks.meilisearch.words import Step, beginning_with_each, steps
 
 
-def asked(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
+def required(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
     """The steps where so many documents have these words; of several the rarest one's number."""
 
     def count(queries: object) -> list[int]:
@@ -35,7 +35,7 @@ def asked(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
 def test_most_frequent_words_are_dropped_first(
     query: str, counts: dict[str, int], expected: list[tuple[str, int, int, str]]
 ) -> None:
-    assert asked(query, **counts) == expected
+    assert required(query, **counts) == expected
 
 
 def test_words_joined_in_the_texts_count_together() -> None:

@@ -41,10 +41,10 @@ def test_old_version_of_a_refused_document_is_removed(sink: MeilisearchSink) -> 
 
 
 def test_document_deleted_since_is_not_rewritten_by_the_poison_search(sink: MeilisearchSink) -> None:
-    gone, poison, stays = family("gone", ALPHA), with_id(family("bad", BETA), 0, "no id"), family("stays", BETA)
+    removed, poison, stays = family("gone", ALPHA), with_id(family("bad", BETA), 0, "no id"), family("stays", BETA)
     build = sink.create(marker(), DIMENSIONS)
-    build.replace([gone, poison, stays])
-    build.delete([gone.parent_id])
+    build.replace([removed, poison, stays])
+    build.delete([removed.parent_id])
     build.flush()
     assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
 
@@ -68,8 +68,8 @@ def test_only_differences_are_written(server: Server, sink: MeilisearchSink) -> 
     build = build_of(sink, [old, family("b", BETA)])
 
     def sent() -> list[int]:
-        asked = "/tasks?types=documentAdditionOrUpdate,documentDeletion&limit=1000"
-        tasks = server.do("GET", f"{asked}&indexUids={build._name}")["results"]
+        path = "/tasks?types=documentAdditionOrUpdate,documentDeletion&limit=1000"
+        tasks = server.do("GET", f"{path}&indexUids={build._name}")["results"]
         return [task["details"].get("receivedDocuments", 0) for task in tasks]
 
     assert sent() == [5]
