@@ -1,4 +1,4 @@
-"""Measurements, as ratios within one run: `python -m bench --list` names the cases. The packages import nothing of it.
+"""Benchmarks, reported as ratios within one run. `python -m bench --list` lists the cases.
 
 Read `harness` first: what a case is, and how one is run.
 """

@@ -1,4 +1,4 @@
-"""The calls of an engine alone: what loading the same documents takes at least.
+"""Bare loops of each engine's own calls: the least time that loading the same documents takes.
 
     python -m bench.bare_loops BUS FOLDER chroma meilisearch
 

@@ -1,4 +1,4 @@
-"""What is measured on: buses of any size, homes that are built from them, and texts for the model.
+"""The corpora of the benchmarks: buses of any size, homes built from them, and texts for the model.
 
     python -m bench.corpora bus FOLDER CHUNKS PARTITIONS WORDS
     python -m bench.corpora cache BUS HOME

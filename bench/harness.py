@@ -1,4 +1,4 @@
-"""What a case is, and the program that runs cases and keeps what they find.
+"""Defines a case, runs the selected cases and stores their results.
 
     python -m bench [CASE ...] [--size small|full] [--set NAME=VALUE ...] [--data DIR] [--into FILE] [--list]
 

@@ -1,4 +1,4 @@
-"""Does the memory of a rebuild depend on how many chunks there are, and its time on more than their number?
+"""Checks that a rebuild's memory is constant and its time linear in the number of chunks.
 
 `python -m bench.memory` is the command line with two changes: its encoder draws vectors from the hashes of texts, and
 fts asks for vectors. So every text goes through encoder, cache and sink, and what they need is ours alone.

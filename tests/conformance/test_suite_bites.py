@@ -1,4 +1,4 @@
-"""Each test of the suite that guards a promise fails on a sink that breaks it: one that cannot fail proves nothing."""
+"""Each test of the conformance suite that guards a promise fails on a sink that breaks the promise."""
 
 import inspect
 import sqlite3

@@ -1,4 +1,4 @@
-"""Homes on disk for runs that are killed: two generations, a bus that has moved on, and what must come of it."""
+"""Homes for runs that are killed: two generations, a bus with newer chunks, and the expected result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every step at which a run changes something that outlives it, and the runs that come by it.
+"""Every step at which a run makes a lasting change, and the runs that execute it.
 
 `test_every_step` kills before and after each of them; it fails where a step of the code is missing here.
 """

@@ -1,5 +1,5 @@
-"""Killed with a real Chroma or a real Meilisearch, before or after every call that changes it and every step of ours
-in a sync, a repair or a rebuild: the plain next run converges.
+"""With a real Chroma or Meilisearch, a sync, repair or rebuild killed before or after any changing call or step
+converges with the plain next run.
 
 `make test` takes the calls after which engines are known to be half done, and the steps between an engine's answer and
 our record of it; `make soak` takes all of them.

@@ -1,4 +1,4 @@
-"""Killed before or after every step that changes anything: the plain next run converges, whatever it was.
+"""A run killed before or after any changing step converges with the plain next run.
 
 With CHUNKSINK_SOAK_KILLS it is killed both before and after each. The oracle is a clean rebuild into an empty home,
 read back from each sink through its own interface.

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks as OpenAI's embedding endpoint does, and can be told to misbehave."""
+"""A real HTTP server on loopback that imitates OpenAI's embedding endpoint, with faults on request."""
 
 import json
 import socket

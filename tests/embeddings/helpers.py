@@ -1,4 +1,4 @@
-"""An encoder that depends on the text alone, and other things that several tests need."""
+"""An encoder whose vectors depend on the text alone, and helpers that several tests share."""
 
 import hashlib
 import sqlite3

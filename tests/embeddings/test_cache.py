@@ -1,4 +1,4 @@
-"""The cache serves what it was given, for that key only, and survives what people do to its file."""
+"""The cache returns exactly what was stored under a key, and survives damage to its file."""
 
 import hashlib
 import os

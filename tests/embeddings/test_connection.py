@@ -1,4 +1,4 @@
-"""One connection to an endpoint: it ends when it should, never tells the key, and knows an answer that is none."""
+"""A connection to an endpoint: deadlines, a key that stays secret, and malformed answers."""
 
 import asyncio
 import json

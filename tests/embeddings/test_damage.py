@@ -1,4 +1,4 @@
-"""Row 8 of the test programme: a bad cache is never served, and only what is bad is computed again.
+"""Damaged cache entries are never served, and only they are computed again.
 
 CHUNKSINK_BYTE_FLIPS sets the number of byte flips; 1,000 is the long form.
 """

@@ -1,4 +1,4 @@
-"""The model fingerprint changes with whatever changes vectors and with nothing else; prompts are part of it."""
+"""The model fingerprint, prompts included, changes exactly when vectors would change."""
 
 import json
 import shutil

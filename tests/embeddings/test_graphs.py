@@ -1,4 +1,4 @@
-"""Graphs for OpenVINO: the library's vectors, made once, and made again or done without when anything is wrong."""
+"""OpenVINO graphs give the library's vectors, are created once, and are replaced or skipped if unusable."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""Finding and loading a model, and what of this machine decides how it computes."""
+"""Finding and loading a model, and how the machine's hardware affects the computation."""
 
 import builtins
 import json

@@ -1,4 +1,4 @@
-"""What stands behind `chunksink cache stats | long-texts | show | gc`. (`verify` is in test_damage.)"""
+"""The functions behind `chunksink cache stats | long-texts | show | gc`. (`verify` is in test_damage.)"""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The sentence-transformers encoder on a tiny model (every path) and on the real one (the vectors are right)."""
+"""The sentence-transformers encoder: every path on a tiny model, correct vectors on the real one."""
 
 from contextlib import closing
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One encoder stays loaded from one run to the next, as long as it would be the same."""
+"""An encoder stays loaded between runs while its settings and model are unchanged."""
 
 from dataclasses import replace
 from pathlib import Path

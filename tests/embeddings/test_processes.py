@@ -1,4 +1,4 @@
-"""Real processes: a kill -9 in the middle of encoding, readers beside a writer, several writers."""
+"""Real processes: a kill -9 during encoding, readers beside a writer, several writers."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The one function: order, dedupe, isolation of bad texts, commits, and what is committed is never lost."""
+"""`vectors_for`: order, deduplication, isolation of bad texts, and commits that are never lost."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Run one engine for as long as the test run lives, and not a moment longer.
+"""Runs one engine and ends it with the test run.
 
     python keeper.py FOLDER PROGRAM ARGUMENT...
 

@@ -1,4 +1,4 @@
-"""Servers on loopback that are no engine: one never says a word, one answers all alike, one does what a test says."""
+"""Servers on loopback that are no engine: silent, constant, or scripted by a test."""
 
 import socket
 import threading

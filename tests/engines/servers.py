@@ -1,4 +1,4 @@
-"""Start real servers on free loopback ports, and end them whatever happens.
+"""Starts real servers on free loopback ports and always ends them.
 
 The session's fixtures (`meilisearch_server`, `chroma_server`) are made from these. A test that kills its
 engine, restarts it or needs a key of its own takes the context managers directly:

@@ -1,4 +1,4 @@
-"""What this project expects from a Chroma server, seen on the one that comes with the Python package."""
+"""What this project expects from a Chroma server, tested on the one in the Python package."""
 
 import uuid
 from importlib.metadata import files, version

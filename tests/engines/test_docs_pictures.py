@@ -1,4 +1,4 @@
-"""The pictures of the documentation, looked at in a real browser: nothing sticks out, everything can be read.
+"""The pictures of the documentation in a real browser: nothing overflows, every text is legible.
 
 Fonts differ from machine to machine, so the boxes must leave room; this measures with the fonts that are here.
 """

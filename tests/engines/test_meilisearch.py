@@ -1,4 +1,4 @@
-"""What this project expects from Meilisearch, and from `meilisearch-settings.json`, seen on a real server."""
+"""What this project expects from Meilisearch and `meilisearch-settings.json`, tested on a real server."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The servers of the suite leave nothing behind, however a run ends; a missing engine skips or fails its tests."""
+"""The test servers leave nothing behind after any end of a run; a missing engine skips or fails its tests."""
 
 import os
 import signal

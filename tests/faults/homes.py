@@ -1,4 +1,4 @@
-"""Homes of two sinks, one of them a real engine behind a proxy, and a bus that goes to and fro between two versions.
+"""Homes of two sinks, one behind a proxy, and a bus that alternates between two versions.
 
 What must come of a version is what a home without any fault makes of it.
 """

@@ -1,4 +1,4 @@
-"""Runs of copies of one home, each in a process of its own whose files may not grow beyond a size.
+"""Runs on copies of a home, each in a process with a limit on file sizes.
 
     python -m tests.faults.limited HOMES SINKS LIMIT ...
 

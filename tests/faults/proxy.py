@@ -1,4 +1,4 @@
-"""A proxy on loopback, between a client and a real HTTP server, that does to requests what networks do.
+"""A proxy on loopback between a client and a real HTTP server that injects network faults.
 
     with Proxy(server.url) as proxy:
         proxy.inject(RESET, only(3))  # until proxy.heal(), of the requests to proxy.url

@@ -1,4 +1,4 @@
-"""Nobody is talked to over TLS whose certificate nobody vouches for: no text, no key."""
+"""A TLS server without a trusted certificate receives no text and no key."""
 
 import datetime
 import socket

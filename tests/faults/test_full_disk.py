@@ -1,4 +1,4 @@
-"""A full disk in whole runs: an error that says so, nothing half written under its final name, and a clean next run.
+"""A full disk: the error names it, no final name has partial content, and the next run succeeds.
 
 Files that may not grow beyond a size stand for the disk; a small tmpfs is one, where it may be mounted.
 """

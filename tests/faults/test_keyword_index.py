@@ -1,4 +1,4 @@
-"""What the keyword index lost is found by `verify`, named, and put right, though every document is there."""
+"""`verify` finds and names damage to the keyword index and `--repair` repairs it, although all documents exist."""
 
 import json
 

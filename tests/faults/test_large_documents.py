@@ -1,4 +1,4 @@
-"""One odd document harms nobody: it is in each index, shortened, or left out of it, and its neighbours are served."""
+"""An oversized document is indexed, shortened or left out; its neighbours are always indexed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

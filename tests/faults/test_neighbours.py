@@ -1,4 +1,4 @@
-"""Two names on one server, one of which begins as the other: neither sees, opens or removes a build of the other."""
+"""Of two index names on one server, one a prefix of the other, neither affects the other's builds."""
 
 import uuid
 from collections.abc import Callable, Iterator

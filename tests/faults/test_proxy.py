@@ -1,4 +1,4 @@
-"""The proxy does what its faults say, and leaves nothing behind."""
+"""The proxy injects the named faults and leaves nothing behind."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""No secret is ever told: keys in the environment and in addresses, engines that work, fail, refuse and echo them.
+"""No secret is shown: keys in variables and addresses, with engines that work, fail, refuse or echo them.
 
 All commands run in one real process, in Python's development mode and at debug level, so that the libraries beneath
 say all that they can.

@@ -1,4 +1,4 @@
-"""Being short of open files is not being broken: every command says what is short, and nothing is lost or made anew."""
+"""Too few open files: every command reports the shortage, and nothing is lost or created again."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Network faults in whole runs: one that passes changes nothing in the end, one that stays is left by the deadline.
+"""Network faults in whole runs: a transient one changes nothing, a lasting one ends the run at the deadline.
 
 Then the other sink is up to date, what was not confirmed has no receipt, readers find every source, and the next
 plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place. An engine is one parameter of `engine`.

@@ -1,4 +1,4 @@
-"""Accepted is not done, in whole runs: tasks of Meilisearch that vanish or do not end, and documents it refuses."""
+"""Meilisearch tasks that vanish, never end or refuse documents, in whole runs: accepted is not confirmed."""
 
 import uuid
 from collections.abc import Callable, Iterator

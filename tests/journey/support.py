@@ -1,4 +1,4 @@
-"""The real command line in a process of its own, as a script would run it: no terminal, both outputs in pipes."""
+"""Runs the real command line in its own process as a script would: no terminal, both outputs in pipes."""
 
 import ast
 import json

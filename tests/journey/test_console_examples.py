@@ -1,4 +1,4 @@
-"""The console blocks of the documentation show what their commands print. CHUNKSINK_GOLDEN=1 writes the output anew."""
+"""The console blocks of the docs show real output. CHUNKSINK_GOLDEN=1 rewrites it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""chunksink inside a project whose own modules have the names of chunksink's packages."""
+"""chunksink in a project whose modules have the names of chunksink's packages."""
 
 import json
 import os

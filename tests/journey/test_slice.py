@@ -1,4 +1,4 @@
-"""From chunks on disk to an answer, through the command line, with the real model and the embedded engines."""
+"""From chunks on disk to an answer by the command line, with the real model and embedded engines."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every family of sources, from its file to an answer: ingest, rebuild, and a sentence of each is found."""
+"""Every kind of source from file to answer: it is ingested, indexed and found by one of its sentences."""
 
 import contextlib
 import json

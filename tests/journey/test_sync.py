@@ -1,4 +1,4 @@
-"""An index that is kept true for a while, as a script would do it: each command a process, its exit code the answer."""
+"""An index synced for a while by a script: each command is a process judged by its exit code."""
 
 from collections.abc import Iterator
 from pathlib import Path

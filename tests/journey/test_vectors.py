@@ -1,4 +1,4 @@
-"""The cache of vectors seen from the command line, with the real model, a real kill and a real endpoint."""
+"""The vector cache on the command line, with the real model, a real kill and a real endpoint."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""`chunksink sync --watch` as a process of its own: it follows the bus, outlives what is wrong, ends with Ctrl-C."""
+"""`chunksink sync --watch` as a process: it follows the bus, survives faults and ends with Ctrl-C."""
 
 import signal
 import subprocess

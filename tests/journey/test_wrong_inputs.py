@@ -1,4 +1,4 @@
-"""What goes wrong is said in words, with the exit code that the documentation names, and harms nothing."""
+"""Wrong input is reported with the documented exit code and changes nothing."""
 
 from pathlib import Path
 

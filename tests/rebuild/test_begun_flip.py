@@ -1,4 +1,4 @@
-"""A flip that was begun and not ended: the next run ends it, forwards where all of it is there, else backwards."""
+"""An unfinished flip: the next run completes it if all builds exist, and otherwise reverses it."""
 
 from __future__ import annotations
 

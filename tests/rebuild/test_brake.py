@@ -1,4 +1,4 @@
-"""A run that would take a large share of what readers have stops before it writes anything."""
+"""A run that would remove a large share of the index stops before it writes anything."""
 
 from __future__ import annotations
 

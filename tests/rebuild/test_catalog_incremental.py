@@ -1,4 +1,4 @@
-"""Kept up step by step, the catalog says what one says that reads the same bus for the first time."""
+"""A catalog updated step by step equals one built from the same bus at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a refresh reads, what it drops, and what it leaves as it was."""
+"""What a catalog refresh reads, drops and keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version of a family counts, and what a tombstone retires."""
+"""Which version of a family is current, and what a tombstone withdraws."""
 
 from __future__ import annotations
 

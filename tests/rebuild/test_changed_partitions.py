@@ -1,4 +1,4 @@
-"""A partition that was written again is judged by the lines that changed, and as if all of it were validated."""
+"""A rewritten partition is validated by its changed lines, with the result of a full validation."""
 
 from __future__ import annotations
 

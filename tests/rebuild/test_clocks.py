@@ -1,4 +1,4 @@
-"""No clock decides anything: only the chunks' own times rank them."""
+"""No clock decides anything: chunks are ranked only by their own times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compared once and not written since is not compared again, and no plan differs for it."""
+"""Families compared once and unchanged since are not compared again, and the plan is the same."""
 
 from __future__ import annotations
 

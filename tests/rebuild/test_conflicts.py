@@ -1,4 +1,4 @@
-"""Families that contradict each other, or themselves, are held: neither is guessed at."""
+"""Families that contradict each other or themselves are held."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A family whose lines are the same is known, whatever else its partition says now: it is not read again, nor decided
-again, nor projected again."""
+"""A family with unchanged lines is not read, decided or projected again, even if its partition changed."""
 
 from __future__ import annotations
 

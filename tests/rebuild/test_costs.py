@@ -1,4 +1,4 @@
-"""What the database has to do grows with the chunks, not with their square, and what memory holds does not grow."""
+"""Database work is linear in the number of chunks, and memory is constant."""
 
 from __future__ import annotations
 

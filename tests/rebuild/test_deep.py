@@ -1,4 +1,4 @@
-"""`--deep`: a vector that is not the computed one is found, whichever engine holds it."""
+"""`--deep` finds a vector that differs from the computed one, in every engine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Engines write beside each other and beside the encoder, a failure of one stops the run, and only what a sink lacks is
-embedded."""
+"""Engines and encoder work concurrently, one failure ends the run, and only what a sink lacks is embedded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild that fails leaves what readers see as it was; the next plain one works and takes the remains along."""
+"""A failed rebuild keeps the live generation; the next one succeeds and removes the remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted of sources that are read anew: what they have no more, in time in proportion to what they have."""
+"""The record of documents that sources no longer contain takes linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is missing or invalid deletes nothing: its families stay as they are, and everything else goes on."""
+"""Missing or invalid partitions delete nothing: their families stay and all others are synced."""
 
 from __future__ import annotations
 

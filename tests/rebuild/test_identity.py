@@ -1,4 +1,4 @@
-"""What the contract accepts can be indexed: odd names, in each field that says what a chunk is and whose."""
+"""Every identity that the contract accepts can be indexed, with odd names in each identifying field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An open intent says that what the engine holds of a family is unknown, whatever the receipt says."""
+"""After an open intent the engine's state of a family is unknown, regardless of the receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A family that is too large for memory goes through in parts: projected, embedded and written one after the other."""
+"""A family too large for memory is projected, embedded and written in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A build is never removed under a reader, and a reader that died holds nothing."""
+"""A build is never removed under a reader, and a dead reader keeps no build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever people do to their bus, in whatever order: after each sync the engines hold what a plain dict says.
+"""After any sequence of edits and a sync, the engines' content equals a plain dict's.
 
 CHUNKSINK_SOAK_SEQUENCES says how many sequences of edits are drawn.
 """

@@ -1,4 +1,4 @@
-"""The sequences of edits of `test_machine`, in a real Chroma and a real Meilisearch.
+"""The edit sequences of `test_machine` with a real Chroma and Meilisearch.
 
 CHUNKSINK_SOAK_SEQUENCES says how many are drawn in all; here one of 200 of them.
 """

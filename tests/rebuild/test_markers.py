@@ -1,4 +1,4 @@
-"""Whose index is it, and is it still the one that the receipts speak of? Asked of the engine by every sync."""
+"""Each sync checks the engine's marker: whose index is it, and do the receipts describe it?"""
 
 from __future__ import annotations
 

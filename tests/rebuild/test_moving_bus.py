@@ -1,4 +1,4 @@
-"""A bus that is written while a rebuild reads it gives one of its states, whole, or stops the run."""
+"""A bus written during a rebuild yields one of its complete states or stops the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that is set back to an older copy of its data is recognised, whenever the copy was made.
+"""An engine restored from an older copy of its data is recognised, whenever the copy was made.
 
 What the copy holds may be as many documents as were confirmed: only the stamp of its marker tells.
 """

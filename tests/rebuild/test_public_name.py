@@ -1,4 +1,4 @@
-"""Meilisearch, whose live build other programs search under a public name: real server, whole journeys."""
+"""Meilisearch with a public name that other programs search: whole runs on a real server."""
 
 from __future__ import annotations
 

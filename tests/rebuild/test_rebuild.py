@@ -1,4 +1,4 @@
-"""A rebuild makes the index that the chunks say, whatever was there before."""
+"""A rebuild creates the index described by the chunks, regardless of any earlier state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recall: a search by vectors finds what is there, also in a build that was made before, and it is reported."""
+"""Vector search reaches the recall goal, also in builds of earlier versions, and recall is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that an engine refused, as verify and repair see them: refused is not missing, nor the other way round."""
+"""Refused documents in verify and repair: refused is not missing, and missing is not refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine lost, gained or changed behind our back: verify names exactly it, repair puts it right."""
+"""Documents that an engine lost, gained or changed: verify names exactly them and repair repairs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilding some sinks and keeping others, sinks that come and go, and a flip that was cut off in the middle."""
+"""Rebuilding some sinks while others stay, adding and removing sinks, and an interrupted flip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every sync compares a part of each live build with its receipts, so that no drift stays unseen for long."""
+"""Every sync compares a part of each live build with its receipts, so drift is found within a round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed between asking Meilisearch for the swap and its answer: the swap is carried out once, whatever runs next."""
+"""A run killed during a Meilisearch swap: the swap happens once, whichever run comes next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sync writes what has changed, and nothing else."""
+"""A sync writes exactly what has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine that holds something else than was sent is found before readers see it."""
+"""An engine whose content differs from what was sent is found before it goes live."""
 
 from __future__ import annotations
 
@@ -181,9 +181,9 @@ def test_loss_after_the_confirmation_is_found(always: bool, built: Home) -> None
     assert built.live() == before
 
 
-@pytest.mark.parametrize("index", ["documents_fts", "documents_trigrams"])
-def test_incomplete_keyword_index_does_not_go_live(built: Home, index: str) -> None:
-    """Its documents are all there, and it is put right when it goes on."""
+@pytest.mark.parametrize(("index", "name"), [("documents_fts", "word index"), ("documents_trigrams", "trigram index")])
+def test_incomplete_keyword_index_does_not_go_live(built: Home, index: str, name: str) -> None:
+    """All its documents exist, and the next run repairs the index."""
     before = built.live()
 
     class Losing(WrappedBuild):

@@ -1,4 +1,4 @@
-"""Many runs on one home at once: each waits or leaves as documented, and what comes out is right."""
+"""Concurrent runs on one home: each waits or exits as documented, and the result is correct."""
 
 from __future__ import annotations
 

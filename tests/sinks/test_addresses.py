@@ -1,4 +1,4 @@
-"""Addresses and keys of the engines that are servers: what is none is refused at once, and no secret is quoted."""
+"""Addresses and keys of server engines: invalid ones are refused at once, and no secret is quoted."""
 
 import socket
 import traceback

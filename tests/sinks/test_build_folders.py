@@ -1,4 +1,4 @@
-"""Folders of builds: names and links that lead nowhere else, builds that are made and removed as a whole."""
+"""Build folders: safe names and links, and builds that are created and removed as a whole."""
 
 import os
 import stat

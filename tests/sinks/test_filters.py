@@ -1,4 +1,4 @@
-"""Filters that no engine can answer are refused before one is asked."""
+"""Filters that no engine can answer are refused before any engine is asked."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""The map from chunks to documents, for every producer's way of writing them."""
+"""The map from chunks to documents, for every producer's spelling of fields."""
 
 import json
 from typing import Any

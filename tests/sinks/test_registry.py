@@ -1,4 +1,4 @@
-"""Sinks by name: ours, those that other packages bring, and names and options that are none."""
+"""Sinks by name: built-in ones, those of other packages, and unknown names and options."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Patience: what is tried again and what is not, how long, how fast, and what is told of it."""
+"""Retries: which errors, how long, how fast, and what is reported."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an index will have of chunks, and what it will not: counted, with the first place of each."""
+"""Counts of what an index takes from chunks and what it ignores, with the first place of each."""
 
 from typing import Any
 

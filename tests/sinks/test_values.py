@@ -1,4 +1,4 @@
-"""Reading values: what is taken, what is skipped, that nothing raises; and vectors that no engine can use."""
+"""Reading values: accepted, skipped, never raising; and vectors that no engine can use."""
 
 import unicodedata
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the killed runs write to, and how a reader looks into each engine, beside them, for the sources that it has."""
+"""The engines that killed runs write to, and how a reader finds the sources in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader beside the runs that are killed: looks again and again which of some families the live builds lack.
+"""A reader beside killed runs that repeatedly checks which families the live builds lack.
 
 A process of its own, as readers are: what it sees it has from the engines.
 """

@@ -1,4 +1,4 @@
-"""A bus written by hand: sources and their versions, partitions, and the documents that must come of them."""
+"""A bus written by hand: sources, versions, partitions, and the expected documents."""
 
 import hashlib
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Where a build of the embedded Chroma sink is, and families to fill it with."""
+"""The folder of an embedded Chroma build, and families to fill it."""
 
 from functools import cache
 from pathlib import Path

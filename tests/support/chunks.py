@@ -1,4 +1,4 @@
-"""Chunks as their contract asks for them, and values that no field expects."""
+"""Valid chunks, and values that no field expects."""
 
 from typing import Any
 

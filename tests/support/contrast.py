@@ -1,4 +1,4 @@
-"""Whether a text can be read on its ground, as WCAG 2 (level AA) measures it."""
+"""Whether a text is legible on its background, by WCAG 2 (level AA)."""
 
 READABLE = 4.5
 """The least contrast of text of usual size."""

@@ -1,4 +1,4 @@
-"""Partitions that are broken or taken away, and put back."""
+"""Breaks or removes partitions, and restores them."""
 
 from collections.abc import Callable
 

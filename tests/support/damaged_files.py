@@ -1,4 +1,4 @@
-"""What can become of a database of ours, by its file alone."""
+"""Kinds of damage to a database file."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""A home whose rebuild fails: two generations, a bus that has moved on, and what must come of it."""
+"""A home whose rebuild fails: two generations, a bus with newer chunks, and the expected result."""
 
 from contextlib import closing
 

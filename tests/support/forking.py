@@ -1,4 +1,4 @@
-"""Processes of tests, forked from one that has imported what they need: that takes longer than most of them run."""
+"""Test processes forked from one with everything imported, because imports take longer than most of them."""
 
 import multiprocessing
 import time

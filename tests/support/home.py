@@ -1,4 +1,4 @@
-"""A home with real sinks, asked and run as the tests need it."""
+"""A home with real sinks, and ways to run and inspect it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,4 @@
-"""Families before and after a change, and what their files must hold."""
+"""Families before and after a change, and their expected files."""
 
 from pathlib import Path
 

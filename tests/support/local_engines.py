@@ -1,4 +1,4 @@
-"""The engines that a home's sinks are made of, each anew for every run, as every process does."""
+"""The engines of a home's sinks, created for every run as every process does."""
 
 from collections.abc import Callable
 from pathlib import Path

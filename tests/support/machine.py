@@ -1,4 +1,4 @@
-"""Sequences of edits, drawn at random: after each sync the engines hold what a plain dict says."""
+"""Random sequences of edits: after each sync the engines' content equals a plain dict's."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Families enough for a large build, and a check that a new build can hold them."""
+"""Families for a large build, and a check that a new build can store them."""
 
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Sink

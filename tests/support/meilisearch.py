@@ -1,4 +1,4 @@
-"""An index of its own on the real Meilisearch, the server asked directly, and builds to ask it about."""
+"""An index on the real Meilisearch, direct requests to the server, and builds to test."""
 
 import json
 import time

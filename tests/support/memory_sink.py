@@ -1,4 +1,4 @@
-"""The reference sink: dictionaries in this process. What it does is what the others must do, told shortly.
+"""The reference sink: dictionaries in this process. It shows briefly what the others must do.
 
 Like a server with a queue it takes work in `replace` and `delete` and does it in `flush`.
 """

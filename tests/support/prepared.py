@@ -1,4 +1,4 @@
-"""Folders that many tests begin with: built once in each process, then copied."""
+"""Folders that many tests start from: built once per process, then copied."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Meilisearch under a public name that other programs search, and what they find there."""
+"""A Meilisearch index under a public name, and what other programs find there."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Changing what an engine holds behind the back of the home's records, through the engine's own interface."""
+"""Changes an engine's content behind our records, through the engine's own interface."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""Sinks around real ones, that do something of their own before or after a call, or note what they are told."""
+"""Wrappers of real sinks that act before or after a call, or record calls."""
 
 from collections.abc import Callable
 from functools import partial

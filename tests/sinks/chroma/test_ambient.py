@@ -1,4 +1,4 @@
-"""What others have set for their Chroma, in the environment or in a `.env` of the current folder, is not for ours."""
+"""Chroma settings in the environment or in a `.env` of the current folder do not affect our Chroma."""
 
 from collections.abc import Callable
 from itertools import product

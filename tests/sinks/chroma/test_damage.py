@@ -1,4 +1,4 @@
-"""Chroma's files, damaged or changed by somebody else: said to need a rebuild before Chroma goes down with them."""
+"""Damaged or foreign-changed Chroma files are reported as needing a rebuild before Chroma crashes."""
 
 import shutil
 import struct

@@ -1,4 +1,4 @@
-"""Builds that are missing, answers that are lost, options and tokens of a server."""
+"""Missing builds, lost answers, and the options and tokens of a server."""
 
 import gc
 import warnings

@@ -1,4 +1,4 @@
-"""A build that was proved sound is not proved again at every look: that takes a process each time."""
+"""A build proved sound is sealed, so that later calls need no new proof in a process."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""How widely Chroma searches its graph follows from the size of a build, and deleted vectors are counted."""
+"""The width of Chroma's graph search grows with the build, deleted vectors included."""
 
 from contextlib import closing
 from pathlib import Path

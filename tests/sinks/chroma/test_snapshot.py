@@ -1,4 +1,4 @@
-"""A build that nobody has touched since it was closed says by its seal what it is; Chroma is asked for all else."""
+"""The seal describes a build unchanged since it was closed; anything else is read through Chroma."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the Chroma sink promises beyond the suite: what is stored, strangers' rows, limits."""
+"""What the Chroma sink promises beyond the suite: stored content, foreign rows, limits."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A tenant's nearest are found by comparing all of its vectors, whatever others have."""
+"""A tenant's nearest documents are found by comparing all of its vectors, regardless of other tenants."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""Nobody waits without end for the turn of a process that was stopped and is not dead."""
+"""Waiting for a process that was stopped (not killed) is limited."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The process that fills a new embedded build: what it leaves to others, and what becomes of it when somebody dies."""
+"""The worker process that fills a new embedded build: concurrency, signals and deaths."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Who is writing an embedded build, and what a killed writer leaves."""
+"""Detecting who writes an embedded build, and what a killed writer leaves."""
 
 import signal
 import struct

@@ -1,4 +1,4 @@
-"""A keyword build that is open, its file, and a reader of it."""
+"""An open keyword build, its file and a reader."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Words that are only begun, in an index of stems, and words that are nearly written so."""
+"""Prefixes of words in an index of stems, and corrections of misspelled words."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""What the index cannot tell: words that are typed with signs, and signs that stand for others."""
+"""Matches beyond the index's tokens: words typed with symbols, and equivalent symbols."""
 
 import unicodedata
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The file of the embedded keyword sink: who may use it at once, what its errors say, and what is left in it."""
+"""The file of the embedded keyword sink: concurrency, errors, and erased content."""
 
 import shutil
 import sqlite3

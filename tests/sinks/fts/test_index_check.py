@@ -1,4 +1,4 @@
-"""What the indexes of the keyword sink lost is seen by a scan, though `documents` has it all; and is put right."""
+"""A scan finds damage to the full-text indexes although all documents exist; the next write repairs it."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""Words that hang together, phrases, and long queries."""
+"""Adjacent words, phrases and long queries."""
 
 import time
 from collections.abc import Mapping

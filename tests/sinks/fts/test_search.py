@@ -1,4 +1,4 @@
-"""What the embedded keyword sink finds beyond the suite, in which order, and what of it it shows."""
+"""Results, ranking and snippets of the embedded keyword sink beyond the suite."""
 
 import math
 import sqlite3

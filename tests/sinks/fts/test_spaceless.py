@@ -1,4 +1,4 @@
-"""Scripts without spaces: short runs, and words of other scripts beside them."""
+"""Scripts without spaces: short runs, and adjoining words of other scripts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""BM25 for a tenant: FTS5's own numbers where nobody else is in the index, and the same ones where others are."""
+"""BM25 for a tenant equals FTS5's scores in an index without other tenants."""
 
 import random
 

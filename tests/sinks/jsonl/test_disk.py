@@ -1,4 +1,4 @@
-"""What is on the disk when it counts, and what a disk that fails is told as."""
+"""Files are synced before they count, and a failing disk is reported correctly."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Kills and faults of the disk, at every single step."""
+"""Kills and disk faults at every step."""
 
 import errno
 import os

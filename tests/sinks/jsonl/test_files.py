@@ -1,4 +1,4 @@
-"""What the sink of plain files promises beyond the suite: its files, what is left out, its settings, its link."""
+"""What the JSONL sink promises beyond the suite: files, omissions, options, link."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What somebody else did to a build of plain files."""
+"""Foreign changes to a build of plain files."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A public name of its own on the real server, and a sink for it."""
+"""A public name on the real server, and a sink for it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Facets count the families that have a value in any document that is found, also where their documents differ."""
+"""Facets count the families with a value in any document found, also where their documents differ."""
 
 from collections.abc import Iterator
 from contextlib import closing

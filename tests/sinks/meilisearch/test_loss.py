@@ -1,4 +1,4 @@
-"""What somebody took from a Meilisearch behind our back: the sink shows exactly that, and writing again mends it."""
+"""Foreign removals from a Meilisearch: the sink shows exactly what is missing, and writing restores it."""
 
 from collections.abc import Mapping
 from typing import Any

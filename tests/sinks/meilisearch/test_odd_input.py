@@ -1,4 +1,4 @@
-"""No input of a search is an error, and an index whose settings somebody changed is told with the remedy."""
+"""No search input is an error; changed index settings are reported with the remedy."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The estimate of positions against the real server: of the longest text that passes, the last word is found."""
+"""The position estimate against the real server: the last word of the longest accepted text is found."""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What Meilisearch alone can do to us: foreign indexes, wrong keys, swaps, old versions; and searching it."""
+"""Meilisearch's own cases: foreign indexes, wrong keys, swaps, old versions, and search."""
 
 import json
 import threading

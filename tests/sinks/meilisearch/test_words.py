@@ -1,4 +1,4 @@
-"""Which words of a query must be found under a filter: by counts of what passes it."""
+"""Which words of a query are required under a filter, by the number of matching documents."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Meilisearch does with what it is sent: tasks that fail or vanish, payloads and documents that it refuses."""
+"""Tasks that fail or vanish, and payloads and documents that Meilisearch refuses."""
 
 from typing import Any
 
