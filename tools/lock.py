@@ -4,7 +4,7 @@
 
 All dependencies and all extras of pyproject.toml are installed into a new environment that is thrown away
 afterwards; the newest versions that fit are taken. Only `name==version` lines are kept: no paths, no
-addresses, no local versions such as `+cpu`, so the file says nothing about the machine that made it.
+addresses, no local versions such as `+cpu`, so the file does not depend on the machine that made it.
 """
 
 from __future__ import annotations

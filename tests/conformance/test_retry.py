@@ -40,7 +40,7 @@ class Losing:
         def call(*arguments: Any, **named: Any) -> Any:
             self._lost ^= {name}
             lost = name in self._lost
-            if lost and name == "flush":  # what it did it says once: here it fails before that
+            if lost and name == "flush":  # each report comes once: fail before it
                 raise Transient("not now")
             answer = held(*arguments, **named)
             if lost:

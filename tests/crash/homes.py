@@ -47,7 +47,7 @@ GONE = source("docs/gone.md", "will be gone")
 
 
 def prepare(folder: Path) -> Home:
-    """Two generations of what the bus said before."""
+    """Two generations of the earlier bus."""
     home = home_in(folder / "home", BusRoot(folder / "chunks"))
     commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
     commit(home.root, "gone", GONE)
@@ -80,7 +80,7 @@ def settle(home: Home, scenario: str) -> None:
 
 
 def undo(home: Home) -> None:
-    """The bus says again what it said before."""
+    """Restores the bus's earlier content."""
     commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
 
 
@@ -96,7 +96,7 @@ def withdraw(home: Home) -> None:
 
 
 def move_on_meanwhile(home: Home) -> Callable[[Sink], Any]:
-    """The partition is written anew while the run is reading it."""
+    """The partition is rewritten while the run reads it."""
 
     def rewrite() -> None:
         edited = [record for records in EDITED for record in records]

@@ -157,7 +157,7 @@ def test_run_when_killed_at_a_step_converges(
     again = home.sync()
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
     assert sum(each(again, "written").values()) == 0
-    # And a rebuild, which takes along whatever lies about: live, previous, nothing else.
+    # And a rebuild, which removes all remains: live, previous, nothing else.
     home.rebuild()
     assert digests(home) == oracle(home.root, tmp_path / "fresh again")
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "jsonl": 2}
@@ -180,7 +180,7 @@ REBUILT = (
 @pytest.mark.promise(5)
 @pytest.mark.parametrize(("step", "when"), REBUILT, ids=str)
 def test_rebuild_when_killed_is_continued_by_the_next_run(step: Step, when: str, prepared: Any, tmp_path: Path) -> None:
-    """Readers have the generation before until the pointer moves; what is filled and not shown is gone on with."""
+    """Readers use the previous generation until the pointer moves; a filled build not yet shown is continued."""
     home: Home = prepared(R)
     before, texts = home.live(), found_by_readers(home)
     assert run_until(home, step, when) == -signal.SIGKILL
@@ -203,7 +203,7 @@ def test_rebuild_when_killed_is_continued_by_the_next_run(step: Step, when: str,
 def test_edit_when_killed_and_then_undone_converges(
     step: Step, when: str, tmp_path: Path, prepared_before: Any, small_batches: None
 ) -> None:
-    """Receipts and counts are those of the old version, and the engine may hold the new one: only intents tell."""
+    """Receipts and counts describe the old version, the engine may have the new one: only intents show it."""
     home: Home = prepared_before()
     rewrite_one(home)
     assert run_until(home, replace(step, scenario="sync", call=1), when) == -signal.SIGKILL

@@ -19,7 +19,7 @@ Fault = Callable[[dict[str, Any]], Answer]
 
 
 class Server:
-    """An endpoint that computes what `HashEncoder` does, unless told otherwise."""
+    """An endpoint that computes the vectors of `HashEncoder` unless scripted otherwise."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -77,7 +77,7 @@ def broken(*, width: int) -> Fault:
 
 
 def hang(served: Server) -> Callable[[dict[str, Any]], Answer | None]:
-    """Takes the request and says nothing for a long time."""
+    """Accepts the request and sends nothing for a long time."""
 
     def wait(body: dict[str, Any]) -> None:
         served.ended.wait(60)
@@ -110,7 +110,7 @@ def serve() -> Iterator[Server]:
             head, self._headers_buffer = b"".join(self._headers_buffer), []
             try:
                 self.send(head + b"\r\n" + content)
-            except ConnectionError:  # whoever asked has gone
+            except ConnectionError:  # the client has closed the connection
                 self.close_connection = True
 
         def send(self, answer: bytes) -> None:

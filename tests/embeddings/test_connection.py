@@ -92,7 +92,7 @@ def test_vectors_ready_at_a_failure_are_returned(server: Server, monkeypatch: py
     assert ready == [0]
 
 
-# -- it never tells the key --------------------------------------------------------------------------------------------
+# -- the key stays secret ----------------------------------------------------------------------------------------------
 
 
 def test_key_is_sent_and_never_shown(
@@ -204,7 +204,7 @@ def test_invalid_url_is_refused(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-# -- what the environment says of it -----------------------------------------------------------------------------------
+# -- variables in the environment --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_endpoint_without_a_vector_for_one_word_is_refused(server: Server) -> No
     assert len(server.requests) == 2
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- error messages ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [429, 503])

@@ -166,7 +166,7 @@ def test_endpoint_that_starts_to_refuse_everything_is_abandoned(
     with pytest.raises(EndpointDenied, match="refuses even a single word"):
         list(vectors_for(stream(numbered(2000)), encoder, cache, report))
     assert len(server.requests) < 400
-    assert report.refused == 0, "of no text it is said that the endpoint refuses it"
+    assert report.refused == 0, "no text is reported as refused"
 
 
 @pytest.mark.promise(7)
@@ -222,7 +222,7 @@ def test_long_texts_are_counted_by_default(server: Server, cache: VectorCache) -
         assert report.over_length == 1
         assert [len(text) for text in server.requests[-1]["input"]] == [24_000, 16_000, 16_000, 16_001]
         again = settled(settings, encoder)
-    assert again.max_length == 24_000, "a build keeps its own, whatever is the default by then"
+    assert again.max_length == 24_000, "a build keeps its own despite a new default"
     with closing(open_encoder(again)) as same:
         assert same.fingerprint == encoder.fingerprint
 

@@ -182,7 +182,7 @@ def test_prompts_of_known_models_are_in_their_files(
         changes.append(lambda folder: (folder / "README.md").write_text(card))  # type: ignore[arg-type, return-value]
     infos = [loaded(tiny_folder, tmp_path / name, *changes).info for name in ("some-copy", "bge-small-en", "e5-small")]
     assert [(info.query_prompt, info.passage_prompt) for info in infos] == [prompts] * 3
-    assert len({info.fingerprint for info in infos}) == 1, "what a folder is called depends on whoever copied it"
+    assert len({info.fingerprint for info in infos}) == 1, "a folder's name is no part of the model"
 
 
 def test_prompts_are_read_from_the_models_configuration(tiny_folder: Path, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_prompts_are_read_from_the_models_configuration(tiny_folder: Path, tmp_p
 
 
 def test_unreadable_model_file_is_named(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights on a share that has gone, or a file that somebody removes meanwhile."""
+    """Weights on a disconnected share, or a file removed during the read."""
     folder = tmp_path / "model"
     shutil.copytree(tiny_folder, folder)
     (folder / "more.safetensors").symlink_to(tmp_path / "gone.safetensors")

@@ -83,7 +83,7 @@ def test_surplus_is_reported_and_then_dropped(cache: VectorCache) -> None:
     live.asked.clear()
     embed(numbered(1000), live, cache)
     assert live.asked == []
-    embed(["a"], old, cache)  # a model that was dropped is recorded anew
+    embed(["a"], old, cache)  # a dropped model is recorded again
     assert "old" in {model.name for model in stats(cache).models}
 
 

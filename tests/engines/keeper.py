@@ -30,7 +30,7 @@ def main(folder: Path, command: list[str]) -> int:
             readable, _, _ = select.select([sys.stdin], [], [], 0.2)
             if readable and not os.read(sys.stdin.fileno(), 1024):
                 return 0
-            engine.poll()  # a dead engine must be gone for the test run too, not a zombie that looks alive
+            engine.poll()  # reap it: a dead engine must not look alive to the test run as a zombie
     finally:
         if engine is not None:
             end(engine)

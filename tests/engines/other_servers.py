@@ -12,7 +12,7 @@ class QuietHandler(BaseHTTPRequestHandler):
     """Prints nothing."""
 
     def body(self) -> bytes:
-        """Of the request; less than its length says where the connection ended before."""
+        """The request's body; shorter than its length if the connection ended early."""
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
     def log_message(self, format: str, *args: object) -> None:
@@ -21,7 +21,7 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """The client may have gone."""
+        """The client may have closed the connection."""
 
 
 @contextmanager

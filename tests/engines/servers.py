@@ -33,7 +33,7 @@ HOST = "127.0.0.1"
 LOG = "engine.log"  # in the server's scratch folder, as keeper.py names it
 KEEPER = Path(__file__).with_name("keeper.py")
 
-# A proxy of the environment must not stand between a test and its own loopback server.
+# No proxy from the environment may come between a test and its own loopback server.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

@@ -23,7 +23,7 @@ def connect(server: ChromaServer) -> ClientAPI:
 
 
 def test_server_and_client_are_one_package_of_the_pinned_version(chroma_server: ChromaServer) -> None:
-    """A 1.5 server answers "1.0.0" whatever its release, so the release is known only from the package."""
+    """A 1.5 server answers "1.0.0" in every release, so only the package shows the release."""
     assert get_json(f"{chroma_server.url}/api/v2/version") == "1.0.0"
     program = engines.find("chroma")
     assert program is not None

@@ -16,7 +16,7 @@ OLD, NEW = "0" * 64, "1" * 64
 
 @pytest.fixture
 def index(meilisearch_server: MeilisearchServer) -> Iterator[Index]:
-    """An index of its own with the project's settings, gone afterwards."""
+    """An index with the project's settings, removed afterwards."""
     for server in served(meilisearch_server):
         server.do("POST", "/indexes", json={"uid": server.index, "primaryKey": "id"})
         task = server.do("PATCH", f"/indexes/{server.index}/settings", json=SETTINGS)

@@ -13,7 +13,7 @@ from tests.conftest import ROOT, need
 from tests.engines.servers import DidNotStart, alive, free_port, get_json, run_chroma, run_meilisearch
 from tools.engines import ENGINES, REMEDY
 
-# Starts a server inside a process of its own, says where, and waits to be ended.
+# Starts a server in its own process, prints its address, and waits to be ended.
 HOLDER = """
 import signal, sys, tempfile
 from pathlib import Path

@@ -104,12 +104,12 @@ class Faulty:
         self.home.open_sink = self._open  # type: ignore[method-assign]
 
     def show(self, version: int) -> None:
-        """The bus says this version from now on."""
+        """Sets the bus to this version."""
         commit(self.home.root, "p1", [record for records in sources(version) for record in records])
         self.version = version
 
     def move(self) -> None:
-        """The bus says the other version."""
+        """Sets the bus to the other version."""
         self.show(1 - self.version)
 
     def digests(self) -> dict[str, str]:
@@ -124,7 +124,7 @@ class Faulty:
         return list(self.proxy.requests)
 
     def failing(self, run: Callable[[], object]) -> SinkError:
-        """Why the engine failed in a run that may tell it in its report or end with it."""
+        """The error of the engine, from the run's report or its exception."""
         self.patience = SHORT
         try:
             outcome = run()
@@ -207,7 +207,7 @@ def assert_complete(found: list[Document]) -> None:
 
 
 def assert_receipts_hold(receipts: dict[str, tuple[str, int]], found: list[Document]) -> None:
-    """A receipt says what the engine holds, and of what is not confirmed there is none."""
+    """Every receipt matches the engine, and unconfirmed families have none."""
     there: dict[str, list[str]] = {}
     for document in found:
         there.setdefault(document.parent_id, []).append(document.document_hash)

@@ -22,7 +22,7 @@ from tests.support.home import Home
 from tests.support.local_engines import chroma, eager
 
 KNOWN = (OSError, ChunkBusError, EmbeddingsError, RebuildError, SinkError)
-"""What people can act on; anything else that comes out of a run would be told as a bug."""
+"""Errors that people can act on; any other one counts as a bug."""
 
 
 def home_in(folder: Path, sinks: str) -> Home:

@@ -70,7 +70,7 @@ def since(first: int) -> When:
 
 
 def each_once() -> When:
-    """Every request when it is made for the first time, told apart by its bytes."""
+    """Every request the first time it is made; requests are compared by their bytes."""
     seen: set[bytes] = set()
 
     def new(_: int, request: bytes) -> bool:
@@ -117,7 +117,7 @@ class Proxy(socketserver.ThreadingTCPServer):
 
     @contextlib.contextmanager
     def holding(self, *connections: socket.socket) -> Iterator[None]:
-        """The end of the proxy ends these, whatever they wait for."""
+        """Closing the proxy ends these, even if they wait."""
         with self._lock:
             self._held.update(connections)
             if self.ending.is_set():

@@ -23,7 +23,7 @@ from chunksink.sinks.meilisearch.connection import Connection
 
 
 class Impostor:
-    """Says it is 127.0.0.1, and signed that itself. Counts who believes it."""
+    """A server with a self-signed certificate for 127.0.0.1 that counts accepted connections."""
 
     def __init__(self, folder: Path) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

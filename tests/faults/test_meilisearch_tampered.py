@@ -202,7 +202,7 @@ def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lo
 
 @pytest.mark.parametrize("removed", [False, True])
 def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: Place) -> None:
-    """Where the way back is gone too, nothing is begun."""
+    """If the previous index is missing too, nothing is started."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
     home.rebuild()

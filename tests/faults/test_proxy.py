@@ -25,7 +25,7 @@ class Echo(QuietHandler):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        with suppress(ConnectionError):  # whoever asked has left
+        with suppress(ConnectionError):  # the client has closed the connection
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
 
 

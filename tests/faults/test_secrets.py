@@ -99,7 +99,7 @@ def arguments_below(pid: int) -> set[str]:
             for child in (task / "children").read_text().split():
                 found |= arguments_below(int(child))
     except (OSError, ValueError):
-        pass  # gone meanwhile
+        pass  # removed in the meantime
     return found
 
 
@@ -215,7 +215,7 @@ prefix = "secrets"
 
 
 def assert_silent(folder: Path, *outputs: str) -> None:
-    """Neither what was told nor any file holds a secret."""
+    """Neither the outputs nor any file contain a secret."""
     for text in outputs:
         assert lines_with(text, CANARY) == []
     written = [path for path in folder.rglob("*") if path.is_file() and path.name not in ("out", "err")]

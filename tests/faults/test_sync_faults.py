@@ -136,7 +136,7 @@ def test_lasting_fault_ends_the_run_at_the_deadline(
     error = made.failing(made.home.sync)
     assert time.monotonic() - started < CALLS * (SHORT.deadline_seconds + TIMEOUT + 1)
     assert made.proxy.faulted
-    assert made.proxy.url in str(error), "the message says which engine it is"
+    assert made.proxy.url in str(error), "the message names the engine"
     assert "run it again" in str(error)
     assert_complete(made.behind_it())
     assert_receipts_hold(made.receipts(), made.behind_it())
@@ -189,7 +189,7 @@ def test_failed_rebuild_keeps_the_live_generation(
 def test_server_killed_and_restarted_changes_nothing(
     when: str, number: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
-    """Before it did what it was asked, and when it has done it but not yet said so."""
+    """Before it did the work, or after it but before the answer."""
     with own_server(tmp_path, engine) as (made, running, start_again):
 
         def kill() -> None:

@@ -58,12 +58,12 @@ def made(engine: Engine, tmp_path: Path) -> Iterator[Faulty]:
 
 @pytest.fixture
 def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    """The server itself, for what somebody does to it behind our back."""
+    """The server itself, for changes by other programs."""
     yield from served(meilisearch_server)
 
 
 def keep_busy(server: Server) -> None:
-    """Whatever comes now waits for a second or more."""
+    """Every new task waits for a second or more."""
     name = f"busy{uuid.uuid4().hex[:10]}"
     some = [{"id": number, "text": f"word{number} {name} " * 20} for number in range(10_000)]
     server.http.post(f"/indexes/{name}/documents", json=some)
@@ -159,11 +159,11 @@ def test_one_poison_document_in_a_thousand_blocks_no_other(
         write(home, *sound, bad)
         assert len(sent(home)) == 1
         assert len(letters(home)) == 1
-        mended = source("docs/bad.md", "an antidote", version="2", at=FEBRUARY)
-        write(home, *sound, mended)
+        corrected = source("docs/bad.md", "an antidote", version="2", at=FEBRUARY)
+        write(home, *sound, corrected)
         assert len(sent(home)) == 1
         assert letters(home) == []
-        assert holds(home, direct) == projected(*sound, mended)
+        assert holds(home, direct) == projected(*sound, corrected)
         assert home.verify(deep=True).ok
     finally:
         with closing(direct(tmp_path)) as sink:

@@ -41,7 +41,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def chunksink(folder: Path, *arguments: str, **variables: str) -> Ended:
-    """Runs a command in a folder. Whatever comes out of it: no traceback, and nothing that only a terminal needs."""
+    """Runs a command in a folder and checks that it prints no traceback and no terminal sequences."""
     done = subprocess.run(
         command_line(*arguments),
         cwd=folder,

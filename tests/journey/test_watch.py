@@ -25,7 +25,7 @@ LENDING = source("lending.md", "Every tool has to come home within seven days.")
 
 
 class Watcher:
-    """A watching process; what it says goes to files."""
+    """A watching process whose outputs go to files."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes], endpoint: Server) -> None:
         self.folder = folder

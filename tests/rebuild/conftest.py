@@ -45,7 +45,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The key of every partition whose files are opened from here on, whoever opens them."""
+    """The key of every partition whose files are opened from here on."""
     keys: list[str] = []
     real = reader.open_partition
 

@@ -92,7 +92,7 @@ def test_brake_counts_withdrawn_but_not_replaced_sources(home: Home) -> None:
 
 
 def test_held_sources_are_not_removed(home: Home) -> None:
-    """A bus folder that is not mounted empties no index, whatever number was allowed."""
+    """A bus folder that is not mounted empties no index, even with deletions allowed."""
     of(home, 20)
     commit(home.root, "p2", [])
     for path in (home.root.chunks_file("p1"), home.root.manifest_file("p1")):

@@ -76,7 +76,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Loss:
-    """A partition is damaged, or is gone."""
+    """A partition is damaged or removed."""
 
     key: str
     is_gone: bool
@@ -90,7 +90,7 @@ class Refresh:
     reread: bool
 
 
-TAKE_IN, RETIRE = "what a run does that dies before it decides", "one partition that is gone is given up"
+TAKE_IN, RETIRE = "a run that dies before it decides", "one missing partition is retired"
 Change = Write | Loss
 
 copies = st.builds(
@@ -191,7 +191,7 @@ def retire_one(root: BusRoot, probe: CatalogProbe) -> None:
 
 
 def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
-    """What is broken is emptied, what is gone is given up."""
+    """Empties broken partitions and retires missing ones."""
     states = dict(probe.state.db.execute("select key, state from partition").fetchall())
     for key, state in states.items():
         if state == "missing":

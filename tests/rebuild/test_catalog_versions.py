@@ -153,7 +153,7 @@ def test_tombstone_withdraws_what_it_names(
 
 
 def test_withdrawn_family_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
-    """No newer version stands in its place; a later one that brings the family back supersedes."""
+    """No newer version replaces it; a later one that brings the family back supersedes it."""
     commit(root, "p1", [*a(), *source("docs/b.md", "b")])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[BY_PARENT])
     assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=1, superseded=0)

@@ -47,7 +47,7 @@ def test_two_families_with_one_id_are_both_held(root: BusRoot, indexed: Home, tm
         indexed.rebuild()
     commit(root, "p4", another := source("docs/e.md", "e"))
     indexed.sync()
-    assert indexed.held().keys() == {A, D}, "whatever else has changed"
+    assert indexed.held().keys() == {A, D}, "despite other changes"
     assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C, another)
     commit(root, "p3", source("docs/d.md", "d", version="2"))
     indexed.sync(wrap=calls)
@@ -70,7 +70,7 @@ def test_two_tenants_with_one_id_are_distinguished(root: BusRoot, home: Home) ->
 
 
 def test_version_is_split_when_two_partitions_share_no_id(root: BusRoot, probe: CatalogProbe) -> None:
-    """In however many others it stands: compared with the rule itself, for many sources at random."""
+    """In any number of other partitions: compared with the rule itself, for many random sources."""
     chance = Random(5)
     stands: dict[tuple[str, str], dict[str, set[str]]] = {}
     for key in ("p1", "p2", "p3", "p4"):

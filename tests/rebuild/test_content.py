@@ -191,7 +191,7 @@ def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: Cat
 
 
 def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: CatalogProbe) -> None:
-    """They were read before the partition was taken in anew, and come late."""
+    """The partition has been read again since, so these hashes come too late."""
 
     def noted() -> list[tuple[str | None, ...]]:
         return probe.state.db.execute("select family_hash from current").fetchall()

@@ -44,7 +44,7 @@ def test_repair_of_one_long_source_takes_linear_work(tmp_path: Path) -> None:
 
 
 def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
-    """One more partition of a source that stands, whole or in parts, in so many."""
+    """Adds one more partition of an existing source, whole or in parts."""
     root = BusRoot(tmp_path / f"chunks of {partitions}")
     probe = CatalogProbe(tmp_path / f"home of {partitions}", root)
     for number in range(partitions + 1):
@@ -72,7 +72,7 @@ def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     long = 20 * LONG_TEXT
     commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])
-    home.rebuild()  # with every vector cached, progress is told of what is looked up together
+    home.rebuild()  # if all vectors are cached, progress is reported per batch of look-ups
     calls, read = Calls(), _Amounts()
     home.rebuild(wrap=calls, stage=lambda name, _total, _unit: nullcontext(read if name == "index" else Silent()))
     assert max(read) * 20 <= EMBEDDED_AT_ONCE + 20

@@ -98,7 +98,7 @@ def test_build_started_with_another_model_is_not_continued(edited: Home) -> None
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_engine_that_cannot_drop_an_old_build_leaves_the_new_one_live(lost: bool, edited: Home) -> None:
-    """It fails after the commit: the run says so, the next one tries again. Also where no record names the build."""
+    """It fails after the commit: the run reports it and the next one retries, even if no record names the build."""
     fail = raising(Unreachable("fts went away at drop"))
     before = edited.builds()["fts"]
     if lost:

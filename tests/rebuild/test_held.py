@@ -154,7 +154,7 @@ def test_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_pat
     calls = Calls()
     indexed.sync(wrap=calls)
     assert (calls, reasons(indexed)) == ([], {A: "invalid"})
-    # The engine loses it while it is held, is asked for all that it holds, and is put right when it may be.
+    # The engine loses it while it is held, is scanned, and is repaired once the partition is valid.
     indexed.sync(scan=True)
     assert indexed.contents()["fts"] == projected(OLD_A, OLD_B, OLD_C)
     put_back()
@@ -219,7 +219,7 @@ def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, h
     assert home.live() == live
     home.sync()
     with State.existing(home.folder) as state:
-        assert Catalog(state).is_whole(), "it is no reason to keep what is gone"
+        assert Catalog(state).is_whole(), "it keeps no missing partition"
     (root.path / name).unlink()
     home.sync(strict=True)
 

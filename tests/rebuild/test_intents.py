@@ -83,7 +83,7 @@ def test_edit_killed_and_undone_is_undone_in_the_engine(
     home: Home,
     tmp_path: Path,
 ) -> None:
-    """The receipt says that all is well: it is of the version before."""
+    """The receipt claims success, but describes the version before."""
     commit(home.root, "p1", before)
     home.sync()
     commit(home.root, "p1", edit)
@@ -151,7 +151,7 @@ def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home,
 
 def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home, tmp_path: Path) -> None:
     """Embedded Chroma saves its vectors in place: a kill in between leaves files that fit no more. Where no run was
-    writing, it is told (`test_markers`)."""
+    writing, it is reported (`test_markers`)."""
     file = home.folder / "fts" / home.live().builds["fts"] / FILE
     commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
     dies(home, "replace", after=False, engine="fts")

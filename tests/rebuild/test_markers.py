@@ -52,7 +52,7 @@ def whose(marker: Marker | None) -> Marker | None:
     return None if marker is None else replace(marker, stamp="")
 
 
-def mended(home: Home, engine: str) -> Calls:
+def repaired(home: Home, engine: str) -> Calls:
     """A sync that scans this engine, and another that has nothing left to do."""
     calls = Calls()
     assert sinks_with(home.sync(wrap=calls), "scanned")[:1] == [engine]
@@ -103,7 +103,7 @@ def test_build_with_another_marker_is_scanned_and_signed(
     put(indexed, engine, [msgspec.structs.replace(document, text="what it said before", title="Old")])
     before = marker(indexed, engine)
     sign(indexed, engine, **fields)
-    calls = mended(indexed, engine)
+    calls = repaired(indexed, engine)
     assert whose(marker(indexed, engine)) == whose(before)
     assert calls.sent(engine) == [B], "what is as it should be is not written again"
     require_sound(indexed, tmp_path)
@@ -145,7 +145,7 @@ def test_lost_marker_is_written_again(indexed: Home, tmp_path: Path) -> None:
     verified = indexed.verify()
     assert not verified.ok, "searches do not use it so"
     assert "has lost the marker" in str(verified.failed["memory"])
-    calls = mended(indexed, "memory")
+    calls = repaired(indexed, "memory")
     assert [call for _, call, _ in calls] == ["scan", "sign"], "nothing was wrong with its documents"
     assert whose(marker(indexed, "memory")) == whose(before)
     require_sound(indexed, tmp_path)
@@ -160,7 +160,7 @@ def test_build_with_an_unconfirmed_count_is_scanned_and_repaired(
         lose(indexed, engine, projected(OURS[0])[:1])
     else:
         put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
-    calls = mended(indexed, engine)
+    calls = repaired(indexed, engine)
     assert calls.sent(engine) == ([A] if lost else [])
     assert lost != ((engine, "delete", frozenset([parent_of("docs/theirs.md")])) in calls)
     require_sound(indexed, tmp_path)

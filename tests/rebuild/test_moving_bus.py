@@ -31,7 +31,7 @@ def edited(root: BusRoot, home: Home) -> Home:
 
 
 def test_partition_changed_while_read_is_read_again(root: BusRoot, edited: Home) -> None:
-    """The catalog's places are of the file before; what stands there now is not taken for it."""
+    """The catalog's offsets belong to the former file; the content there now must not be used."""
     new = source("docs/9.md", "something else altogether", "and more of it", version="9")
     edited.rebuild(wrap=watching("fts", Moment("create", 1, lambda: commit(root, "p1", new))))
     assert edited.contents() == {"fts": projected(new), "memory": projected(new)}
@@ -113,7 +113,7 @@ def test_bus_written_continuously_does_not_stop_a_rebuild(
 
 
 def test_chunk_moved_to_another_tenant_during_a_run_is_read_again(root: BusRoot, home: Home) -> None:
-    """Text and place are the same: only whose it is tells."""
+    """Text and place are the same; only the tenant differs."""
 
     def of(*tenants: str) -> list[Record]:
         return [
@@ -167,7 +167,7 @@ def test_interrupting_error_is_the_one_reported(root: BusRoot, home: Home, monke
 
 
 def test_metadata_moved_away_and_back_is_read_correctly(root: BusRoot, home: Home) -> None:
-    """What was read in between is not taken for what the lines said before."""
+    """The content read in between is not used for the lines' earlier content."""
     here, there = (source("docs/a.md", "the same text", tags=[tag]) for tag in ("one", "two"))
     commit(root, "p1", source("docs/b.md", "other"))
     home.rebuild()

@@ -76,7 +76,7 @@ def test_vectors_stay_until_their_successors_are_written(root: BusRoot, home: Ho
     commit(root, "p1", source("docs/a.md", "a", "b"), at=FEBRUARY)
     home.rebuild(fresh_cache=True, allow_deletions=9)
     with VectorCache.open(home.folder / "vectors.db", replace_damaged=False) as cache:
-        assert stats(cache).rows == 2, "what no text needs any more is gone"
+        assert stats(cache).rows == 2, "vectors without a text are removed"
 
 
 @pytest.mark.promise(7)

@@ -39,7 +39,7 @@ def home(engine: str, tmp_path: Path, root: BusRoot) -> Home:
 
 
 def found_in(home: Home, engine: str) -> SinkCheck:
-    """What verify says of the engine; of the other one it must have nothing to say."""
+    """Verify's findings for the engine; there must be none for the other one."""
     found = home.verify()
     assert found.failed == {}
     assert all(sink.ok for name, sink in found.sinks.items() if name != engine)
@@ -48,7 +48,7 @@ def found_in(home: Home, engine: str) -> SinkCheck:
 
 
 def repaired(home: Home, engine: str, tmp_path: Path) -> None:
-    """After a repair the engine says what one made from nothing says, and there is nothing left to do."""
+    """After a repair the engine equals one built from nothing, and nothing is left to do."""
     encoded = list(home.encoder.asked)
     home.sync(scan=True)
     assert home.encoder.asked == encoded, "no vector was computed again"

@@ -115,7 +115,7 @@ def test_round_of_syncs_compares_every_source_once(root: BusRoot, tmp_path: Path
 
 
 def test_unconfirmed_sources_are_not_compared(root: BusRoot, tmp_path: Path) -> None:
-    """Edited, gone, held, or of unknown state: the plan or a scan is for those."""
+    """Edited, removed, held or of unknown state: those are for the plan or a scan."""
     home = indexed(tmp_path, root, "fts")
     edited = source("docs/0.md", "edited 0", "two 0", version="2", at=FEBRUARY)
     commit(root, "p1", [*edited, *(record for records in SOURCES[2:] for record in records)], at=FEBRUARY)

@@ -71,7 +71,7 @@ def test_next_run_after_a_killed_swap_ends_normally(
     client = meilisearch.Client(server.url, server.key)
     waiting = partial(client.get_tasks, {"types": ["indexSwap"], "statuses": ["enqueued", "processing"]})
     assert waiting().total == busy or not busy, "it was killed before the swap"
-    assert home.live() == old, "nobody was told that it is over"
+    assert home.live() == old, "its end was not reported"
     wanted = [DOG] if withdrawn else [DOG, BIRD]
     if withdrawn:
         commit(home.root, "p1", DOG, at=FEBRUARY)

@@ -47,7 +47,7 @@ def synced(root: BusRoot, home: Home) -> Home:
 
 
 def move_on(root: BusRoot) -> list[list[object]]:
-    """a: a text changed. b: only what is said about it. c: gone. d: as it was. e: new."""
+    """a: text changed. b: only metadata changed. c: removed. d: unchanged. e: new."""
     a = source("docs/a.md", "a0", "a1, edited", version="2", at=FEBRUARY)
     b = source("docs/b.md", "b0", metadata={"tags": ["seen"]})
     e = source("docs/e.md", "e0", "e1", at=FEBRUARY)
@@ -154,7 +154,7 @@ def test_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sync
     assert synced.contents()["memory"] == synced.contents()["fts"]
 
 
-# -- what a run says that it did is what the engines have confirmed, not what was planned
+# -- a run reports what the engines have confirmed, not what was planned
 
 
 @pytest.fixture

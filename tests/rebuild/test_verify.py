@@ -43,7 +43,7 @@ def lying(engine: str, lie: Lie) -> Wrap:
 
 
 def about_the_victim(change: Callable[[Document], Sequence[Document]]) -> Lie:
-    """A lie about one document: the first one that says `victim`."""
+    """A falsified document: the first one that contains `victim`."""
 
     def tell(family: Family) -> Family | None:
         if not any("victim" in document.text for document in family.documents):
@@ -88,7 +88,7 @@ A = parent_of("docs/a.md")
 MOVED_ON = [*source("docs/a.md", "0", "the victim", "2", version="2"), *source("docs/b.md", "3", "4")]
 MOVED = projected(MOVED_ON[:3], MOVED_ON[3:])
 (VICTIM,) = (document for document in MOVED if document.text == "the victim")
-# What is said of a lie. One that every sink can see for itself is put right at once, again and again.
+# The findings for a falsified document. What every sink can see for itself is repaired at once.
 TOLD = {
     "drops it": {f"missing {VICTIM.id} of family {A}"},
     "adds one": {f"extra stranger of family {A}"},
@@ -99,7 +99,7 @@ CHANGED = {f"changed {VICTIM.id} of family {A}"}
 
 
 def named(error: BaseException) -> set[str]:
-    """What a message says is wrong."""
+    """The findings that a message names."""
     return set(re.findall("(?:missing|extra|changed) [^ ]+ of family [0-9a-f]{64}", str(error)))
 
 

@@ -315,7 +315,7 @@ def test_hash_changes_with_the_stored_content(fields: dict[str, Any], changed: b
 
 
 def test_hash_of_a_document_equals_that_of_the_stored_one() -> None:
-    """So that it can be computed again from a scan; also without the text, whose hash stands for it."""
+    """So that a scan can compute it again; without the text, its hash is used."""
     document = project(**BASE)
     assert document_hash(document.fields()) == document.document_hash
     assert hashes_of_content(document) == (document.document_hash, document.text_hash)

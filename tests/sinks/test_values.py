@@ -86,7 +86,7 @@ def test_readers_never_raise_or_return_what_json_cannot_carry(value: Any) -> Non
 @pytest.mark.parametrize("character", ["a", "é", "漢", "한", "😀", "ﷺ", "İ", "e\u0301"])
 @pytest.mark.parametrize("before", range(4))
 def test_facet_is_cut_to_fit_in_any_script(character: str, before: int) -> None:
-    """468 bytes as it stands and as the engine decomposes it, cut between characters, and as long as that allows."""
+    """468 bytes as written and as decomposed by the engine, cut between characters, as long as possible."""
     text = "x" * before + character * 500
     token = values.facet(text)
     assert token is not None

@@ -73,7 +73,7 @@ def killed(beside: str, times: int, quick: bool) -> tuple[str, bool]:
     with run_meilisearch() if beside == "meilisearch" else nullcontext() as server:
         try:
             return instants.run(times // 8 if quick else times, seed, say, beside, server), True
-        except Exception:  # whatever it is, the other forms go on
+        except Exception:  # any error: the other forms still run
             traceback.print_exc()
             return f"did not converge, seed {seed}", False
 

@@ -114,7 +114,7 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
 
 @contextmanager
 def _looking_into_meilisearch(home: Path, server: MeilisearchServer) -> Iterator[Look]:
-    """Under the public name, as other programs do, whatever the pointer says."""
+    """Under the public name, as other programs do, regardless of the pointer."""
     key = {"Authorization": f"Bearer {server.key}"}
     with httpx.Client(base_url=server.url, headers=key, timeout=60, trust_env=False) as http:
 

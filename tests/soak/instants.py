@@ -73,7 +73,7 @@ class Bus:
         return set(map(parent_of, self._sources))
 
     def move_on(self) -> set[str]:
-        """What it says that is new."""
+        """Its new output."""
         new: set[str] = set()
         for name in self._rng.sample(sorted(self._sources), 8):
             new |= self._edit(name)
@@ -137,9 +137,7 @@ class Rounds:
             self._home.encoder.asked.clear()
             outcome = self._home.sync()
         assert not outcome.failed, f"the next run did not converge: {outcome.failed}"
-        if sinks_with(
-            outcome, "made_again"
-        ):  # the kill had broken it: until it was made anew, nobody found anything in it
+        if sinks_with(outcome, "made_again"):  # broken by the kill: nobody could search it until it was created again
             assert sinks_with(outcome, "made_again") == ["chroma"], sinks_with(outcome, "made_again")
             self.broken += 1
             seen.absent.pop("chroma", None)

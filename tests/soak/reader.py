@@ -61,7 +61,7 @@ def main(home: Path, server: MeilisearchServer | None, connection: Connection) -
 
 
 def _look(state: State, looks: dict[str, Look], families: set[str], connection: Connection) -> Seen:
-    """Until it is told that it is enough; that it is at work it says after the first time."""
+    """Looks until it is asked to stop; reports after the first look that it has started."""
     seen = Seen()
     while True:
         for name, look in looks.items():

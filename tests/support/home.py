@@ -129,7 +129,7 @@ class OneEmbedder:
 
 
 class Home:
-    """A home folder and its sinks. A sink is made anew for every run, as every process does."""
+    """A home folder and its sinks. Each run creates its sinks, as every process does."""
 
     def __init__(self, folder: Path, root: BusRoot, *makers: Callable[[Path], Sink]) -> None:
         self.folder = folder
@@ -233,7 +233,7 @@ class Home:
             return {each.family: each for each in Catalog(state).held()}
 
     def refused(self) -> dict[str, list[str]]:
-        """By sink, ids of documents that stand refused in its live build."""
+        """By sink, the ids of documents refused in its live build."""
         with State.existing(self.folder) as state:
             live = state.live().builds
             return {name: [each.id for each in Receipts(state.db, id).dead_letters()] for name, id in live.items()}

@@ -90,11 +90,11 @@ def at(clock: int) -> str:
 
 
 WHICH = st.integers(0, len(PARTITIONS) * len(NAMES) - 1)
-"""One of the sources that there are, wherever it stands."""
+"""One of the existing sources, in any partition."""
 
 
 class Machine(RuleBasedStateMachine):
-    """Every edit has a later rank than all before. No id stands in two places: who claims one together is held."""
+    """Every edit ranks above all earlier ones. An id claimed by two families is held."""
 
     def __init__(self, begun: Callable[[bool], Beginning], done: Counter[str]) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Machine(RuleBasedStateMachine):
         partition=st.sampled_from(PARTITIONS), name=st.sampled_from(NAMES), chunks=st.integers(1, 4), old=st.booleans()
     )
     def add(self, partition: str, name: str, chunks: int, old: bool) -> None:
-        """Where it stands elsewhere too, this later version counts."""
+        """If it is in other partitions too, this later version counts."""
         self._edit(partition, name, chunks, old)
 
     @rule(which=WHICH, chunks=st.integers(1, 4), old=st.booleans())

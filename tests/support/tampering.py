@@ -61,7 +61,7 @@ def altered(document: Document, **fields: object) -> Document:
 
 
 def digests(home: Home) -> dict[str, str]:
-    """What each sink holds, read back from it and told in one line."""
+    """What each sink contains, read back and printed in one line."""
     return {name: sink.digest for name, sink in home.verify().sinks.items()}
 
 

@@ -77,7 +77,7 @@ def raising(error: BaseException) -> Callable[..., None]:
 
 
 Around = Callable[[str, Any], Any]
-"""Takes the name of an attribute of a sink or a build, and what it is; gives what stands for it."""
+"""Takes an attribute's name and value of a sink or build, and returns its replacement."""
 
 
 class _AroundBuild(WrappedBuild):
@@ -110,7 +110,7 @@ def watching(engine: str, moment: Moment) -> Wrap:
 
 
 class Calls(list[tuple[str, str, frozenset[str]]]):
-    """What sinks are told to change, or to read whole: the sink, the call, the families. `wrap=calls` notes it."""
+    """Records calls that change a sink or read it whole: sink, call, families. Use as `wrap=calls`."""
 
     def __call__(self, sink: Sink) -> Any:
         return _AroundSink(sink, partial(self._around, sink.name))

@@ -53,7 +53,7 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     indirect=["others"],
 )
 def test_embedded_chroma_ignores_the_environment(tmp_path: Path, beside: bool) -> None:
-    """Here or in the process beside; opened again it is looked at in another one, as its seal is gone."""
+    """In this process or the worker; reopened without its seal, it is checked in another process."""
     root, signed = tmp_path / "chroma", marker()
     sink = EmbeddedChromaSink(root)
     if beside:

@@ -83,7 +83,7 @@ def test_flush_after_a_failed_replacement_removes_nothing(build: ChromaBuild, mo
 
 
 def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:
-    """Requests of two documents; what the second one asks for is done, and nobody says so."""
+    """Requests of two documents; the second one is carried out but its answer is lost."""
     upsert, calls = build._handle.opened().collection.upsert, []
 
     def losing(**arguments: Any) -> None:

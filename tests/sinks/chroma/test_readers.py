@@ -252,7 +252,7 @@ def test_unchanged_build_is_not_opened_again(sink: ChromaSink, signed: Marker) -
 
 @pytest.mark.usefixtures("written")
 def test_database_with_a_log_survives_readers_and_writers(sink: ChromaSink, signed: Marker) -> None:
-    """SQLite keeps locks on it between calls, and whoever closes the file takes those of the whole process away."""
+    """SQLite keeps locks between calls, and closing the file drops those of the whole process."""
     folder = Path(sink.address(signed.build_id)["path"])
     with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
         database.execute("pragma journal_mode = wal")

@@ -197,7 +197,7 @@ def test_concurrent_foreign_writes_are_counted(
 
 
 def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, counts: list[int], tmp_path: Path) -> None:
-    """Its file does not tell of every change."""
+    """Its file does not show every change."""
     with closing(sqlite3.connect(tmp_path / "b" / seal.DATABASE)) as database:
         database.execute("pragma journal_mode = wal")
     for _ in range(2):

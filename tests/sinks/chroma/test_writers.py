@@ -134,7 +134,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS if HEAVY else MOMENTS[:1])
 def test_writer_killed_in_a_large_batch_is_detected(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
-    """Also while Chroma saves its vectors: what is there is told, or that it is broken; and a new build is whole."""
+    """Also while Chroma saves vectors: the build is read correctly or reported as broken; a new one is complete."""
     signed = marker()
     sink.create(signed, DIMENSIONS).close()
     with writer(tmp_path / "chroma", signed.build_id, 50) as process:

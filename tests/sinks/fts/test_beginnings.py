@@ -130,7 +130,7 @@ def test_prefix_search_reads_only_the_best(build: FtsBuild, reader: FtsReader, m
     assert looked == [4, 4]
 
 
-# --- a word that stands nowhere --------------------------------------------------------------------------------
+# --- misspelled words ------------------------------------------------------------------------------------------
 
 
 TEXTS = (
@@ -192,7 +192,7 @@ def test_correct_word_is_not_corrected(filled: FtsReader, typed: str) -> None:
 def test_corrections_respect_the_filters(filled: FtsReader) -> None:
     theirs = [Filter("source_type", any_of=("t1",))]
     assert filled.corrections("kichen travle ", theirs) == {"travle": "travel"}
-    assert filled.corrections("kitchen ", theirs) == {}, "another one's word is not said, though it is written just so"
+    assert filled.corrections("kitchen ", theirs) == {}, "a word of another tenant is not suggested"
 
 
 def test_first_of_many_words_is_corrected(filled: FtsReader) -> None:

@@ -24,7 +24,7 @@ from tests.support.many_families import FAMILIES, whole
 
 
 def test_readers_see_one_state_during_a_write(build: FtsBuild, sink: FtsSink) -> None:
-    """A replacement is one transaction: never two versions of a family, whoever looks."""
+    """A replacement is one transaction: no reader ever sees two versions of a family."""
     build.replace([family("a", ["version 0"] * 5, version="0")])
     seen: list[set[str]] = []
     done = threading.Event()

@@ -43,10 +43,10 @@ def test_score_never_exceeds_its_bound(build: FtsBuild, reader: FtsReader) -> No
     ("typed", "joined"),
     [
         ("a --dry-run", ("dry-run",)),
-        ("how a --dry-run of it changes std::vector", ()),  # of many words one more says little
+        ("how a --dry-run of it changes std::vector", ()),  # one more of many words matters little
         ("plan.py's", ("plan.py",)),
         ("ls -la ...", ()),
-        ("E-417 err_42 v1.2-beta", ()),  # looked for as they stand
+        ("E-417 err_42 v1.2-beta", ()),  # searched for as typed
         ('"dry-run"', ()),
     ],
 )

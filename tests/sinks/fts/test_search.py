@@ -307,9 +307,9 @@ def test_passages_with_the_word_rank_above_others_of_the_title(build: FtsBuild, 
         ("M8x40 screw ", False),
         ("error in 2.10.10 ", False),
         ("M8x40 0601 screw ", True),  # no document holds both
-        ("A777 screw ", True),  # stands in many
+        ("A777 screw ", True),  # occurs in many
         ("1998 screw ", True),  # a year
-        ("E-418 screw ", True),  # stands nowhere, though a part of it does
+        ("E-418 screw ", True),  # occurs nowhere, though a part of it does
     ],
 )
 def test_document_with_a_rare_name_scores_highest(

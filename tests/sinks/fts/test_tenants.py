@@ -34,7 +34,7 @@ QUERIES = (
 
 
 def drawn(tenant: str, number: int) -> list[Family]:
-    """Of lengths that differ, with words that stand in them often: no frequency is read back as another one."""
+    """Of different lengths and word frequencies, so that every frequency is read back exactly."""
     words = random.Random(f"{tenant} {number}")
     return [
         family(

@@ -185,7 +185,7 @@ def test_disk_fault_at_any_step_leaves_whole_families(tmp_path: Path, landed: bo
                     assert is_between(folder), seen
                     if call != calls[-1]:
                         assert visible(folder) == as_files(BEFORE), "seen before flush"
-                    # What failed may be repeated; what nobody knows about is asked for anew.
+                    # A failed operation may be repeated; one of unknown result is requested again.
                     change(build) if landed else call()
         assert visible(folder) == as_files(AFTER), seen
         assert pending(folder) == []

@@ -27,7 +27,7 @@ def sink(server: Server) -> Iterator[MeilisearchSink]:
 
 @pytest.fixture(scope="module")
 def zebras(sink: MeilisearchSink) -> MeilisearchReader:
-    """As many with `EN` as with `en`, which Meilisearch does not tell apart."""
+    """As many with `EN` as with `en`, which Meilisearch does not distinguish."""
     written = [
         family(f"{name}{n}", ["a zebra", "the zebra again"], metadata={"language": name})
         for n in range(20)

@@ -79,7 +79,7 @@ def test_swap_hidden_from_its_key_is_judged_by_the_index(
     sink.flip(first.build_id, second.build_id)
 
     def later(what: str, send: Any) -> None:
-        """The swap comes after nobody was told of it."""
+        """The swap happens, but its answer is lost."""
         threading.Timer(0.5, partial(carry_out, what, send)).start()
         raise NotConfirmed(f"{what}: lost")
 

@@ -210,7 +210,7 @@ def test_foreign_document_with_any_parent_is_removable(server: Server, sink: Mei
     assert task["status"] == "succeeded"
     assert [row[1] for row in held(build)].count(NO_PARENT) == len(strangers)
     reader = sink.reader(sink.builds()[0])
-    reader.search("knows", 100, every=True)  # whatever is found, it breaks no search
+    reader.search("knows", 100, every=True)  # no search fails, with or without results
     assert reader.get([str(stranger["id"]) for stranger in strangers]) == []
     build.delete([NO_PARENT])
     assert build.flush() == []
@@ -263,7 +263,7 @@ def test_server_with_a_lower_limit_refuses_only_too_large_documents(size: int) -
 def test_answer_of_another_server_blames_no_document(
     answer: httpx.Response, error: type[SinkError], sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway without its backend, a page to sign in: the same documents go in once it is gone."""
+    """A gateway without its backend, or a login page: the same documents are accepted once it is removed."""
 
     def answering(connection: Connection, _path: str, _lines: bytes) -> Any:
         with connection.translated():
