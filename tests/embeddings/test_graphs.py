@@ -208,7 +208,7 @@ def test_model_without_a_possible_graph_is_tried_once(
         load_encoder(str(folder), model_cache=tmp_path / "cache", runtime="openvino")
 
 
-def test_a_graph_that_cannot_be_loaded_is_made_again_once_then_left_to_the_library(
+def test_unloadable_graph_is_created_again_once_then_left_to_the_library(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Unreadable:
@@ -233,7 +233,7 @@ def test_a_graph_that_cannot_be_loaded_is_made_again_once_then_left_to_the_libra
         (GraphUnavailable("its pooling leaves out the prompt"), None, graphs.REFUSED),
     ],
 )
-def test_a_conversion_that_fails_for_a_passing_reason_is_no_refusal(
+def test_conversion_that_fails_transiently_is_no_refusal(
     error: Exception, cause: Exception | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -244,7 +244,7 @@ def test_a_conversion_that_fails_for_a_passing_reason_is_no_refusal(
         assert main([str(tmp_path), str(tmp_path)]) == code
 
 
-def test_what_will_compute_a_model_is_known_before_it_is_loaded(
+def test_runtime_of_a_model_is_known_before_loading(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
 ) -> None:
     found = ResolvedModel("tiny", tiny_folder, "folder")
@@ -260,7 +260,7 @@ def test_what_will_compute_a_model_is_known_before_it_is_loaded(
     assert expected(tmp_path / "file") == (False, False)
 
 
-def test_telemetry_stays_hidden_while_two_threads_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_is_disabled_while_two_threads_import(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("openvino_telemetry")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     seen = []
@@ -334,7 +334,7 @@ def test_process_killed_while_creating_a_graph_lets_two_others_continue(tiny_fol
     assert len(list(tmp_path.glob("*-float32"))) == 1
 
 
-def test_a_conversion_ends_when_its_parent_is_killed(tiny_folder: Path, tmp_path: Path) -> None:
+def test_conversion_ends_when_its_parent_is_killed(tiny_folder: Path, tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", LOAD, str(tiny_folder), str(tmp_path)])
     watched = psutil.Process(parent.pid)
     while not (children := watched.children()):

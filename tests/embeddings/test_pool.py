@@ -57,7 +57,7 @@ def test_next_run_reuses_the_encoder_until_the_pool_closes(model: EncoderSetting
     assert len(opened) == 2
 
 
-def test_a_pool_closed_during_a_run_keeps_no_encoder_of_that_run(model: EncoderSettings, opened: list[Opened]) -> None:
+def test_pool_closed_during_a_run_keeps_no_encoder_of_it(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     with encoders.lend(None) as open_encoder:
         open_encoder(model)
