@@ -20,7 +20,7 @@ from chunksink.rebuild.session import Session
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, dimensions
-from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 
 _ROUNDS = 3

@@ -19,7 +19,7 @@ from chunksink.sinks.reader import (
     Piece,
     Reader,
     VectorReader,
-    nobodys,
+    unknown,
 )
 
 C = TypeVar("C")
@@ -81,7 +81,7 @@ class CircuitBreaker:
         return self._call(required(self._reader, SupportsFamilies).families, ids)
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
     ) -> list[Hit]:
         return self._call(required(self._reader, VectorReader).query, vector, limit, filters, families)
 

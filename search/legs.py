@@ -10,7 +10,7 @@ from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter, SinkError
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, nobodys
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, unknown
 
 REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
 """A sink may be missing from the configuration, or configured and not built yet: which is unknown here."""
@@ -59,7 +59,7 @@ class SemanticLeg:
     encode: Callable[[str], Vectors]
     sink: str
     build_id: str
-    families: FamiliesOf = nobodys
+    families: FamiliesOf = unknown
 
     def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
         if held == ():

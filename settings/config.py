@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
-from chunksink.settings.file_paths import expanded, from_folder, index_settings_of, misplaced, of_user
+from chunksink.settings.file_paths import expand_user, expanded, folder_inside_bus, from_folder, index_settings_of
 from chunksink.settings.sink_tables import nearest, suggestion, unknown_sink, unused_tables, with_environment
 
 CONFIG_FILE = "chunksink.toml"
@@ -25,7 +25,7 @@ PREFIX = "CHUNKSINK_"
 MEILI_URL = "MEILI_URL"
 """If it is set, Meilisearch is the default keyword sink."""
 _SINK_PREFIX = f"{PREFIX}SINK_"
-_WITH_MEILI = ("meilisearch", "chroma")
+_MEILI_SINKS = ("meilisearch", "chroma")
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 _SHA256 = re.compile("[0-9a-f]{64}")
@@ -83,22 +83,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def why_these_sinks(self) -> str | None:
-        """Why other sinks than the default ones are used although no setting names them."""
+        """Why the default sinks are not used although no setting names others; else None."""
         return None
 
     def without_meili_url(self) -> "Config":
-        """The same with the default sinks."""
+        """This configuration with the default sinks."""
         return Config(**structs.asdict(self) | {"sinks": Config().sinks})
 
 
-class _OfMeiliUrl(Config, frozen=True, forbid_unknown_fields=True):
+class _MeiliConfig(Config, frozen=True, forbid_unknown_fields=True):
     """A configuration whose sinks are set by MEILI_URL."""
 
     @property
     def why_these_sinks(self) -> str | None:
         return (
-            f"the sinks are {' and '.join(_WITH_MEILI)} because {MEILI_URL} is set and no setting names them: "
-            f"`sinks` in {CONFIG_FILE}, or {variable('sinks')}, does"
+            f"the sinks are {' and '.join(_MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
+            f"set `sinks` in {CONFIG_FILE}, or {variable('sinks')}, to choose others"
         )
 
 
@@ -140,7 +140,7 @@ def config_file(place: Path | str | None = None, environment: Mapping[str, str] 
         return Path(CONFIG_FILE)
     if not isinstance(named, str | os.PathLike):
         raise ConfigError(f"{named!r:.100} is not a path: name a configuration file or its folder")
-    path = Path(of_user(os.fspath(named)))
+    path = Path(expand_user(os.fspath(named)))
     if path.is_dir():
         return path / CONFIG_FILE
     if not path.exists():
@@ -184,7 +184,7 @@ def load_config(
     if "sink" in options:
         options["sink"] = _merged(values["sink"], options["sink"])
     overrides = variables | options
-    if index and "home" in overrides:  # it was set for all indexes
+    if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
         overrides["home"] = _joined(overrides["home"], "/", index)
     values |= overrides
     if isinstance(values.get("sinks"), str):
@@ -194,7 +194,7 @@ def load_config(
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
     kind = Config
     if environment.get(MEILI_URL) and "sinks" not in values:
-        kind, values["sinks"] = _OfMeiliUrl, _WITH_MEILI
+        kind, values["sinks"] = _MeiliConfig, _MEILI_SINKS
     values = expanded(values)
     try:
         # Not strict: the environment can only say "true" or "8".
@@ -206,7 +206,7 @@ def load_config(
         raise ConfigError(unknown)
     if wrong := _wrong_token(config.tokens):
         raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
-    if found := misplaced(config.chunks, config.home, config.sink):
+    if found := folder_inside_bus(config.chunks, config.home, config.sink):
         name, reason = found
         of_sink = f"{_SINK_PREFIX}{name.upper()}_FOLDER".replace("-", "_")
         raise ConfigError(f"{of_sink if of_sink in environment else sources.get(name, file)}: {reason}")
@@ -214,7 +214,7 @@ def load_config(
 
 
 def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Which setting is wrong, and what is allowed there. Unknown names were refused before."""
+    """Which setting is wrong, and the allowed values. Unknown names were refused before."""
     found = _WRONG_VALUE.match(str(error))
     name = found["name"] if found else None
     if found is None or name is None:
@@ -284,9 +284,11 @@ def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
     if not _INDEX_NAME.fullmatch(index):
         raise ConfigError(f"{file}: {index!r} cannot name an index: use letters, digits and hyphens")
     home = tables[index].get("home")
-    twins = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
-    if twins:
-        raise ConfigError(f"{file}: [index.{index}] and [index.{twins[0]}] have the same home; each needs its own")
+    duplicates = [
+        name for name, table in tables.items() if name != index and home is not None and table.get("home") == home
+    ]
+    if duplicates:
+        raise ConfigError(f"{file}: [index.{index}] and [index.{duplicates[0]}] have the same home; each needs its own")
     return tables[index]
 
 
@@ -330,7 +332,7 @@ def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] 
     known = (*_names(), *also)
     if unknown := sorted(set(values) - {*known}):
         names = ", ".join(f"`{name}`{suggestion(name, known)}" for name in unknown)
-        raise ConfigError(f"{where}: no setting is called {names}; the settings are {', '.join(known)}")
+        raise ConfigError(f"{where}: unknown setting {names}; the settings are {', '.join(known)}")
 
 
 def _names() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ _SINK_PATHS = ("folder", "settings_file")
 
 
 def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a file in `folder`; `defaults` are the folders that it uses without naming them."""
+    """The settings of a file in `folder`, with its paths resolved. `defaults` are the folders that it need not name."""
     if folder == Path():
         return dict(values)  # messages then show paths as they were written
     placed: dict[str, Any] = _placed({**defaults, **values}, folder)
@@ -23,7 +23,7 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
 
 
 def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with `~` expanded, which no shell has done."""
+    """The settings with `~` expanded in paths."""
     whole: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
     if isinstance(sinks := whole.get("sink"), Mapping):
         whole["sink"] = {name: _expanded(table, _SINK_PATHS) for name, table in sinks.items()}
@@ -33,14 +33,14 @@ def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
 def _expanded(values: Any, names: tuple[str, ...]) -> Any:
     if not isinstance(values, Mapping):
         return values
-    return dict(values) | {name: of_user(value) for name in names if isinstance(value := values.get(name), str)}
+    return dict(values) | {name: expand_user(value) for name in names if isinstance(value := values.get(name), str)}
 
 
-def of_user(path: str) -> str:
+def expand_user(path: str) -> str:
     return os.path.expanduser(path)  # noqa: PTH111 (Path.expanduser raises for an unknown user)
 
 
-def misplaced(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
+def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """The home or sink whose folder is inside `canonical/` or `manifest/`, and a message about it."""
     places = {"home": home} | {
         name: folder for name, table in sinks.items() if isinstance(folder := table.get("folder"), str)
@@ -87,6 +87,6 @@ def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
     if not isinstance(values, Mapping):
         return values
     paths = {
-        name: str(folder / of_user(value)) for name in names if isinstance(value := values.get(name), str) and value
+        name: str(folder / expand_user(value)) for name in names if isinstance(value := values.get(name), str) and value
     }
     return {**values, **paths}

@@ -1,7 +1,7 @@
 """The index settings of Meilisearch: reading their file, comparing a live index with it, adding what chunksink needs.
 
 `meilisearch-settings.json` is their only source. A setting that it does not name gets the engine's default, or the
-value that chunksink needs. Embedders follow from the model and are never changed on a live index.
+value that chunksink needs. Embedders depend on the model and are never changed on a live index.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from chunksink.settings.config import ConfigError
-from chunksink.settings.engine_settings import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
+from chunksink.settings.meilisearch_defaults import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.sink_tables import suggestion
 
 _DISTINCT = "distinctAttribute"
@@ -23,7 +23,7 @@ _FILTERABLE = "filterableAttributes"
 _DISPLAYED = "displayedAttributes"
 _FEATURES = {"filter": {"equality": True, "comparison": False}}
 """What a rule without features allows."""
-_SHOWN = ("id", "parent_id")
+_ALWAYS_DISPLAYED = ("id", "parent_id")
 """Every hit must contain them, since they identify its source."""
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
 
@@ -56,7 +56,7 @@ def load_index_settings(file: Path) -> dict[str, Any]:
     if empty:
         raise UnusableSettings(f"{file} sets {', '.join(empty)} to null: leave it out, or write a value")
     if EMBEDDERS in settings:
-        raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, they follow from the model")
+        raise UnusableSettings(f"{file} sets {EMBEDDERS}: leave them out, they depend on the model")
     _require_shapes(file, settings)
     ours = _read(shipped_settings_file())
     if settings.get(_DISTINCT, ours[_DISTINCT]) != ours[_DISTINCT]:
@@ -64,7 +64,7 @@ def load_index_settings(file: Path) -> dict[str, Any]:
             f"{file} sets {_DISTINCT} to {settings[_DISTINCT]!r:.100}: leave it out, or write {ours[_DISTINCT]!r}, "
             "which makes searches show each source once"
         )
-    return with_needed(settings, ours)
+    return with_required(settings, ours)
 
 
 def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
@@ -127,7 +127,7 @@ def unknown(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
 
 
 def resets(wanted: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any] = DEFAULTS) -> list[str]:
-    """The settings of the live index that go back to the engine's default because the file does not name them."""
+    """The live settings that applying the file resets to the engine's default, because it does not name them."""
     found = []
     for name, default in defaults.items():
         value, current = wanted.get(name), live.get(name)
@@ -172,7 +172,7 @@ class _Rule(msgspec.Struct):
         return any(re.fullmatch(_expression(pattern), field) for pattern in self.attributePatterns)
 
 
-def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, completed from `ours` (the file that came with chunksink).
 
     This makes the fields of syncs and filters filterable, and hits distinct by source.
@@ -181,12 +181,12 @@ def with_needed(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[st
     found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])
     shown = settings.get(_DISPLAYED)
     if isinstance(shown, list) and "*" not in shown:
-        found[_DISPLAYED] = [*shown, *(name for name in _SHOWN if name not in shown)]
+        found[_DISPLAYED] = [*shown, *(name for name in _ALWAYS_DISPLAYED if name not in shown)]
     return found
 
 
 def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
-    """The own rules, preceded by ours for fields that they do not allow: the first matching rule counts."""
+    """The file's rules, after our rules for the fields that they do not allow: the first matching rule counts."""
     try:
         filled = [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
         rules = msgspec.convert(filled, list[str | _Rule])
@@ -195,9 +195,9 @@ def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
     added = []
     for rule in ours:
         compared = rule["features"]["filter"]["comparison"]
-        lacking = [name for name in rule["attributePatterns"] if not _allows(rules, name, compared=compared)]
-        if lacking:
-            added.append({**rule, "attributePatterns": lacking})
+        missing = [name for name in rule["attributePatterns"] if not _allows(rules, name, compared=compared)]
+        if missing:
+            added.append({**rule, "attributePatterns": missing})
     return [*added, *own]
 
 

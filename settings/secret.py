@@ -22,7 +22,7 @@ def checked(key: str, source: str) -> str:
 
 def key_in(variable: str, option: str, *, needed: bool) -> str | None:
     """The key in an environment variable; None if it is unset or empty. `option` is the setting that names it."""
-    # Text that does not look like a variable's name may be the key itself, so it is not shown.
+    # Text that does not look like a variable name may be the key itself, so it is not printed.
     source = f"{option}: the environment variable {variable if _NAME.fullmatch(variable) else 'that it names'}"
     try:
         key = checked(os.environ.get(variable, ""), source)

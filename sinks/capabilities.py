@@ -30,7 +30,7 @@ class SupportsPublicName(Protocol):
     """A sink that shows its live build to other programs under a fixed public name."""
 
     def shown(self) -> Marker | None:
-        """The marker of the build under the public name, or None. Raises `Refused` if no sink made that build."""
+        """The marker of the build under the public name, or None. Raises `Refused` if no sink created that build."""
 
 
 class SupportsSettings(Protocol):
@@ -53,7 +53,7 @@ class SupportsSearchSettings(Protocol):
         """The names of the settings that do not fit the current size."""
 
     def update_search_settings(self) -> list[str]:
-        """Adjust them. Returns the names of those that changed. Readers that open the build afterwards use them."""
+        """Adjust these settings for readers that open the build afterwards. Returns the names of the changed ones."""
 
 
 class SupportsNearest(Protocol):
@@ -63,7 +63,7 @@ class SupportsNearest(Protocol):
         """The ids of the nearest documents, as a search without filters finds them."""
 
     def index_size(self) -> int | None:
-        """How many vectors the index has, including deleted ones that it still visits; None if unknown."""
+        """How many vectors a search can visit, including deleted ones; None if unknown."""
 
 
 class SupportsAddress(Protocol):

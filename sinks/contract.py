@@ -11,7 +11,7 @@ Rules for all methods:
 - One process writes a build. The home's lock decides which.
 - One thread at a time uses a build, but not always the same one. Nothing in it may be bound to the thread that created
   it, as a connection of `sqlite3` is without `check_same_thread=False`.
-- Readers are served all the time. They never miss a family that is there before and after a write.
+- Readers work during writes. They always find a family that exists before and after the write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ NO_PARENT = ""
 
 @dataclass(frozen=True)
 class Marker:
-    """Whose build it is. Stored in the build, so that it follows the content if that is copied or renamed."""
+    """Which home and build the content belongs to. Stored in the build, so that copies and renamed builds keep it."""
 
     home_id: str
     build_id: str
@@ -86,15 +86,15 @@ class Build(Protocol):
 
         A sink may skip documents that it lists with the same id and `document_hash`, except those in the family's
         `rewrite`. When the engine has confirmed the documents, every other document that it then lists for these
-        families is removed. A document that moved to another family carries that family by then and is safe. A refused
-        document is left out without affecting the others. Of two replacements of one family the later one counts.
+        families is removed. A document that moved to another family is already stored under that family, so it stays.
+        A refused document is left out without affecting the others. The later of two replacements of a family counts.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         """Remove all documents of these families. May return before that is done. Absent families are no error."""
 
     def flush(self) -> list[RefusedDocument]:
-        """Return when all calls since the last flush are done and survive a kill; raise if they cannot be.
+        """Return when all calls since the last flush are done and would survive a kill; raise if that fails.
 
         Returns the documents refused since the last flush that returned; each is reported once.
         """
@@ -109,7 +109,7 @@ class Build(Protocol):
         """
 
     def close(self) -> None:
-        """Release the engine. Unflushed writes may be lost. May be called twice."""
+        """Release the engine. Writes since the last flush may be lost. May be called twice."""
 
 
 class Sink(Protocol):
@@ -130,8 +130,8 @@ class Sink(Protocol):
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         """Create, sign and open the build `marker.build_id`. `dimensions` is the length of its vectors.
 
-        An existing build is opened as it is. It is signed only if it has no marker, because its creator was killed. So
-        the caller compares `marker()`: nobody's build is taken over by accident.
+        Opens an existing build unchanged, and signs it only if it has no marker (its creator was killed). The caller
+        must compare `marker()` with its own, so that it never takes over the build of another home.
         """
 
     def open(self, build_id: str) -> Build:
@@ -143,9 +143,9 @@ class Sink(Protocol):
     def flip(self, old: str | None, new: str) -> None:
         """Move the sink's public name from `old` to `new` in one step, for other programs.
 
-        Raises `BuildMissing` if `new` does not exist. Checks what is live first: if `new` is, nothing happens; if it is
-        neither, `Refused`. A sink without a public name only checks that `new` exists: readers follow the home's
-        pointer.
+        Raises `BuildMissing` if `new` does not exist. Does nothing if `new` is already live, and raises `Refused` if
+        a build other than `old` is. A sink without a public name only checks that `new` exists: readers follow the
+        home's pointer.
         """
 
     def drop(self, build_id: str) -> None:

@@ -88,7 +88,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def if_ours(cls, fields: Mapping[str, Any]) -> "Document | None":
-        """As `from_fields`; None if no sink has written these fields."""
+        """As `from_fields`; None if the fields are not those of a sink document."""
         try:
             return cls.from_fields(fields)
         except ValueError:
@@ -122,7 +122,7 @@ def family_hash(document_hashes: Iterable[str]) -> str:
 class Family:
     """Documents of one family, and one vector per document in the same order for sinks that want vectors.
 
-    A row that is not finite means that the document has no vector: a sink that wants vectors refuses it.
+    A row with NaN or infinity means that the document has no vector: a sink that wants vectors refuses it.
     """
 
     documents: Sequence[Document]

@@ -1,4 +1,4 @@
-"""Errors of the sinks. A docstring tells what to do; messages add the facts.
+"""Errors of the sinks. The docstrings contain the remedies; the messages add the details.
 
     SinkError
     ├── Transient            the same call may succeed later: wait and repeat it

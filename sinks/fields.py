@@ -354,7 +354,7 @@ PROJECTION: tuple[FieldRule, ...] = (
 GROUPS = frozenset(
     path[:end] for rule in PROJECTION for path in rule.paths for end in range(len(path)) if path[end] == "."
 )
-"""Paths to objects whose members are read."""
+"""Paths to objects that contain other paths of the rules."""
 
 
 def values_by_path(record: Record) -> Values:

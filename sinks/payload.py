@@ -13,17 +13,17 @@ T = TypeVar("T")
 _NO_DIRECTION = "its vector has no direction: it is zero, contains NaN or infinity, or its length overflows float32"
 
 
-def with_sound_vectors(family: Family) -> tuple[list[tuple[Document, Vectors]], list[RefusedDocument]]:
+def with_usable_vectors(family: Family) -> tuple[list[tuple[Document, Vectors]], list[RefusedDocument]]:
     """Documents with usable vectors, and the refused others: one bad vector would fail its whole payload."""
     if family.vectors is None:
         raise ValueError("this sink needs vectors, and the family has none")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         single = family.vectors.astype(np.float32, copy=False)
         squares = np.einsum("ij,ij->i", single, single)  # in float32, as the engines compute it
-    is_sound: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
-    rows = list(zip(family.documents, family.vectors, is_sound, strict=True))
-    refused = [RefusedDocument(one.id, one.parent_id, _NO_DIRECTION) for one, _, sound in rows if not sound]
-    return [(document, vector) for document, vector, sound in rows if sound], refused
+    is_usable: list[bool] = np.asarray(np.isfinite(squares) & (squares > 0)).tolist()
+    rows = list(zip(family.documents, family.vectors, is_usable, strict=True))
+    refused = [RefusedDocument(one.id, one.parent_id, _NO_DIRECTION) for one, _, usable in rows if not usable]
+    return [(document, vector) for document, vector, usable in rows if usable], refused
 
 
 def unit(vectors: Vectors) -> Vectors:
@@ -60,8 +60,8 @@ class Replacements:
         self._refused: dict[str, RefusedDocument] = {}
 
     def begin(self, families: Iterable[Family]) -> list[Family]:
-        """Call it before the first write: until `add`, nothing of these families is surplus. Returns the families to
-        write, of two versions the later one."""
+        """Call it before the first write. Until `add`, no document of these families is surplus. Returns the families
+        to write: the later version of each."""
         latest = {family.parent_id: family for family in families}
         for parent_id, family in latest.items():
             self._incomplete.add(parent_id)

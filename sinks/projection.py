@@ -1,6 +1,6 @@
 """The projection: from the chunks of a family to the documents that every sink stores.
 
-A value that cannot be read is skipped, and the next path is tried. Nothing is invented, and valid chunks never raise.
+If the value at one path cannot be read, the next path is tried. A valid chunk never raises.
 """
 
 from collections.abc import Iterable, Sequence

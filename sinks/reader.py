@@ -50,7 +50,7 @@ class Filter:
             _check_value(self.field, value)
 
     def passes(self, document: Document) -> bool:
-        """The reference for all engines."""
+        """Whether the document passes; every engine must give the same result."""
         value = getattr(document, self.field)
         members = value if isinstance(value, tuple) else () if value is None else (value,)
         if self.any_of is not None:
@@ -135,7 +135,7 @@ class KeywordReader(Reader, Protocol):
         search: statistics are limited to what passes them."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of a document that contains all of the query; None if unknown."""
+        """The approximate score of a document that contains the whole query; None if unknown."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """Similar words that occur, for each query word that occurs in no document that passes the filters. Empty for
@@ -157,13 +157,13 @@ FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
 """From document ids to families, for the known documents that have a text."""
 
 
-def nobodys(_ids: Sequence[str]) -> Mapping[str, str]:
+def unknown(_ids: Sequence[str]) -> Mapping[str, str]:
     return {}
 
 
 class VectorReader(Reader, Protocol):
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
     ) -> list[Hit]:
         """The nearest documents that have a text, best first; the score is the cosine similarity.
 

@@ -206,8 +206,8 @@ class RetryingBuild:
         return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))
 
     def _read(self, call: str, read: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
-        """Retried until the first document. A later `Transient` is reported and raised, because to continue, every id
-        so far would have to be remembered. The caller reads again from the beginning."""
+        """Retries until the first document. A later `Transient` is reported and raised, because continuing would need a
+        record of all ids so far. The caller reads again from the beginning."""
 
         def begin() -> tuple[Stored | None, Iterator[Stored]]:
             documents = read()

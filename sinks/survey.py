@@ -1,6 +1,6 @@
 """A survey of chunks for their producer: which fields they fill, and which values are unreadable or unused.
 
-The projection silently leaves out such values, so that one odd value does not keep a chunk out of the index.
+The projection silently leaves out unreadable values, so that one of them does not keep a chunk out of the index.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Any
 
 from chunksink.chunkbus.chunk import NAMES, Chunk, Record
 from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, values_by_path
-from chunksink.sinks.values import MOST_MEMBERS
+from chunksink.sinks.values import MAX_MEMBERS
 
 _USED = frozenset(
     (
@@ -26,7 +26,7 @@ FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
 
 @dataclass(frozen=True)
 class Unread:
-    """A value at a path of a field that the field cannot read."""
+    """A value that the field of its path cannot read."""
 
     path: str
     value: Any
@@ -64,7 +64,7 @@ def _unread(rule: FieldRule, by_path: Values) -> str | None:
     for path in paths:
         value = rule.read(by_path[path])
         if value is not None:
-            is_cut = isinstance(by_path[path], list) and len(by_path[path]) > MOST_MEMBERS == len(value)
+            is_cut = isinstance(by_path[path], list) and len(by_path[path]) > MAX_MEMBERS == len(value)
             return path if is_cut else None
     return next(iter(paths), None)
 

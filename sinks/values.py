@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 FACET_BYTES = 468  # Meilisearch cuts stored filterable values here, but not the values in a filter
-MOST_MEMBERS = 256
+MAX_MEMBERS = 256
 """The limit of a list. Chroma stores a row per member; a document with more than 5,461 makes a build unreadable."""
 HALF = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair. UTF-8 cannot encode it, so no engine can store it or search for it."""
@@ -104,7 +104,7 @@ def boolean(value: Any) -> bool | None:
 def lines(value: Any) -> tuple[str, ...] | None:
     """A list of strings, or one string, as lines; members of another type are left out."""
     members = value if isinstance(value, list | tuple) else [value]
-    return tuple(text for text in map(line, members) if text is not None)[:MOST_MEMBERS] or None
+    return tuple(text for text in map(line, members) if text is not None)[:MAX_MEMBERS] or None
 
 
 def labels(value: Any) -> tuple[str, ...] | None:
@@ -112,7 +112,7 @@ def labels(value: Any) -> tuple[str, ...] | None:
     members = _LABEL_ENDS.split(value) if isinstance(value, str) else value
     if not isinstance(members, list | tuple):
         return None
-    return tuple(dict.fromkeys(text for text in map(facet, members) if text is not None))[:MOST_MEMBERS] or None
+    return tuple(dict.fromkeys(text for text in map(facet, members) if text is not None))[:MAX_MEMBERS] or None
 
 
 def names(value: Any) -> tuple[str, ...] | None:
@@ -121,7 +121,7 @@ def names(value: Any) -> tuple[str, ...] | None:
     One string stays one name: "Doe, Jane" is a single person.
     """
     members = value if isinstance(value, list | tuple) else [value]
-    return tuple(dict.fromkeys(text for text in map(_name, members) if text is not None))[:MOST_MEMBERS] or None
+    return tuple(dict.fromkeys(text for text in map(_name, members) if text is not None))[:MAX_MEMBERS] or None
 
 
 def _name(person: Any) -> str | None:

@@ -13,7 +13,6 @@ from chunksink.home_cache import existing_cache
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, ConfigError, variable
-from chunksink.settings.engine_settings import DEFAULTS
 from chunksink.settings.index_settings import (
     UnusableSettings,
     differences,
@@ -21,6 +20,7 @@ from chunksink.settings.index_settings import (
     load_index_settings,
     unknown,
 )
+from chunksink.settings.meilisearch_defaults import DEFAULTS
 from chunksink.sinks.capabilities import SupportsPublicName, SupportsReader, SupportsVersion, capability
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError

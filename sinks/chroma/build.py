@@ -11,7 +11,7 @@ from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_i
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.payload import Replacements, batches, with_sound_vectors
+from chunksink.sinks.payload import Replacements, batches, with_usable_vectors
 
 PAGE = 5000  # Chroma fails above 32,766 rows
 REQUEST_BYTES = 32 * 2**20  # a server accepts 40 MiB
@@ -30,7 +30,7 @@ class ChromaBuild:
         return marker_in(self._handle.metadata())
 
     def sign(self, marker: Marker) -> None:
-        with self._handle.asking() as collection:
+        with self._handle.calling() as collection:
             collection.modify(metadata=metadata_of(marker))
 
     def search_settings_due(self) -> list[str]:
@@ -40,7 +40,7 @@ class ChromaBuild:
         due = self.search_settings_due()
         if due:
             graph: Any = {"hnsw": {EF_SEARCH: ef_search(self.count())}}
-            with self._handle.asking() as collection:
+            with self._handle.calling() as collection:
                 collection.modify(configuration=graph)
         return due
 
@@ -54,9 +54,9 @@ class ChromaBuild:
         latest = self._replacements.begin(families)
         by_id: dict[str, tuple[Document, Vectors, bool]] = {}  # the later family gets an id that occurs twice
         for family in latest:
-            sound, refused = with_sound_vectors(family)
+            usable, refused = with_usable_vectors(family)
             self._replacements.refuse(refused)
-            for document, vector in sound:
+            for document, vector in usable:
                 by_id[document.id] = document, vector, document.id in family.rewrite
         documents, vectors, rewritten = zip(*by_id.values(), strict=True) if by_id else ((), (), ())
         width = len(vectors[0]) if vectors else 0
@@ -99,7 +99,7 @@ class ChromaBuild:
         if vectors:
             include.append("embeddings")
         try:
-            with self._handle.asking() as collection:
+            with self._handle.calling() as collection:
                 found: Any = collection.get(where=where, limit=limit, offset=offset, include=include)  # type: ignore[arg-type]
         except StaleIndex as error:
             if not self._is_served:
@@ -118,7 +118,7 @@ class ChromaBuild:
         are sent, which leaves the vector graph unchanged. A refused request is halved until the refused document is
         isolated."""
         try:
-            with self._handle.asking() as collection:
+            with self._handle.calling() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
                 old = {id: metadata or {} for id, metadata in zip(found["ids"], found["metadatas"], strict=True)}
                 whole, metadata_only = [], []
@@ -152,11 +152,11 @@ class ChromaBuild:
     def _ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
         """Does not read metadata, which takes Chroma twenty times as long."""
         for where in rows.of_families(parent_ids):
-            with self._handle.asking() as collection:
+            with self._handle.calling() as collection:
                 yield from collection.get(where=where, include=[])["ids"]
         if NO_PARENT in parent_ids:
             yield from (one.id for one in self.held([NO_PARENT]))
 
     def _delete(self, ids: Sequence[str]) -> None:
-        with self._handle.asking() as collection:
+        with self._handle.calling() as collection:
             collection.delete(ids=list(ids))

@@ -35,8 +35,8 @@ def package() -> ModuleType:
 
 
 def open_folder(path: Path) -> "ClientAPI":
-    """A separate engine in this process. chromadb caches one per spelling of a path, even if it failed to start. So no
-    spelling is used twice, nor the plain one, which other code may use with its own settings."""
+    """A separate engine in this process. chromadb caches engines by the text of the path, even if they failed to start.
+    So each call writes the path differently, and never plainly, as other code may do with its own settings."""
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
     client: ClientAPI = package().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client

@@ -32,7 +32,7 @@ class Folder:
     def create(self, marker: Marker) -> Handle:
         path = build_folders.folder(self._root, marker.build_id)
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = self._handle(path, writing=True, made=metadata_of(marker))
+        handle = self._handle(path, writing=True, initial=metadata_of(marker))
         handle.opened()
         return handle
 
@@ -63,16 +63,16 @@ class Folder:
     def close(self) -> None:
         pass
 
-    def _handle(self, path: Path, *, writing: bool, made: dict[str, Any] | None = None) -> Handle:
+    def _handle(self, path: Path, *, writing: bool, initial: dict[str, Any] | None = None) -> Handle:
         return Handle(
             str(path),
-            partial(self._connect, path, writing=writing, made=made),
+            partial(self._connect, path, writing=writing, initial=initial),
             database=path / seal.DATABASE,
             turn=partial(self._turn, path, writing),
             peek=partial(seal.snapshot, path),
         )
 
-    def _connect(self, path: Path, *, writing: bool, made: dict[str, Any] | None) -> Opened:
+    def _connect(self, path: Path, *, writing: bool, initial: dict[str, Any] | None) -> Opened:
         client.package()
         unlock = seal.check(path, writing=writing)
         try:
@@ -82,10 +82,10 @@ class Folder:
                 try:
                     if sealed is not None and not writing:
                         seal.renew(path)
-                    collection = collection_in(engine, COLLECTION, str(path), made)
-                    most = engine.get_max_batch_size() if made else min(engine.get_max_batch_size(), _ROWS_A_TURN)
+                    collection = collection_in(engine, COLLECTION, str(path), initial)
+                    most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_A_TURN)
                     if writing:
-                        seal.lift(path)
+                        seal.remove(path)
                 except BaseException:
                     engine.close()  # type: ignore[attr-defined]
                     raise

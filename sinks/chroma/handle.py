@@ -1,8 +1,8 @@
 """A Chroma collection, in a folder or on a server, opened on first use.
 
 Answers about an embedded build are cached until its database file changes: Chroma takes most of a second to count
-100,000 documents. The file is only inspected with `stat`: opening and closing it beside Chroma's own SQLite would
-release that one's locks.
+100,000 documents. The file is only inspected with `stat`, because closing a file that Chroma's SQLite also has open
+would release the locks of SQLite.
 """
 
 import math
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
-from chunksink.sinks.chroma.comparison import Candidates
 from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.exact_search import Candidates
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, SinkError
 
@@ -61,7 +61,7 @@ class Cached(Generic[T]):
         """The answer, and the file signature for which it is valid."""
         if self._known is not None and self._known[0] == signature_of(self._database):
             return self._known
-        at = settled(self._database)  # before the call: a write in between changes the signature
+        at = stable_signature(self._database)  # before the call: a write in between changes the signature
         answer = ask()
         self._known = None if at is None else (at, answer)
         return at, answer
@@ -92,7 +92,7 @@ class Handle:
         self.parents: dict[str, str] = {}
         """Cache of `reader`: the family of each document found so far."""
         self.tenants: dict[str, Candidates | None] = {}
-        """Cache of `comparison.of_tenant`."""
+        """Cache of `exact_search.of_tenant`."""
 
     def opened(self) -> Opened:
         if self._opened is None:
@@ -100,20 +100,20 @@ class Handle:
         return self._opened
 
     @contextmanager
-    def asking(self) -> Iterator["Collection"]:
-        """Surrounds every call of Chroma: translates errors, and takes the turn of an embedded build."""
+    def calling(self) -> Iterator["Collection"]:
+        """Surrounds every call of Chroma: translates errors, and waits for the turn of an embedded build."""
         collection = self.opened().collection
         with self._turn(), translated(self.where):
             yield collection
 
-    def load(self) -> None:
+    def mark_loaded(self) -> None:
         """Note the state of the database before the first use of vectors: Chroma loads them then, and does not see
-        later writes. Call it within `asking`."""
+        later writes. Call it within `calling`."""
         if not self._has_loaded:
-            self._has_loaded, self._loaded_at = True, settled(self._database)
+            self._has_loaded, self._loaded_at = True, stable_signature(self._database)
 
-    def may_have_moved(self) -> bool:
-        """Whether there may be writes since the vectors were loaded. Call it within `asking`."""
+    def may_have_changed(self) -> bool:
+        """Whether there may be writes since the vectors were loaded. Call it within `calling`."""
         return self._loaded_at is None or self._loaded_at != signature_of(self._database)
 
     def metadata(self) -> Metadata:
@@ -121,7 +121,7 @@ class Handle:
         if (snapshot := self._unopened()) is not None:
             return snapshot.metadata
         client = self.opened().client
-        with self.asking() as collection:
+        with self.calling() as collection:
             return self._metadata.get(lambda: metadata_in(client, collection.name))[1]
 
     def count(self) -> int:
@@ -154,7 +154,7 @@ class Handle:
             self._open, self._opened = _closed, None
 
     def _counted(self) -> tuple[Signature | None, int]:
-        with self.asking() as collection:
+        with self.calling() as collection:
             return self._documents.get(collection.count)
 
     def _unopened(self) -> Snapshot | None:
@@ -175,7 +175,7 @@ def signature_of(database: Path | None) -> Signature | None:
         return None
 
 
-def settled(database: Path | None) -> Signature | None:
+def stable_signature(database: Path | None) -> Signature | None:
     """The current signature if any later write is sure to change it, else None. Waits once if the file is very new."""
     for attempt in range(2):
         signature = signature_of(database)
@@ -216,13 +216,13 @@ def marker_in(metadata: Metadata) -> Marker | None:
 _GRAPH: dict[str, Any] = {"space": "cosine"}
 
 
-def collection_in(client: "ClientAPI", name: str, where: str, made: dict[str, Any] | None) -> "Collection":
-    """The collection. If it does not exist, it is created with the metadata `made`, if given."""
+def collection_in(client: "ClientAPI", name: str, where: str, initial: dict[str, Any] | None) -> "Collection":
+    """The collection. If it does not exist, it is created with the metadata `initial`, if given."""
     try:
         with translated(where):
             return client.get_collection(name, embedding_function=None)
     except BuildMissing:
-        if made is None:
+        if initial is None:
             raise
     graph: Any = {"hnsw": {**_GRAPH, EF_SEARCH: ef_search(0)}}
-    return client.create_collection(name, metadata=made, configuration=graph, embedding_function=None)
+    return client.create_collection(name, metadata=initial, configuration=graph, embedding_function=None)

@@ -65,13 +65,13 @@ def flaw(header: Path) -> str | None:
         return "header.bin is invalid"
     if not count:
         return None
-    levels, problem = _upper(header.with_name("link_lists.bin").read_bytes(), count, upper)
+    levels, problem = _upper_levels(header.with_name("link_lists.bin").read_bytes(), count, upper)
     if problem is None and levels[entry] != top:
         problem = "header.bin and link_lists.bin are from different saves"
-    return problem or _lower(header.with_name("data_level0.bin"), count, size, at_label, lower)
+    return problem or _lowest_level(header.with_name("data_level0.bin"), count, size, at_label, lower)
 
 
-def _upper(raw: bytes, count: int, most: int) -> tuple[list[int], str | None]:
+def _upper_levels(raw: bytes, count: int, most: int) -> tuple[list[int], str | None]:
     """The level of each vector, and what is wrong with the links above the lowest level."""
     levels: list[int] = []
     place, width = 0, 4 + 4 * most
@@ -92,7 +92,7 @@ def _upper(raw: bytes, count: int, most: int) -> tuple[list[int], str | None]:
     return levels, None if place == len(raw) else "link_lists.bin is too long"
 
 
-def _lower(path: Path, count: int, size: int, at_label: int, most: int) -> str | None:
+def _lowest_level(path: Path, count: int, size: int, at_label: int, most: int) -> str | None:
     rows = np.memmap(path, np.uint8, "r", shape=(count, size))
     labels = []
     for start in range(0, count, 20_000):

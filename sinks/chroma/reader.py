@@ -10,24 +10,24 @@ import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared import Shared
-from chunksink.sinks.chroma import comparison, rows
+from chunksink.sinks.chroma import exact_search, rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.payload import batches, unit
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 
 _TRIES = 4
 _PAGE = 5000
-_MOST_KNOWN = 100_000
+_MAX_KNOWN = 100_000
 """Documents whose families are cached: about 30 MB."""
 _NO_TEXT = text_hash("")
 
 
 class ChromaReader:
-    """An embedded reader sees the vectors as of its opening. If an answer names removed documents, the build is opened
-    again and the query repeated, so that no caller sees a gap."""
+    """An embedded reader sees the vectors as they were when it was opened. If an answer names removed documents, the
+    build is opened again and the query repeated."""
 
     def __init__(self, open_: Callable[[], Handle]) -> None:
         self._open = open_
@@ -38,17 +38,17 @@ class ChromaReader:
             return marker_in(handle.metadata())
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
     ) -> list[Hit]:
         for _ in range(_TRIES - 1):
             try:
-                hits, removed = self._ask(vector, limit, filters, families)
+                hits, removed = self._search(vector, limit, filters, families)
             except StaleIndex:
                 removed = 1
             if not removed:
                 return hits
             self._handle.replace(self._open())
-        return self._ask(vector, limit, filters, families)[0]
+        return self._search(vector, limit, filters, families)[0]
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
         return [hit.id for hit in self.query(vector, limit)]
@@ -62,7 +62,7 @@ class ChromaReader:
         found: dict[str, Document] = {}
         with self._in_use() as handle:
             for some in batches(list(dict.fromkeys(ids)), _PAGE):
-                with handle.asking() as collection:
+                with handle.calling() as collection:
                     page: Any = collection.get(ids=list(some), include=["metadatas", "documents"])
                 for id, metadata, text in zip(page["ids"], page["metadatas"], page["documents"], strict=True):
                     if (document := rows.document(id, metadata, text)) is not None:
@@ -70,78 +70,78 @@ class ChromaReader:
         return [found[id] for id in ids if id in found]
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
-        asked = unit(np.asarray(vector, dtype=np.float32))
+        requested = unit(np.asarray(vector, dtype=np.float32))
         found: dict[str, float] = {}
         with self._in_use() as handle:
             for some in batches(list(dict.fromkeys(ids)), _PAGE):
-                with handle.asking() as collection:
-                    handle.load()
+                with handle.calling() as collection:
+                    handle.mark_loaded()
                     page: Any = collection.get(ids=list(some), include=["embeddings"])
                 if page["ids"]:
                     stored = unit(np.asarray(page["embeddings"], dtype=np.float32))
-                    found.update(zip(page["ids"], map(float, stored @ asked), strict=True))
+                    found.update(zip(page["ids"], map(float, stored @ requested), strict=True))
         return found
 
     def refresh(self) -> None:
         """Opens the build again only if somebody wrote to it, because opening blocks other queries."""
-        with self._in_use() as handle, handle.asking():
-            moved = handle.may_have_moved()
-        if moved:
+        with self._in_use() as handle, handle.calling():
+            changed = handle.may_have_changed()
+        if changed:
             self._handle.replace(self._open())
 
     def close(self) -> None:
         self._handle.close()
 
-    def _ask(
+    def _search(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
     ) -> tuple[list[Hit], int]:
         """The hits, and how many of the results were removed meanwhile. Documents without text never count as near;
         more results are requested in their place."""
-        exactly = partial(self._exactly, vector, limit, filters, families)
+        compare = partial(self._compare, vector, limit, filters, families)
         is_of_tenant = any(one.field == "tenant_key" for one in filters)
-        if is_of_tenant and (of_tenant := exactly(comparison.of_tenant)) is not None:
+        if is_of_tenant and (of_tenant := compare(exact_search.of_tenant)) is not None:
             return of_tenant
-        asked = limit
+        requested = limit
         while True:
             with self._in_use() as handle:
-                with handle.asking() as collection:
-                    handle.load()
+                with handle.calling() as collection:
+                    handle.mark_loaded()
                     answer: Any = collection.query(
                         query_embeddings=[rows.as_vector(vector)],  # type: ignore[arg-type]
-                        n_results=asked,
+                        n_results=requested,
                         where=rows.where(filters),
                         include=["distances"],
                     )
-                    moved = handle.may_have_moved()
+                    changed = handle.may_have_changed()
                 found = list(zip(answer["ids"][0], answer["distances"][0], strict=True))
-                parents = _parents_of(handle, answer["ids"][0], families, moved=moved)
+                parents = _parents_of(handle, answer["ids"][0], families, changed=changed)
             hits = [Hit(id, parent, 1.0 - distance) for id, distance in found if (parent := parents.get(id))]
             without_text = sum(not parent for parent in parents.values())
-            if not without_text or len(hits) >= limit or len(found) < asked:
+            if not without_text or len(hits) >= limit or len(found) < requested:
                 break
-            asked = limit + 2 * without_text
-        of_few = partial(comparison.of_few, more_than=len(found))
-        if len(found) < asked and (compared := exactly(of_few)) is not None:
+            requested = limit + 2 * without_text
+        of_few = partial(exact_search.of_few, more_than=len(found))
+        if len(found) < requested and (compared := compare(of_few)) is not None:
             return compared
         return hits[:limit], len(found) - len(parents)
 
-    def _exactly(
+    def _compare(
         self,
         vector: Vectors,
         limit: int,
         filters: Sequence[Filter],
         families: FamiliesOf,
-        read: comparison.Read,
+        read: exact_search.Read,
     ) -> tuple[list[Hit], int] | None:
-        """As `_ask`, by exact search in the candidates that `read` returns; None if it returns none."""
+        """As `_search`, by exact search in the candidates that `read` returns; None if it returns none."""
         with self._in_use() as handle:
-            with handle.asking() as collection:
-                handle.load()
+            with handle.calling() as collection:
+                handle.mark_loaded()
                 compared = read(collection, filters, handle.tenants)
-                moved = handle.may_have_moved()
+                changed = handle.may_have_changed()
             if compared is None:
                 return None
-            return _first(handle, compared.nearest(vector), limit, families, moved=moved)
+            return _first(handle, compared.nearest(vector), limit, families, changed=changed)
 
     @contextmanager
     def _in_use(self) -> Iterator[Handle]:
@@ -152,33 +152,33 @@ class ChromaReader:
 
 
 def _first(
-    handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, moved: bool
+    handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, changed: bool
 ) -> tuple[list[Hit], int]:
     """The first hits that have a text, and how many documents before the last one were removed meanwhile."""
     hits: list[Hit] = []
     removed = 0
     while len(hits) < limit and not removed and (some := dict(islice(nearest, limit))):
-        parents = _parents_of(handle, list(some), families, moved=moved)
+        parents = _parents_of(handle, list(some), families, changed=changed)
         hits += [Hit(id, parent, score) for id, score in some.items() if (parent := parents.get(id))]
         removed = len(some) - len(parents)
     return hits[:limit], removed
 
 
-def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, moved: bool) -> dict[str, str]:
+def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, changed: bool) -> dict[str, str]:
     """The families of the documents that still exist; "" for one without text, which is not cached: it may get one.
 
     Chroma reads all metadata or none, which for a hundred documents takes ten times as long as the search. So it reads
-    them only for families that neither the cache nor `families` knows. If the build `moved`, it also checks that the
+    them only for families that neither the cache nor `families` knows. If the build `changed`, it also checks that the
     others still exist.
     """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}
     named |= families([id for id in ids if id not in named])
     unknown = [id for id in ids if id not in named]
-    if not unknown and not moved:
+    if not unknown and not changed:
         return named
-    with handle.asking() as collection:
-        if moved and named:
+    with handle.calling() as collection:
+        if changed and named:
             named = {id: named[id] for id in collection.get(ids=list(named), include=[])["ids"]}
         page: Any = {"ids": [], "metadatas": []}
         if unknown:
@@ -186,7 +186,7 @@ def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, mov
     stored = {id: metadata for id, metadata in zip(page["ids"], page["metadatas"], strict=True) if metadata}
     without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == _NO_TEXT}
     new = {id: str(metadata.get("parent_id", "")) for id, metadata in stored.items() if id not in without_text}
-    if len(known) + len(new) > _MOST_KNOWN:
+    if len(known) + len(new) > _MAX_KNOWN:
         known.clear()
     known.update(new)
     return named | new | without_text

@@ -1,11 +1,11 @@
-"""Detects builds that could crash this process, and takes turns between the processes that use a build.
+"""Detects builds that could crash this process, and lets processes use a build only in turn.
 
 Chroma saves its vector files in place. A kill or disk fault in between leaves files that can crash the process that
 loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of every
 vector file. A build that does not match its seal is first opened in another process (`probe`).
 
-While a writer is open, the files change and prove nothing. It locks a file of the build instead: the kernel releases
-the lock when the writer dies, whereas its process id may be reused.
+While a writer is open, the files change, so a seal is useless. Instead the writer locks a file of the build. The kernel
+releases the lock when the writer dies; a process id could be reused.
 """
 
 import fcntl
@@ -39,7 +39,7 @@ _STOPPED_SECONDS = 1.2
 
 Numbers = tuple[int, ...]
 
-_given_up: dict[int, Event] = {}
+_abandoned: dict[int, Event] = {}
 """By inode of a lock's file: a thread that may still wait although its caller gave up. No second one is started."""
 
 
@@ -58,7 +58,7 @@ def put(path: Path, held: Snapshot | None) -> None:
     _write(path, Seal(_files(path), held))
 
 
-def lift(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove the seal when a writer begins."""
     _write(path, Seal())
 
@@ -112,7 +112,7 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
 
     With `writing` the caller counts as an open writer until it calls the returned function.
     """
-    with _alone(path, is_reader=not writing):
+    with _one_check(path, is_reader=not writing):
         if (path / DATABASE).exists() and not _is_written(path) and _read(path).files != _files(path):
             with turn(path, is_reader=not writing):  # a reader may be saving the files, and then seals them
                 _check(path)
@@ -176,8 +176,8 @@ def _write(path: Path, seal: Seal) -> None:
     waiting.replace(path / FILE)
 
 
-def _alone(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """One check at a time: two at once would each take the other for a writer."""
+def _one_check(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
+    """One check at a time: each of two would mistake the other for a writer."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 
@@ -200,7 +200,7 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     began, lock = monotonic(), os.fstat(handle).st_ino
-    if (former := _given_up.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
+    if (former := _abandoned.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
         raise _not_confirmed(_holders(handle), path, began)
     own, locked = os.dup(handle), Event()
 
@@ -217,7 +217,7 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
         holders = _holders(handle)
         is_stopped = is_reader and (not holders or bool(_STOPPED & set(holders.values())))
         if is_stopped or monotonic() - began >= longest:
-            _given_up[lock] = locked
+            _abandoned[lock] = locked
             raise _not_confirmed(holders, path, began)
 
 

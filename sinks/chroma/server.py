@@ -85,17 +85,17 @@ class Server:
     def close(self) -> None:
         pass
 
-    def _handle(self, build_id: str, timeout: float, made: dict[str, Any] | None = None) -> Handle:
-        handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, made))
+    def _handle(self, build_id: str, timeout: float, initial: dict[str, Any] | None = None) -> Handle:
+        handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, initial))
         handle.opened()
         return handle
 
-    def _connect(self, build_id: str, timeout: float, made: dict[str, Any] | None) -> Opened:
+    def _connect(self, build_id: str, timeout: float, initial: dict[str, Any] | None) -> Opened:
         client = self._open(timeout)
         try:
             self._require_chroma(client)
             with translated(self._where):
-                collection = collection_in(client, self._prefix + build_id, self._where, made)
+                collection = collection_in(client, self._prefix + build_id, self._where, initial)
                 return Opened(collection, client, client.get_max_batch_size(), lambda _: close_server(client))
         except BaseException:
             close_server(client)

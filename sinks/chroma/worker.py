@@ -3,7 +3,7 @@
 In this process they could not: Chroma holds Python's global lock while it writes or reads.
 
 The process handles one call at a time, and ends when this one does, because that closes the pipe. No call begins after
-that: each checks the pipe within its turn. So the next writer, which takes a turn to open the build, is alone.
+that, because each checks the pipe within its turn. So the next writer, which opens the build in a turn, is alone.
 """
 
 import subprocess

@@ -32,12 +32,12 @@ def main(handle: int) -> None:
     with suppress(EOFError, ConnectionError):
         serve(connection)
     sys.stderr.flush()
-    os._exit(0)  # without closing: a build that was not closed must look as after a kill
+    os._exit(0)  # without closing: a build that was not closed must count as killed
 
 
 def serve(connection: "Connection[Any, Any]") -> None:
     root, store_text = connection.recv()
-    sink = ChromaSink(Folder(Path(root), partial(_require_asker, connection)), store_text=store_text)
+    sink = ChromaSink(Folder(Path(root), partial(_exit_if_disconnected, connection)), store_text=store_text)
     build: Any = None
     while True:
         call, arguments = connection.recv()
@@ -48,21 +48,21 @@ def serve(connection: "Connection[Any, Any]") -> None:
             else:
                 answer = True, getattr(build, call)(*arguments)
                 if call == "replace":
-                    threads.gather()
+                    threads.pin()
         except BaseException as error:  # also panics of the engine
-            answer = False, _portable(error)
+            answer = False, _picklable(error)
         del arguments  # frees a large batch before the next one
         connection.send(answer)
 
 
-def _require_asker(connection: "Connection[Any, Any]") -> None:
+def _exit_if_disconnected(connection: "Connection[Any, Any]") -> None:
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLHUP)
     if poll.poll(0):
         os._exit(0)
 
 
-def _portable(error: BaseException) -> BaseException:
+def _picklable(error: BaseException) -> BaseException:
     trace = traceback.format_exc()
     error.add_note(f"In the process that fills the build:\n{trace}")
     try:
@@ -76,16 +76,16 @@ class Threads:
     """Keeps the threads of Chroma that execute SQL on one processor (ADR 0017).
 
     One thread sends a statement and another runs it, about eight times per document. On two processors each exchange
-    wakes a sleeping one, which takes as long as a short statement. The threads that insert vectors in parallel stay
-    free: they start with the first vectors, after this object is created.
+    wakes an idle one, which takes as long as a short statement. The threads that insert vectors are not moved: they
+    start with the first vectors, after this object is created.
     """
 
     def __init__(self) -> None:
         self._is_possible = hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
         self._senders = self._all() - {os.getpid()}
 
-    def gather(self) -> None:
-        """Move them to the current processor of this thread, which the system chose by load."""
+    def pin(self) -> None:
+        """Move these threads to the current processor of this one, which the system chose by load."""
         if not self._is_possible:
             return
         processor = int((_TASKS / str(os.getpid()) / "stat").read_text().rpartition(")")[2].split()[_PROCESSOR])

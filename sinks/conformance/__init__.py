@@ -1,6 +1,6 @@
 """What every sink must do, as tests that a sink's own test module inherits:
 
-    pytest.register_assert_rewrite("chunksink.sinks.conformance")  # before the import, for failures that say why
+    pytest.register_assert_rewrite("chunksink.sinks.conformance")  # before the import, for detailed failures
 
     class TestMine(SinkConformance, VectorConformance):
         @pytest.fixture

@@ -1,4 +1,4 @@
-"""The read side: what searches may rely on in every engine."""
+"""Tests of readers: the guarantees that searches rely on in every engine."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -80,7 +80,7 @@ class ReaderConformance:
     def reader(self, connect: Any) -> Iterator[Any]:
         yield from open_reader(connect, FAMILIES)
 
-    def test_get_returns_documents_in_the_order_asked(self, reader: Any) -> None:
+    def test_get_returns_documents_in_the_requested_order(self, reader: Any) -> None:
         asked = [ALL[3], "nobody", ALL[0], ALL[3]]
         found = reader.get(asked)
         assert [document.id for document in found] == [ALL[3], ALL[0], ALL[3]]
@@ -94,12 +94,12 @@ class VectorConformance(ReaderConformance):
     def test_the_reader_is_a_vector_reader(self, reader: Any) -> None:
         assert capability(reader, VectorReader) is not None, "a method of VectorReader is missing"
 
-    def test_vector_filters(self, reader: VectorReader) -> None:
+    def test_query_returns_only_documents_that_pass_the_filters(self, reader: VectorReader) -> None:
         for filters, expected in FILTERED:
             hits = reader.query(vector("red apple"), 10, filters)
             assert {hit.id for hit in hits} == ids(expected), filters
 
-    def test_the_nearest_comes_first(self, reader: VectorReader) -> None:
+    def test_query_returns_the_nearest_document_first(self, reader: VectorReader) -> None:
         hits = reader.query(vector("blue car"), 3)
         assert hits[0].id == FAMILIES[3].documents[0].id
         assert hits[0].parent_id == FAMILIES[3].parent_id
@@ -124,7 +124,7 @@ class VectorConformance(ReaderConformance):
             assert len(nearest) == 2
             assert {hit.id for hit in nearest} <= everything
 
-    def test_a_tenants_answers_depend_on_its_documents_alone(self, connect: Any) -> None:
+    def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
         of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
         found = [
             [reader.query(vector(text), limit, of_tenant) for text in ("red apple", "zebra") for limit in (1, 10)]
@@ -133,7 +133,7 @@ class VectorConformance(ReaderConformance):
         ]
         assert found[0] == found[1]
 
-    def test_similarities_are_those_of_query(self, reader: VectorReader) -> None:
+    def test_similarities_equal_the_scores_of_query(self, reader: VectorReader) -> None:
         asked = vector("red apple") * 3
         near = {hit.id: hit.score for hit in reader.query(asked, 3)}
         similarities = reader.similarities(asked, [*near, "nobody", *near])
@@ -150,7 +150,7 @@ class KeywordConformance(ReaderConformance):
     def test_the_reader_is_a_keyword_reader(self, reader: Any) -> None:
         assert capability(reader, KeywordReader) is not None, "a method of KeywordReader is missing"
 
-    def test_keyword_filters(self, reader: KeywordReader) -> None:
+    def test_search_returns_only_documents_that_pass_the_filters(self, reader: KeywordReader) -> None:
         for filters, expected in FILTERED:
             self.check(reader.search("", 10, filters), ids(expected), filters)
             self.check(reader.search("apple", 10, filters), ids(expected) & ids([0, 2]), filters)
@@ -163,7 +163,7 @@ class KeywordConformance(ReaderConformance):
         assert set(found) <= expected, filters
         assert sorted(hit.parent_id for hit in hits) == sorted({FAMILY_OF[id] for id in expected}), filters
 
-    def test_the_best_match_comes_first(self, reader: KeywordReader) -> None:
+    def test_search_returns_the_best_match_first(self, reader: KeywordReader) -> None:
         hits = reader.search("blue car", 10)
         assert hits[0].id == FAMILIES[3].documents[0].id
         assert hits[0].parent_id == FAMILIES[3].parent_id
@@ -177,7 +177,7 @@ class KeywordConformance(ReaderConformance):
             assert near != word
             assert reader.search(f"{near} ", 1), near
 
-    def test_a_tenants_answers_depend_on_its_documents_alone(self, connect: Any) -> None:
+    def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
         def answers(reader: KeywordReader, query: str) -> list[Any]:
             of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
             hits = reader.search(query, 10, of_tenant, every=True)
@@ -199,7 +199,7 @@ class KeywordConformance(ReaderConformance):
         assert found[0] == found[1]
         assert all(hits for hits, *_ in found[0][:4])
 
-    def test_nothing_typed_is_syntax(self, reader: KeywordReader) -> None:
+    def test_search_treats_query_syntax_as_text(self, reader: KeywordReader) -> None:
         for typed in ("red AND", *SIGNS.split(" ")):
             for query in (typed, f"red {typed}", f"{typed}red", f"red {typed} apple"):
                 reader.search(query, 5)
@@ -211,7 +211,7 @@ class KeywordConformance(ReaderConformance):
     def test_get_leaves_out_unknown_ids(self, reader: KeywordReader) -> None:
         assert [one.id for one in reader.get(["\ud800", ALL[0], "a b", "", "x" * 600, "\0", f"{ALL[0]}\n"])] == [ALL[0]]
 
-    def test_half_a_surrogate_pair_is_ignored(self, reader: KeywordReader) -> None:
+    def test_search_ignores_half_a_surrogate_pair(self, reader: KeywordReader) -> None:
         for typed in ("apple \ud800", "\udfffapple", "red \ud800apple"):
             assert {hit.parent_id for hit in reader.search(typed)} >= {FAMILIES[2].parent_id}, ascii(typed)
         assert reader.search("\ud800") == []

@@ -30,7 +30,7 @@ def vector(text: str, dimensions: int = DIMENSIONS) -> Vectors:
 
 
 def records(source: str, texts: Sequence[str], /, *, version: str = "1", **fields: Any) -> list[Record]:
-    """The chunks of one source as a producer would write them; a new version gives all of them new ids."""
+    """The chunks of one source as a producer would write them. All ids change with the version."""
     provenance = {
         "source_uri": source,
         "source_checksum": "sha256:" + hashlib.sha256(version.encode()).hexdigest(),

@@ -1,4 +1,4 @@
-"""The write side: replace, delete, flush, scan, marker, builds."""
+"""Tests of writing: replace, delete, flush, scan, marker, builds."""
 
 import random
 import threading
@@ -45,12 +45,12 @@ BETA = ["beta one", "beta two"]
 
 
 class SinkConformance:
-    """Inherit it and give the fixture `connect`."""
+    """Inherit it and define the fixture `connect`."""
 
     @pytest.fixture
     def connect(self) -> Connect:
         raise NotImplementedError(
-            "give a fixture `connect`: a function that opens the sink, always on the same storage"
+            "define a fixture `connect`: a function that opens the sink, always on the same storage"
         )
 
     @pytest.fixture
@@ -77,7 +77,7 @@ class SinkConformance:
         assert (build.marker(), build.count(), held(build)) == (signed, 0, [])
         assert signed.build_id in sink.builds()
 
-    def test_create_leaves_what_is_there_alone(self, sink: Sink, build: Build, signed: Marker) -> None:
+    def test_create_does_not_change_an_existing_build(self, sink: Sink, build: Build, signed: Marker) -> None:
         fill(build, [family("a", ALPHA)])
         build.close()
         again = sink.create(Marker("somebody else", signed.build_id, 99), DIMENSIONS)
@@ -96,7 +96,7 @@ class SinkConformance:
         again.close()
         other.close()
 
-    def test_builds_are_apart_and_drop_removes_one(self, sink: Sink, build: Build, signed: Marker) -> None:
+    def test_drop_removes_only_the_named_build(self, sink: Sink, build: Build, signed: Marker) -> None:
         second = marker()
         other = sink.create(second, DIMENSIONS)
         fill(build, [family("a", ALPHA)])
@@ -107,44 +107,44 @@ class SinkConformance:
         sink.drop(second.build_id)  # once more is no error
         with pytest.raises(BuildMissing):
             sink.open(second.build_id)
-        assert second.build_id not in sink.builds(), "to open a build never makes it"
+        assert second.build_id not in sink.builds(), "open must not create a build"
         assert held(build) == wanted([family("a", ALPHA)])
         fresh = sink.create(second, DIMENSIONS)
         assert (fresh.count(), fresh.marker()) == (0, second), "a dropped build left something behind"
         fresh.close()
         sink.drop(second.build_id)
 
-    def test_flip_needs_a_build_that_is_there(self, sink: Sink, build: Build, signed: Marker) -> None:
+    def test_flip_to_a_missing_build_raises(self, sink: Sink, build: Build, signed: Marker) -> None:
         with pytest.raises(BuildMissing):
             sink.flip(None, marker().build_id)
         sink.flip(None, signed.build_id)
         sink.flip(None, signed.build_id)  # repeated after a crash
 
-    def test_a_build_goes_from_thread_to_thread(self, sink: Sink, build: Build, signed: Marker) -> None:
-        """As a run takes it: opened in one, written in others, read and closed in yet others; one at a time."""
+    def test_a_build_can_be_used_by_several_threads_in_turn(self, sink: Sink, build: Build, signed: Marker) -> None:
+        """A run opens, writes, reads and closes a build in different threads, one at a time."""
         one, two = family("a", ALPHA), family("b", BETA)
-        apart(build.replace, [one, two])
-        assert apart(build.flush) == []
-        apart(build.delete, [two.parent_id])
-        assert apart(build.flush) == []
-        assert apart(build.count) == 3
-        assert apart(held, build, content=True) == wanted([one])
-        apart(build.sign, signed)
-        assert apart(build.marker) == signed
-        apart(build.close)
-        again = apart(sink.open, signed.build_id)
+        in_another_thread(build.replace, [one, two])
+        assert in_another_thread(build.flush) == []
+        in_another_thread(build.delete, [two.parent_id])
+        assert in_another_thread(build.flush) == []
+        assert in_another_thread(build.count) == 3
+        assert in_another_thread(held, build, content=True) == wanted([one])
+        in_another_thread(build.sign, signed)
+        assert in_another_thread(build.marker) == signed
+        in_another_thread(build.close)
+        again = in_another_thread(sink.open, signed.build_id)
         fill(again, [two])
-        assert apart(held, again) == wanted([one, two])
-        apart(again.close)
+        assert in_another_thread(held, again) == wanted([one, two])
+        in_another_thread(again.close)
 
-    # --- what goes in is what is there ------------------------------------------------------------------------
+    # --- stored content equals written content ----------------------------------------------------------------
 
-    def test_families_are_there_after_flush(self, connect: Connect, build: Build, signed: Marker) -> None:
+    def test_flush_stores_all_families(self, connect: Connect, build: Build, signed: Marker) -> None:
         families = [family("a", ALPHA), family("b", BETA, tenant_id="t1"), family("b", BETA, tenant_id="t2")]
         assert build.replace(families) == 7
         assert build.flush() == []
         assert held(build) == wanted(families)
-        assert held(build, content=True) == wanted(families), "what is stored is not what was sent"
+        assert held(build, content=True) == wanted(families), "the stored content differs from the sent content"
         assert build.count() == 7
         build.close()
         other = connect()
@@ -153,7 +153,7 @@ class SinkConformance:
         again.close()
         other.close()
 
-    def test_documents_come_back_whole(self, sink: Sink, build: Build) -> None:
+    def test_scan_returns_complete_documents(self, sink: Sink, build: Build) -> None:
         rich = family("folder/a.pdf", ALPHA, **RICH)
         fill(build, [rich])
         found = {stored.id: stored.document for stored in build.scan(content=True)}
@@ -164,7 +164,7 @@ class SinkConformance:
                 text = found[stored.id].text  # type: ignore[union-attr]
                 assert float(unit(stored.vector) @ vector(text)) > 0.99999
 
-    def test_awkward_texts_come_back_as_they_are(self, build: Build) -> None:
+    def test_scan_returns_unusual_texts_unchanged(self, build: Build) -> None:
         families = [family(f"awkward/{name}", [text]) for name, text in AWKWARD.items()]
         fill(build, families)
         texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
@@ -172,14 +172,14 @@ class SinkConformance:
             assert texts[one.documents[0].id] == one.documents[0].text
         assert held(build) == wanted(families)
 
-    def test_times_within_recordings_come_back_to_the_last_digit(self, build: Build) -> None:
-        """As projected: of longer numbers engines change the last digit, and all would seem changed for ever."""
+    def test_scan_returns_exact_timestamps(self, build: Build) -> None:
+        """Engines change the last digit of longer numbers; such a document would count as changed in every run."""
         times = [number * step for step in (0.1, 1 / 44_100, 86_399.97) for number in range(1, 200)]
         spoken = [family(f"at {time!r}", ["x"], metadata={"timestamp_start": time}) for time in times]
         fill(build, spoken)
         assert held(build, content=True) == wanted(spoken)
 
-    def test_many_families_at_once(self, build: Build) -> None:
+    def test_replace_accepts_many_families_at_once(self, build: Build) -> None:
         families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(700)]
         fill(build, families)
         assert held(build) == wanted(families)
@@ -187,11 +187,11 @@ class SinkConformance:
         fill(build, edited)
         assert held(build) == wanted(edited)
 
-    # --- replacing: no orphan ---------------------------------------------------------------------------------
+    # --- replacing leaves no orphans --------------------------------------------------------------------------
 
     @pytest.mark.parametrize("version", ["1", "2"])
     @pytest.mark.parametrize("texts", [["alpha one"], [*ALPHA, "alpha four"], ["other"] * 4, ALPHA, ALPHA[::-1]])
-    def test_a_replaced_family_leaves_nothing(self, build: Build, texts: list[str], version: str) -> None:
+    def test_replace_removes_old_documents(self, build: Build, texts: list[str], version: str) -> None:
         other = family("b", BETA)
         fill(build, [family("a", ALPHA), other])
         edited = family("a", texts, version=version)
@@ -199,7 +199,7 @@ class SinkConformance:
         assert held(build, content=True) == wanted([edited, other])
 
     def test_replace_removes_unrecorded_orphans(self, connect: Connect, build: Build, signed: Marker) -> None:
-        """Orphans of a killed run or of another program are found in the build itself."""
+        """No record lists the orphans of a killed run or of another program, so the sink finds them in the build."""
         for version in "0", "1":
             orphans = family("a", [f"orphan {number}" for number in range(30)], version=version)
             fill(build, [replace(orphans, last=False)])
@@ -213,7 +213,7 @@ class SinkConformance:
         other.close()
 
     def test_replace_removes_what_another_handle_wrote(self, connect: Connect, build: Build, signed: Marker) -> None:
-        """A handle that saw the build empty does not take it for empty ever after."""
+        """A handle that found the build empty once must check again."""
         first, second, kept = family("a", ALPHA, version="1"), family("a", BETA, version="2"), family("b", BETA)
         other = connect()
         theirs = other.open(signed.build_id)
@@ -223,8 +223,8 @@ class SinkConformance:
         fill(build, [second])
         assert held(build) == wanted([second, kept])
 
-    def test_what_differs_is_replaced_whatever_its_stored_hash_says(self, build: Build) -> None:
-        """A plain replacement may trust the stored hashes; one with `rewrite` does not."""
+    def test_replace_with_rewrite_ignores_stored_hashes(self, build: Build) -> None:
+        """A replacement without `rewrite` may trust the stored hashes."""
         right = family("a", ALPHA)
         wrong = [msgspec.structs.replace(document, title="somebody else's") for document in right.documents]
         fill(build, [with_vectors(wrong)])
@@ -234,14 +234,14 @@ class SinkConformance:
         assert held(build, content=True) == wanted([right])
 
     def test_replace_with_changed_metadata_leaves_no_old_metadata(self, build: Build) -> None:
-        """Also in other documents of the family than the one whose text changes; what vanished from them vanishes."""
+        """Also in documents of the family whose text does not change."""
         fill(build, [family("a", ALPHA, metadata=RICH["metadata"]), family("b", BETA)])
         edited = family("a", ["edited", *ALPHA[1:]], metadata={"title": "new"})
         fill(build, [edited])
         assert held(build, content=True) == wanted([edited, family("b", BETA)])
 
-    def test_any_history_ends_as_its_last_versions(self, build: Build) -> None:
-        """Families that grow, shrink, are reordered, swap contents and hand ids to one another."""
+    def test_random_edits_leave_only_the_last_versions(self, build: Build) -> None:
+        """Families grow, shrink, and exchange contents and ids."""
         chance, now = random.Random(1), dict[str, Family]()
         sources, ids = [*"abcd", None], [f"id-{number}" for number in range(12)]
         for _ in range(25):
@@ -260,8 +260,7 @@ class SinkConformance:
             now = families
             assert held(build, content=True) == wanted(now.values())
 
-    def test_a_family_in_parts(self, build: Build) -> None:
-        """Nothing of the old one goes before the last part is there; what vanished goes then."""
+    def test_old_documents_stay_until_the_last_part_is_written(self, build: Build) -> None:
         old, other = family("a", [*ALPHA, *BETA]), family("b", BETA)
         fill(build, [old, other])
         new = family("a", [f"new {number}" for number in range(5)], version="2")
@@ -285,7 +284,7 @@ class SinkConformance:
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
-        build.replace([first, second])  # in a build that held nothing of the family before
+        build.replace([first, second])  # the build has no document of the family yet
         build.flush()
         assert held(build) == wanted([second])
         build.replace([first])
@@ -298,7 +297,7 @@ class SinkConformance:
 
     # --- deleting ---------------------------------------------------------------------------------------------
 
-    def test_deleted_families_are_gone(self, build: Build) -> None:
+    def test_delete_removes_only_the_named_families(self, build: Build) -> None:
         families = [family(name, ALPHA) for name in "abcd"]
         fill(build, families)
         build.delete([families[0].parent_id, families[2].parent_id, "0" * 64])
@@ -315,7 +314,7 @@ class SinkConformance:
         build.flush()
         assert held(build) == wanted([two])
 
-    def test_nothing_is_inherited_from_what_was_there_before(self, sink: Sink, signed: Marker) -> None:
+    def test_new_documents_inherit_no_old_metadata(self, sink: Sink, signed: Marker) -> None:
         labels = {"tags": ["old"], "authors": ["Nobody"], "headings": ["Gone"], "year": 1900}
         new = family("new", ALPHA)
         build = sink.create(signed, DIMENSIONS)
@@ -334,21 +333,21 @@ class SinkConformance:
     # --- refused documents ------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf])
-    def test_a_document_without_a_usable_vector_is_left_out_alone(self, sink: Sink, build: Build, bad: float) -> None:
+    def test_flush_refuses_only_documents_without_usable_vectors(self, sink: Sink, build: Build, bad: float) -> None:
         before, others = family("a", ALPHA), [family(f"other {number}", BETA) for number in range(3)]
         fill(build, [before])
-        spoilt = family("a", ["alpha one", "edited", "alpha three"])
-        assert spoilt.vectors is not None
-        spoilt.vectors[1, 0] = bad
-        build.replace([others[0], spoilt, *others[1:]])
+        damaged = family("a", ["alpha one", "edited", "alpha three"])
+        assert damaged.vectors is not None
+        damaged.vectors[1, 0] = bad
+        build.replace([others[0], damaged, *others[1:]])
         found = build.flush()
         if not sink.wants_vectors:
             assert found == []
-            assert held(build) == wanted([spoilt, *others])
+            assert held(build) == wanted([damaged, *others])
             return
-        bad_id = spoilt.documents[1].id
-        assert [(one.id, one.parent_id, bool(one.reason)) for one in found] == [(bad_id, spoilt.parent_id, True)]
-        assert held(build) == [row for row in wanted([spoilt, *others]) if row[0] != bad_id]
+        bad_id = damaged.documents[1].id
+        assert [(one.id, one.parent_id, bool(one.reason)) for one in found] == [(bad_id, damaged.parent_id, True)]
+        assert held(build) == [row for row in wanted([damaged, *others]) if row[0] != bad_id]
         assert build.flush() == [], "a refused document is reported once"
 
     # --- readers during a replacement -------------------------------------------------------------------------
@@ -358,7 +357,7 @@ class SinkConformance:
         sink = connect()
         readable = capability(sink, SupportsReader)
         if readable is None:
-            pytest.skip("this sink is not read from")
+            pytest.skip("this sink has no reader")
         reader = readable.reader(signed.build_id)
         condition = [Filter("parent_id", any_of=(family("a", ALPHA).parent_id,))]
         if sink.wants_vectors and (by_vectors := capability(reader, VectorReader)) is not None:
@@ -366,7 +365,7 @@ class SinkConformance:
         elif (by_words := capability(reader, KeywordReader)) is not None:
             ask = partial(by_words.search, "", 5, condition)
         else:
-            pytest.skip("its reader finds neither words nor vectors")
+            pytest.skip("its reader supports neither keyword nor vector search")
         found: list[bool] = []
         done = threading.Event()
 
@@ -391,7 +390,7 @@ class SinkConformance:
         assert len(found) >= 12
 
 
-def apart(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Called in a thread of its own."""
+def in_another_thread(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Make the call in a new thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(call, *arguments, **named).result()

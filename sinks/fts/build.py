@@ -38,7 +38,7 @@ class FtsBuild:
             with translated(path):
                 # A commit returns when it is on disk, so flush has nothing to do.
                 self._connection.execute("PRAGMA synchronous = FULL")
-                schema.bring_up_to_date(self._connection)
+                schema.migrate(self._connection)
                 # Fails now if a table is missing.
                 self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
         except BaseException:
@@ -68,7 +68,7 @@ class FtsBuild:
         latest = self._replacements.begin(families)
         try:
             with self._transaction() as connection:
-                index_check.rebuild_if_noted(connection)
+                index_check.rebuild_if_requested(connection)
                 changed = self._changed(latest)
                 schema.remove_from_indexes(connection, self._rows("id", list(changed)))
                 connection.executemany(_UPSERT, map(_row, changed.values()))
@@ -84,7 +84,7 @@ class FtsBuild:
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         with self._transaction() as connection:
-            index_check.rebuild_if_noted(connection)
+            index_check.rebuild_if_requested(connection)
             self._delete(connection, self._rows("parent_id", parent_ids))
 
     def flush(self) -> list[RefusedDocument]:
@@ -131,7 +131,7 @@ class FtsBuild:
         with self._transaction() as connection:
             if not (damage := index_check.damage(connection)):
                 return ""
-            index_check.note(connection)
+            index_check.request_rebuild(connection)
         return f"{self._path}: {damage}, so a search may miss documents"
 
     def _changed(self, families: Sequence[Family]) -> dict[str, Document]:

@@ -14,19 +14,19 @@ def any_of(terms: Sequence[str]) -> str:
     return " OR ".join(map(quoted, terms))
 
 
-def word(term: str, *, begun: bool = False) -> str:
-    """A word or phrase; with `begun` also the words that begin with it."""
+def word(term: str, *, as_prefix: bool = False) -> str:
+    """A word or phrase; with `as_prefix` also the words that begin with it."""
     terms = [quoted(spelling) for spelling in spellings(term)]
-    if begun:
-        terms += _begun(term)
+    if as_prefix:
+        terms += _prefixes(term)
     return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
 
 
-def _begun(term: str) -> list[str]:
-    return [*_exactly_begun(term), *map(quoted, beginning_of(term).guessed)]
+def _prefixes(term: str) -> list[str]:
+    return [*_stem_prefixes(term), *map(quoted, beginning_of(term).guessed)]
 
 
-def _exactly_begun(term: str) -> list[str]:
+def _stem_prefixes(term: str) -> list[str]:
     return [f"{quoted(beginning_of(spelling).exact)} *" for spelling in spellings(term)]
 
 
@@ -52,17 +52,17 @@ def any_word(query: Query) -> str:
 
 def every_word(query: Query) -> str:
     """All of the words, the last one also as the beginning of a longer word."""
-    return " AND ".join(word(one, begun=one == query.prefix) for one in query.words)
+    return " AND ".join(word(one, as_prefix=one == query.prefix) for one in query.words)
 
 
 def beginning(query: Query) -> str:
     """Words that begin with the last word, including itself."""
-    return word(query.prefix, begun=True)
+    return word(query.prefix, as_prefix=True)
 
 
-def begun_alone(query: Query) -> str:
+def prefix_without_word(query: Query) -> str:
     """As `beginning`, without the exact word, which still matches if its stem begins in the same way."""
-    return " OR ".join(_begun(query.prefix))
+    return " OR ".join(_prefixes(query.prefix))
 
 
 def longer(query: Query) -> str:
@@ -71,7 +71,7 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The matches of `longer` in which perhaps only another form begins like that. Empty if there are none."""
+    """The matches of `longer` that may contain only another form of the word. Empty if there are none."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
-    return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_exactly_begun(query.prefix)])})"
+    return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

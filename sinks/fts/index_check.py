@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from chunksink.sinks.fts import schema
 
-_DUE = 1  # PRAGMA application_id
+_REBUILD_REQUESTED = 1  # PRAGMA application_id
 _WORDS, _TRIGRAMS = schema.INDEXES
 _COLUMNS = ", ".join(schema.SEARCHED)
 _INDEXED = schema.indexed(_TRIGRAMS, "documents")
@@ -37,14 +37,14 @@ def damage(connection: sqlite3.Connection) -> str:
     return " and ".join(_wrong(connection))
 
 
-def note(connection: sqlite3.Connection) -> None:
+def request_rebuild(connection: sqlite3.Connection) -> None:
     """Make the next writer rebuild the indexes first."""
-    connection.execute(f"PRAGMA application_id = {_DUE}")
+    connection.execute(f"PRAGMA application_id = {_REBUILD_REQUESTED}")
 
 
-def rebuild_if_noted(connection: sqlite3.Connection) -> None:
-    """Rebuild the indexes if `note` was called. Call it in the transaction of the write."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != _DUE:
+def rebuild_if_requested(connection: sqlite3.Connection) -> None:
+    """Rebuild the indexes if `request_rebuild` was called. Call it in the transaction of the write."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _REBUILD_REQUESTED:
         return
     connection.execute(f"INSERT INTO {_WORDS}({_WORDS}) VALUES ('rebuild')")
     connection.execute(f"INSERT INTO {_TRIGRAMS}({_TRIGRAMS}) VALUES ('delete-all')")
@@ -55,13 +55,13 @@ def rebuild_if_noted(connection: sqlite3.Connection) -> None:
 
 
 def _wrong(connection: sqlite3.Connection) -> Iterator[str]:
-    if not _holds_together(connection, _WORDS):
+    if not _is_consistent(connection, _WORDS):
         yield "its word index does not match its documents"
-    if not _holds_together(connection, _TRIGRAMS) or not _counts_agree(connection):
+    if not _is_consistent(connection, _TRIGRAMS) or not _counts_agree(connection):
         yield "its trigram index does not match its documents"
 
 
-def _holds_together(connection: sqlite3.Connection, index: str) -> bool:
+def _is_consistent(connection: sqlite3.Connection, index: str) -> bool:
     try:
         connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', {_CHECKS[index]})")
     except sqlite3.DatabaseError as error:

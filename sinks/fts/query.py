@@ -31,10 +31,10 @@ def is_spaceless(text: str) -> bool:
 
 
 # Limits for a pasted page: the rarest words and the first runs are used.
-MOST_TERMS = 48
-MOST_PAIRS = 400
-MOST_CHARACTERS = 10_000
-MOST_SIGNED = 4
+MAX_TERMS = 48
+MAX_PAIRS = 400
+MAX_CHARACTERS = 10_000
+MAX_SIGNED = 4
 FEW = 3
 """With at most this many words or runs, a document should have all."""
 
@@ -83,7 +83,7 @@ def parse(typed: str) -> Query:
     joined: dict[str, None] = {}
     in_quotes: set[str] = set()
     last = ""
-    for match in _TYPED.finditer(_searchable(typed[:MOST_CHARACTERS])):
+    for match in _TYPED.finditer(_searchable(typed[:MAX_CHARACTERS])):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(form for run in RUN.findall(part) for form in composed(run)))
@@ -101,9 +101,9 @@ def parse(typed: str) -> Query:
     least = 2 if len(kept) < 2 else 3  # beside other words, two letters begin too many words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     prefix = "" if ended or last not in kept else last
-    with_signs = tuple(one for one in signed if one[0] in kept)[:MOST_SIGNED]
+    with_signs = tuple(one for one in signed if one[0] in kept)[:MAX_SIGNED]
     side_by_side = tuple(joined) if len(kept) <= FEW else ()  # does not help long questions
-    return Query(kept, tuple(runs)[:MOST_PAIRS], prefix, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
+    return Query(kept, tuple(runs)[:MAX_PAIRS], prefix, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
 
 
 def _searchable(typed: str) -> str:

@@ -53,7 +53,7 @@ class FtsReader:
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         with self._snapshot() as connection:
-            return Search(connection, filters).most(parse(query))
+            return Search(connection, filters).highest_score(parse(query))
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._snapshot() as connection:
@@ -72,7 +72,7 @@ class FtsReader:
             filters = [*filters, Filter("parent_id", any_of=tuple(among))]
         with self._snapshot() as connection:
             search = Search(connection, filters)
-            found = search.found(parse(query)) if query.strip() else ("1", [])
+            found = search.matching(parse(query)) if query.strip() else ("1", [])
             return search.facets(fields, found, limit)
 
     def get(self, ids: Sequence[str]) -> list[Document]:

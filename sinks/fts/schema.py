@@ -4,7 +4,7 @@
     documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
     documents_trigrams   FTS5 over every three characters of rows with a script without spaces
     documents_places     the positions of each trigram
-    marker               whose build it is
+    marker               which home and build it belongs to
     writing              has a row within our transactions, else none
 
 Both indexes store no text and follow `documents`. Our transactions update them with one statement for many rows.
@@ -69,7 +69,7 @@ COLUMN_TYPES = _column_types()
 BOOLEANS = frozenset(name for name, hint in get_type_hints(Document).items() if bool in get_args(hint))
 
 
-def lay_out(path: Path) -> None:
+def create_tables(path: Path) -> None:
     """Create an empty build in a new file."""
     connection = connect(path, "rwc")
     try:
@@ -92,23 +92,23 @@ def lay_out(path: Path) -> None:
         )
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
-        _follow_others(connection)
+        _create_triggers(connection)
     finally:
         connection.close()
 
 
-def bring_up_to_date(connection: sqlite3.Connection) -> None:
+def migrate(connection: sqlite3.Connection) -> None:
     """Replace the triggers of an old layout. Writers need triggers that do not fire in their own transactions."""
     if connection.execute("PRAGMA user_version").fetchone()[0] != _OLD_LAYOUT:
         return
     connection.execute("BEGIN IMMEDIATE")
     for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f"DROP TRIGGER {name}")
-    _follow_others(connection)
+    _create_triggers(connection)
     connection.execute("COMMIT")
 
 
-def _follow_others(connection: sqlite3.Connection) -> None:
+def _create_triggers(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS writing (begun)")
     for statement in _triggers():
         connection.execute(statement)
@@ -120,14 +120,14 @@ def _triggers() -> Iterator[str]:
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
 
     differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
-    others = "NOT EXISTS (SELECT 1 FROM writing)"
+    foreign = "NOT EXISTS (SELECT 1 FROM writing)"
     for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):
         inserted, deleted = ", ".join(indexed(table, "new")), ", ".join(indexed(table, "old"))
         insert = f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {inserted});"
         delete = f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {deleted});"
-        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} AND {others} BEGIN {insert} END"
-        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} AND {others} BEGIN {delete} END"
-        old_differs, new_differs = (f"{row} AND {differs} AND {others}" for row in (old, new))
+        yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} AND {foreign} BEGIN {insert} END"
+        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} AND {foreign} BEGIN {delete} END"
+        old_differs, new_differs = (f"{row} AND {differs} AND {foreign}" for row in (old, new))
         yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old_differs} BEGIN {delete} END"
         yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new_differs} BEGIN {insert} END"
 

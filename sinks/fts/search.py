@@ -10,7 +10,7 @@ from dataclasses import replace
 from chunksink.sinks.document import LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
 from chunksink.sinks.fts.filters import as_sql
-from chunksink.sinks.fts.query import FEW, MOST_TERMS, Query, names_of
+from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value
@@ -39,15 +39,15 @@ class Search:
     def best(self, query: Query, limit: int) -> list[Hit]:
         """Ranked by the sum of BM25 of the words and of the runs. Every hit has all phrases."""
         query = self._rarest(query)
-        begun_weight = self._begun_weight(query)
-        claims = tuple(text_patterns.claims(query, begun_weight))
-        sources = statements.sources_of(query, begun_weight, self._tenant)
+        prefix_weight = self._prefix_weight(query)
+        claims = tuple(text_patterns.claims(query, prefix_weight))
+        sources = statements.sources_of(query, prefix_weight, self._tenant)
         ranked = self._ranked(sources, query.phrases, max(limit, _READ_TEXTS) if claims else limit)
         return self._hits(self._checked(ranked, claims)[:limit])
 
-    def most(self, query: Query) -> float | None:
-        """The BM25 limit of a document that repeats all the words. None for runs, which overlap; and None if a document
-        has all the words, or all the rare names with digits (E-417): then there is no better hit to expect."""
+    def highest_score(self, query: Query) -> float | None:
+        """The highest possible BM25 score. None for runs, which overlap. Also None if a document has all the words, or
+        all the rare names with digits (E-417): no document could match better."""
         query = self._rarest(query)
         if query.runs or not query.words or self._any_has_all(query):
             return None
@@ -61,15 +61,15 @@ class Search:
         return (K1 + 1) * (words + statements.JOINED_WEIGHT * joined)
 
     def _any_has_all(self, query: Query) -> bool:
-        owned, own = self._owned("documents_fts.rowid")
-        exists = f"SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? {owned})"
+        condition, own = self._owned("documents_fts.rowid")
+        exists = f"SELECT EXISTS(SELECT 1 FROM documents_fts WHERE documents_fts MATCH ? {condition})"
         if self._connection.execute(exists, [expressions.every_word(query), *own]).fetchone()[0]:
             return True
         if len(query.words) > FEW:
             return False
-        rows, values = statements.holding(query.words, query.prefix)  # also words beside scripts without spaces
-        owned, own = self._owned("found.row")
-        exists = f"SELECT EXISTS(SELECT 1 FROM ({rows}) found WHERE 1 {owned})"
+        rows, values = statements.rows_with_all(query.words, query.prefix)  # also words beside scripts without spaces
+        condition, own = self._owned("found.row")
+        exists = f"SELECT EXISTS(SELECT 1 FROM ({rows}) found WHERE 1 {condition})"
         return bool(self._connection.execute(exists, [*values, *own]).fetchone()[0])
 
     def _owned(self, row: str) -> tuple[str, list[Value]]:
@@ -78,29 +78,29 @@ class Search:
 
     def _rarest(self, query: Query) -> Query:
         """The query with its rarest words, if it has too many. Words that occur nowhere go first."""
-        if len(query.words) <= MOST_TERMS:
+        if len(query.words) <= MAX_TERMS:
             return query
         frequency = {word: self._rows_with(query, word) for word in query.words}
-        kept = frozenset(sorted(query.words, key=lambda word: frequency[word] or math.inf)[:MOST_TERMS])
+        kept = frozenset(sorted(query.words, key=lambda word: frequency[word] or math.inf)[:MAX_TERMS])
         words = tuple(word for word in query.words if word in kept)
         return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
-    def _begun_weight(self, query: Query) -> float:
+    def _prefix_weight(self, query: Query) -> float:
         """The weight of words that only begin with the last word. They are rarer than the word itself and would count
         more; this weight reduces their idf to that of both together."""
         if not query.prefix:
-            return statements.BEGUN_WEIGHT
+            return statements.PREFIX_WEIGHT
         rows = self._about_rows()
-        alone = statements.idf(rows, self._count(expressions.begun_alone(query)))
+        alone = statements.idf(rows, self._count(expressions.prefix_without_word(query)))
         together = statements.idf(rows, self._count(expressions.beginning(query)))
-        return statements.BEGUN_WEIGHT * together / alone
+        return statements.PREFIX_WEIGHT * together / alone
 
     def _rows_with(self, query: Query, word: str) -> int:
-        return self._count(expressions.word(word, begun=word == query.prefix))
+        return self._count(expressions.word(word, as_prefix=word == query.prefix))
 
     def _count(self, expression: str) -> int:
-        owned, own = self._owned("documents_fts.rowid")
-        count = f"SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ? {owned}"
+        condition, own = self._owned("documents_fts.rowid")
+        count = f"SELECT count(*) FROM documents_fts WHERE documents_fts MATCH ? {condition}"
         return int(self._connection.execute(count, [expression, *own]).fetchone()[0])
 
     def _about_rows(self) -> int:
@@ -109,7 +109,7 @@ class Search:
             return self._tenant.lengths("documents_fts").rows
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
-    def found(self, query: Query) -> tuple[str, list[Value]]:
+    def matching(self, query: Query) -> tuple[str, list[Value]]:
         """A condition on `documents` as d for all possible hits of `best`, and its values."""
         query = self._rarest(query)
         parts: list[str] = []
@@ -117,7 +117,7 @@ class Search:
         if query.words:
             parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(expressions.any_word(query))
-        if attached := statements.beside(query, self._tenant):
+        if attached := statements.with_attached_words(query, self._tenant):
             parts.append(f"SELECT row FROM ({attached[0]})")
             values += attached[1]
         if runs := statements.short_runs(query):
@@ -125,7 +125,7 @@ class Search:
             values.append(json.dumps(runs))
         condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
         if query.phrases:
-            rows, terms = statements.holding(query.phrases, literally=True)
+            rows, terms = statements.rows_with_all(query.phrases, literally=True)
             condition, values = f"{condition} AND d.row IN ({rows})", [*values, *terms]
         return condition, values
 
@@ -156,10 +156,10 @@ class Search:
             factor = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
-        holding, terms = statements.holding(phrases, literally=True)
+        with_phrases, terms = statements.rows_with_all(phrases, literally=True)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
-            f"{f'AND found.row IN ({holding})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
+            f"{f'AND found.row IN ({with_phrases})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
             [*(value for _, _, values in parts for value in values), *self._values, *(terms if phrases else ()), limit],
         )
         return [(row["row"], row["score"]) for row in rows]

@@ -30,7 +30,7 @@ class FtsSink:
             self.open(marker.build_id).close()
         except BuildMissing:
             build_folders.remove(self._root, marker.build_id)  # its file is missing, or has another layout
-        build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
+        build_folders.make(self._root, marker.build_id, partial(_create_file, marker))
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "FtsBuild":
@@ -60,8 +60,8 @@ class FtsSink:
         pass
 
 
-def _lay_out(marker: Marker, folder: Path) -> None:
+def _create_file(marker: Marker, folder: Path) -> None:
     with translated(folder):
-        schema.lay_out(folder / FILE)
+        schema.create_tables(folder / FILE)
     with closing(FtsBuild(folder / FILE)) as build:
         build.sign(marker)

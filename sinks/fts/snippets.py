@@ -11,7 +11,7 @@ from chunksink.sinks.reader import Piece
 _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
 _AROUND = 90  # characters before and after, if words cannot be counted
-_SHORT = 400  # characters; a shorter text is shown whole, since a part may omit what vector search has found
+_SHORT = 400  # characters; a shorter text is shown whole, since the match of vector search may be anywhere in it
 _LONG = 50_000
 """Characters. FTS5 compares all positions of a word with each other, which takes seconds for thousands of them."""
 _PART = re.compile(r".{1,2000}(?!\S)|.{2000}", re.DOTALL)  # of a long text, cut between words

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from chunksink.sinks.fts import expressions, text_patterns
-from chunksink.sinks.fts.query import FEW, MOST_PAIRS, MOST_TERMS, RUN, TOKEN, Query, is_spaceless
+from chunksink.sinks.fts.query import FEW, MAX_PAIRS, MAX_TERMS, RUN, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
 from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
 from chunksink.sinks.reader import Value
@@ -30,39 +30,39 @@ ROWS = f"SELECT place.doc FROM {_PLACES}"
 """The rows that have any of the runs, given as a JSON list."""
 
 # The members of each part: its number, an expression for an index, and where needed a pattern for the text.
-_NUMBER, _ASKED, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
-_STANDING = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
+_NUMBER, _EXPRESSION, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
+_TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
-    f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_ASKED}"
+    f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_EXPRESSION}"
 )
 _OF_SIGNS = (
     f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_fts "
     "CROSS JOIN documents held ON held.row = documents_fts.rowid "
-    f"WHERE documents_fts MATCH {_ASKED} AND {_STANDING}"
+    f"WHERE documents_fts MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
 )
 _OF_TRIGRAMS = (
     f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_trigrams "
     "CROSS JOIN documents held ON held.row = documents_trigrams.rowid "
-    f"WHERE documents_trigrams MATCH {_ASKED} AND {_STANDING}"
+    f"WHERE documents_trigrams MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
 )
 _OF_SHORTS = (
     f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_places place "
-    f"ON place.term >= {_ASKED} AND place.term <= {_ASKED} || char(1114111, 1114111) "
-    f"CROSS JOIN documents held ON held.row = place.doc WHERE {_STANDING}"
+    f"ON place.term >= {_EXPRESSION} AND place.term <= {_EXPRESSION} || char(1114111, 1114111) "
+    f"CROSS JOIN documents held ON held.row = place.doc WHERE {_TEXT_MATCHES}"
 )
 
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
-BEGUN_WEIGHT = 0.5
+PREFIX_WEIGHT = 0.5
 """For words that only begin with the last word, which are guesses."""
 JOINED_WEIGHT = 0.5
 """Extra weight of words that were typed joined (dry-run) where they are adjacent."""
-_LACKING = 0.85
+_INCOMPLETE = 0.85
 """Factor of a row that lacks one of a few words, or has none of them in its text: all passages of a source have the
 same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
-_HELD = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
+_ROW_MATCHES = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
 Source = tuple[str, list[Value]]
 """A statement for rows and scores, and its values."""
@@ -73,7 +73,7 @@ Sources = dict[str, list[Source]]
 def short_runs(query: Query) -> list[str]:
     """The runs of one or two characters, and all pairs of neighbours in longer ones, which may not occur as a whole."""
     pairs = [pair for run in query.runs for pair in _pairs(run)]
-    return list(dict.fromkeys(pairs))[:MOST_PAIRS]
+    return list(dict.fromkeys(pairs))[:MAX_PAIRS]
 
 
 def _pairs(run: str) -> list[str]:
@@ -101,27 +101,27 @@ def has_match(row: str) -> str:
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
-def holding(terms: Sequence[str], begun: str = "", *, literally: bool = False) -> tuple[str, list[str]]:
+def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: bool = False) -> tuple[str, list[str]]:
     """A statement for the rows that have all of these words and phrases, and its values. With `literally`, signs must
     match exactly."""
     words, signs, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
         exact = literally and text_patterns.has_signs(term)
-        begins = term == begun
-        standing = json.dumps(
-            [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, begun=begins)]
+        is_prefix = term == prefix
+        patterns = json.dumps(
+            [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, as_prefix=is_prefix)]
         )
         if not is_spaceless(term):
-            expression = expressions.word(term, begun=begins)
+            expression = expressions.word(term, as_prefix=is_prefix)
             if exact:
-                signs.append((number, expression, standing))
+                signs.append((number, expression, patterns))
             else:
                 words.append((number, expression))
         parts = [part for part in (text_patterns.signed_words(term) if exact else TOKEN.findall(term)) if len(part) > 2]
         if parts:
-            among.append((number, " AND ".join(map(expressions.quoted, parts)), standing))
+            among.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
         elif run := _first_run(term):
-            shorts.append((number, run, standing))
+            shorts.append((number, run, patterns))
     found = " UNION ".join((_OF_WORDS, _OF_SIGNS, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
     return rows, [json.dumps(one) for one in (words, signs, among, shorts)]
@@ -150,28 +150,28 @@ def _compiled(patterns: str) -> tuple[re.Pattern[str], ...]:
     return tuple(map(re.compile, json.loads(patterns)))
 
 
-def idf(rows: int, holding: int) -> float:
+def idf(rows: int, matching: int) -> float:
     """The formula of FTS5's bm25()."""
-    return max(1e-6, math.log((max(rows, holding) - holding + 0.5) / (holding + 0.5)))
+    return max(1e-6, math.log((max(rows, matching) - matching + 0.5) / (matching + 0.5)))
 
 
-def sources_of(query: Query, begun_weight: float, tenant: Tenant | None) -> Sources:
-    """All sources of a query. `begun_weight` is for words that only begin with the last word."""
+def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sources:
+    """All sources of a query. `prefix_weight` is for words that only begin with the last word."""
     sources: Sources = {}
     if query.words:
         sources["words"] = [_words(query, tenant)]
         if query.prefix:
-            sources["words"].append(_preferring_text(query, expressions.longer(query), tenant, begun_weight))
+            sources["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
         if query.joined:
             side_by_side = expressions.side_by_side(query)
             sources["words"].append(match("documents_fts", side_by_side, tenant, JOINED_WEIGHT))
-        if attached := beside(query, tenant):
+        if attached := with_attached_words(query, tenant):
             sources["words"].append(attached)
     if query.runs:
         short = short_runs(query)
         wanted = len(short) if len(short) <= FEW else 1
-        sources["runs"] = [scores(short, tenant, wanted=wanted, lacking=_LACKING)]
-        if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MOST_TERMS]):
+        sources["runs"] = [scores(short, tenant, wanted=wanted, lacking=_INCOMPLETE)]
+        if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
             sources["runs"].append(match("documents_trigrams", whole, tenant))
     return sources
 
@@ -180,7 +180,7 @@ def _words(query: Query, tenant: Tenant | None) -> Source:
     statement, values = _preferring_text(query, expressions.words(query), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
-    counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
+    counted = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
     return counted, [expressions.every_word(query), *values]
 
 
@@ -189,11 +189,11 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
-    counted = f"SELECT row, score * iif({_HELD}, 1, {_LACKING}) AS score FROM ({statement})"
+    counted = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
     return counted, [expressions.in_text(expression), *values]
 
 
-def beside(query: Query, tenant: Tenant | None) -> Source | None:
+def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
     """Rows with words beside scripts without spaces, except rows that the word index finds: they would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
@@ -201,7 +201,7 @@ def beside(query: Query, tenant: Tenant | None) -> Source | None:
     statement, values = match("documents_trigrams", attached, tenant)
     return (
         f"SELECT held.row AS row, beside.score AS score FROM ({statement}) beside "
-        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_HELD} AND {has_match('held')}",
+        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('held')}",
         [*values, expressions.any_word(query), json.dumps(text_patterns.of_attached(query))],
     )
 

@@ -14,7 +14,7 @@ from chunksink.sinks.reader import Filter
 
 _SHORTEST = 5
 """Shorter words are similar to too many."""
-_MOST_WORDS = 8
+_MAX_WORDS = 8
 _NEAR = 0.8
 """In difflib's ratio: one wrong letter in five, or two swapped ones."""
 _NEAR_STEM = 0.7
@@ -33,10 +33,10 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """Suggestions by query word, for words that occur in no document that passes the filters. Some may have none."""
-    words = [word for word in query.words[:_MOST_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
-    asked = {word: expressions.word(word, begun=word == query.prefix) for word in words}
-    nowhere = [word for word in words if not _forms(connection, asked[word], filters)]
-    found = {word: _nearest(connection, word, filters) for word in nowhere}
+    words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
+    expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
+    missing = [word for word in words if not _forms(connection, expression_of[word], filters)]
+    found = {word: _nearest(connection, word, filters) for word in missing}
     return {word: near for word, near in found.items() if near}
 
 
@@ -58,8 +58,8 @@ def _with_umlauts(typed: str) -> str:
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems similar to the beginning of the word of equal length, because its ending may contain the typo. For a tenant
-    only its own stems, so that those of others do not displace them."""
+    """Stems similar to a beginning of the word with the same length, because the ending may contain the typo. For a
+    tenant only stems in its own documents."""
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):
@@ -70,10 +70,10 @@ def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | Non
         for term in get_close_matches(typed[:length], terms, n=len(terms) if tenant else _TRIES, cutoff=_NEAR_STEM)
     ]
     ranked = (term for _, term in sorted(near, reverse=True))
-    return list(islice((term for term in ranked if tenant is None or _writes(connection, tenant, term)), _TRIES))
+    return list(islice((term for term in ranked if tenant is None or _has_term(connection, tenant, term)), _TRIES))
 
 
-def _writes(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool:
+def _has_term(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool:
     held = f"SELECT EXISTS(SELECT 1 FROM documents_terms held WHERE held.term = ? AND {tenant.owns('held.doc')})"
     return bool(connection.execute(held, [term, *tenant.values]).fetchone()[0])
 

@@ -24,25 +24,25 @@ def attached(query: Query) -> list[str]:
 
 def of_attached(query: Query) -> list[str]:
     """The patterns of `attached`."""
-    return [pattern(word, begun=_is_begun(word, query)) for word in attached(query)]
+    return [pattern(word, as_prefix=_is_prefix(word, query)) for word in attached(query)]
 
 
-def pattern(term: str, *, begun: bool = False) -> str:
-    """A pattern for lower-case texts: the whole words of the term with any signs between them. With `begun` the last
-    word may be the beginning of a longer one."""
+def pattern(term: str, *, as_prefix: bool = False) -> str:
+    """A pattern for lower-case texts: the whole words of the term with any signs between them. With `as_prefix` the
+    last word may be the beginning of a longer one."""
     tokens = TOKEN.findall(term.lower())
     parts = [re.escape(token) for token in tokens]
     if not tokens:
         return re.escape(term.lower())
     if not is_spaceless(tokens[0]):  # checked behind the word: a pattern that begins with letters is faster
         parts[0] += f"(?<!{SPACED}{parts[0]})"
-    if not is_spaceless(tokens[-1]) and not begun:
+    if not is_spaceless(tokens[-1]) and not as_prefix:
         parts[-1] += f"(?!{SPACED})"
     between = [rf"[\W_]{'*' if is_spaceless(one + other) else '+'}" for one, other in pairwise(tokens)]
     return "".join(chain(*zip_longest(parts, between, fillvalue="")))
 
 
-def _is_begun(word: str, query: Query) -> bool:
+def _is_prefix(word: str, query: Query) -> bool:
     return word in widths(query.prefix)
 
 
@@ -56,22 +56,22 @@ _WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+
 
 @dataclass(frozen=True)
 class Claim:
-    """Rows that match the `expression` got its score times `weight`. They keep it only if the `pattern` matches."""
+    """Rows that match the `expression` got its score times `weight`, but deserve it only if the `pattern` matches."""
 
     expression: str
     weight: float
     pattern: str
 
 
-def claims(query: Query, begun_weight: float) -> Iterator[Claim]:
+def claims(query: Query, prefix_weight: float) -> Iterator[Claim]:
     """The claims of a query. There are none if the index alone can answer it."""
     for bare, typed in query.signed:
-        begun = bare == query.prefix
-        yield Claim(expressions.word(bare), 1.0, exact_pattern(typed, begun=begun))
-        if begun:
-            yield Claim(expressions.longer(query), begun_weight, exact_pattern(typed, begun=True))
+        as_prefix = bare == query.prefix
+        yield Claim(expressions.word(bare), 1.0, exact_pattern(typed, as_prefix=as_prefix))
+        if as_prefix:
+            yield Claim(expressions.longer(query), prefix_weight, exact_pattern(typed, as_prefix=True))
     if query.prefix and (guessed := expressions.guessed(query)):
-        yield Claim(guessed, begun_weight, pattern(query.prefix, begun=True))
+        yield Claim(guessed, prefix_weight, pattern(query.prefix, as_prefix=True))
 
 
 def has_signs(phrase: str) -> bool:
@@ -83,14 +83,14 @@ def signed_words(phrase: str) -> list[str]:
     return _WORD.findall(phrase)
 
 
-def exact_pattern(phrase: str, *, begun: bool = False) -> str:
+def exact_pattern(phrase: str, *, as_prefix: bool = False) -> str:
     """As `pattern`, but the signs of the words must match."""
     parts = signed_words(phrase.lower())
     between = [rf"[\W_]{'*' if is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
     joined = "".join(chain(*zip_longest(map(_escaped, parts), between, fillvalue="")))
     first, last = parts[0][0], parts[-1][-1]
     before = f"(?<!{SPACED})" if first.isalnum() and not is_spaceless(first) else ""
-    if begun or is_spaceless(last):
+    if as_prefix or is_spaceless(last):
         return before + joined
     return f"{before}{joined}(?!{SPACED if last.isalnum() else f'[{_AFTER}]'})"
 

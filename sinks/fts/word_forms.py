@@ -12,7 +12,7 @@ from chunksink.sinks.fts.schema import TOKENIZER
 
 _WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
 _NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
-_UNREAD = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
+_IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
 """Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
@@ -20,7 +20,7 @@ _COMMON = 2  # the first ligatures, which some texts use without the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # may occur together with ligatures
-_MOST_DOTTED = 60  # characters checked for е, since each е adds a spelling
+_MAX_DOTTED = 60  # characters checked for е, since each е adds a spelling
 _ALL_DOTTED = 4  # with at most this many е, all combinations are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
@@ -28,7 +28,7 @@ _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)),
 def spellings(term: str) -> list[str]:
     """How a text may spell it, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and soft
     hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two."""
-    plain = _UNREAD.sub("", term.translate(_NARROW).lower())
+    plain = _IGNORED.sub("", term.translate(_NARROW).lower())
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
     forms = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
@@ -48,7 +48,7 @@ def spellings(term: str) -> list[str]:
 def _with_or_without_dots(words: str) -> Iterator[str]:
     """Spellings with ё, which many Russian texts write as е: all combinations, or if there are many, one ё each."""
     plain = words.replace("ё", "е")
-    places = [place for place, sign in enumerate(plain[:_MOST_DOTTED]) if sign == "е"]
+    places = [place for place, sign in enumerate(plain[:_MAX_DOTTED]) if sign == "е"]
     most = len(places) if len(places) <= _ALL_DOTTED else 1
     for number in range(most + 1):
         for dotted in combinations(places, number):
@@ -67,8 +67,8 @@ def composed(run: str) -> list[str]:
     return list(dict.fromkeys([run, usual]))
 
 
-DISGUISES = ("", "ness", "e", "l")
-"""Suffixes that the stemmer removes. With one of them added, most stems become words with that stem."""
+REMOVABLE_SUFFIXES = ("", "ness", "e", "l")
+"""Suffixes that the stemmer removes. Adding one of them turns most stems into words with that stem."""
 
 
 def stems_of(words: Sequence[str]) -> dict[str, str]:
@@ -90,11 +90,11 @@ def folded(word: str) -> str:
 
 
 def words_of(stems: Iterable[str]) -> list[str]:
-    """A word for each of these stems, if one of `DISGUISES` makes one."""
-    stem_of = stems_of([stem + disguise for stem in stems for disguise in DISGUISES])
+    """A word for each of these stems, if one of `REMOVABLE_SUFFIXES` makes one."""
+    stem_of = stems_of([stem + suffix for stem in stems for suffix in REMOVABLE_SUFFIXES])
     words: dict[str, str] = {}
     for word, stem in stem_of.items():
-        if word.removeprefix(stem) in DISGUISES:
+        if word.removeprefix(stem) in REMOVABLE_SUFFIXES:
             words.setdefault(stem, word)
     return list(words.values())
 
@@ -115,8 +115,8 @@ _AFTER_DOUBLED = ("ed", "ing")
 
 @dataclass(frozen=True)
 class Beginning:
-    """`exact` has a stem that fits the typed beginning as closely as possible. `guessed` are words of which some other
-    form begins as typed."""
+    """`exact` is a term whose stem is the longest that the typed text begins with. `guessed` are words of which some
+    other form begins with the typed text."""
 
     exact: str
     guessed: tuple[str, ...] = ()
@@ -128,10 +128,10 @@ def beginning_of(typed: str) -> Beginning:
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Beginning(typed)
     plain = typed.lower()
-    disguised = [plain + disguise for disguise in DISGUISES]
+    suffixed = [plain + suffix for suffix in REMOVABLE_SUFFIXES]
     completed = list(dict.fromkeys(_completed(plain)))
-    stem_of = stems_of([*disguised, *completed])
-    fitting = [one for one in disguised if folded(plain).startswith(stem_of[one])]
+    stem_of = stems_of([*suffixed, *completed])
+    fitting = [one for one in suffixed if folded(plain).startswith(stem_of[one])]
     exact = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
     guessed: dict[str, str] = {}
     for one in completed:

@@ -1,7 +1,7 @@
 """The jsonl sink: projected documents as plain files, for any other system. No engine, no server.
 
 <root>/current -> <build_id>                         the live build; changed in one step
-<root>/<build_id>/marker.json                        whose build it is
+<root>/<build_id>/marker.json                        which home and build it belongs to
 <root>/<build_id>/families/ab/ab...<64 digits>.jsonl a family: its documents in order, one line of canonical JSON each
 <root>/<build_id>/.pending/                          files that are not flushed yet
 """

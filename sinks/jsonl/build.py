@@ -35,8 +35,8 @@ class JsonlBuild:
         self._folder = folder
         self._families = folder / FAMILIES
         self._cleaned = False
-        self._waiting: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove the family
-        self._growing: dict[str, Path] = {}  # files of families whose later parts are missing
+        self._pending: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove the family
+        self._incomplete: dict[str, Path] = {}  # files of families whose later parts are missing
         self._unsynced: set[Path] = set()
 
     def require(self) -> None:
@@ -68,20 +68,20 @@ class JsonlBuild:
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines = _lines(family)
                 sent += len(lines)
-                path = self._write(lines, None if family.first else self._growing.get(parent_id))
+                path = self._write(lines, None if family.first else self._incomplete.get(parent_id))
                 if family.first:
-                    self._withdraw(parent_id)
+                    self._discard_pending(parent_id)
                 if family.last:
-                    self._growing.pop(parent_id, None)
-                    self._waiting[parent_id] = path
+                    self._incomplete.pop(parent_id, None)
+                    self._pending[parent_id] = path
                 else:
-                    self._growing[parent_id] = path
+                    self._incomplete[parent_id] = path
         return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         for parent_id in parent_ids:
-            self._withdraw(parent_id)
-            self._waiting[parent_id] = None
+            self._discard_pending(parent_id)
+            self._pending[parent_id] = None
 
     def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         places = [(f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in parent_ids]
@@ -92,9 +92,9 @@ class JsonlBuild:
 
     def flush(self) -> list[RefusedDocument]:
         with translated(self._folder):
-            for parent_id, path in list(self._waiting.items()):
-                self._settle(parent_id, path)
-                del self._waiting[parent_id]  # only now: after an error the next flush continues here
+            for parent_id, path in list(self._pending.items()):
+                self._apply(parent_id, path)
+                del self._pending[parent_id]  # only now: after an error the next flush continues here
             for folder in self._unsynced:
                 build_folders.sync(folder)
         self._unsynced = set()
@@ -112,12 +112,12 @@ class JsonlBuild:
                 shutil.rmtree(pending)
 
     def close(self) -> None:
-        self.delete(list(self._waiting))
-        self._waiting = {}
+        self.delete(list(self._pending))
+        self._pending = {}
 
-    def _withdraw(self, parent_id: str) -> None:
+    def _discard_pending(self, parent_id: str) -> None:
         """Discard the calls for this family since the last flush."""
-        for path in (self._waiting.pop(parent_id, None), self._growing.pop(parent_id, None)):
+        for path in (self._pending.pop(parent_id, None), self._incomplete.pop(parent_id, None)):
             if path is not None:
                 with suppress(OSError):  # the next writer removes it
                     path.unlink()
@@ -145,12 +145,12 @@ class JsonlBuild:
             raise
         return path
 
-    def _settle(self, parent_id: str, waiting: Path | None) -> None:
+    def _apply(self, parent_id: str, new: Path | None) -> None:
         path = self._families / parent_id[:2] / f"{parent_id}.jsonl"
-        if waiting is not None:
+        if new is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._unsynced |= {path.parent, self._families, self._folder}
-            waiting.replace(path)
+            new.replace(path)
         elif _DIGEST.fullmatch(parent_id) and path.parent.is_dir():
             self._unsynced.add(path.parent)
             path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ class JsonlSink:
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
         with translated(self._root):
-            build_folders.make(self._root, marker.build_id, partial(_lay_out, marker))
+            build_folders.make(self._root, marker.build_id, partial(_create_files, marker))
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "JsonlBuild":
@@ -78,6 +78,6 @@ class JsonlSink:
         return str(self._link.readlink()) if os.path.lexists(self._link) else None
 
 
-def _lay_out(marker: Marker, folder: Path) -> None:
+def _create_files(marker: Marker, folder: Path) -> None:
     (folder / FAMILIES).mkdir()
     JsonlBuild(folder).sign(marker)

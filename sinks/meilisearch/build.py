@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunksink.settings.engine_settings import EMBEDDERS
+from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused, SinkError
@@ -12,10 +12,10 @@ from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
-from chunksink.sinks.payload import Replacements, batches, portions, with_sound_vectors
+from chunksink.sinks.payload import Replacements, batches, portions, with_usable_vectors
 
 _KEYS = 500  # families in one filter
-_MOST_BLAMED = 64
+_MAX_REFUSED = 64
 _PAGE, _CONTENT_PAGE = 5000, 500
 
 
@@ -60,21 +60,21 @@ class MeilisearchBuild:
         unchanged, embedder = self._unchanged(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
-        taken: dict[str, Row] = {}  # the later family gets an id that occurs twice
+        latest: dict[str, Row] = {}  # the later family gets an id that occurs twice
         for family in families:
-            for document, vector in self._sound(family, embedder):
+            for document, vector in self._with_usable_vectors(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
                 if (flaw := rows.flaw(document)) is None:
-                    taken[document.id] = (document, rows.line(document, vector, embedder))
+                    latest[document.id] = (document, rows.line(document, vector, embedder))
                 else:
                     self._refuse(document, flaw)
-        documents = list(taken.values())
+        documents = list(latest.values())
         sizes = [len(line) for _, line in documents]
         for part in portions(sizes, self._limits.documents, self._payload_bytes):
             payload = Payload(documents[part])
             if self._pending.payloads and self._pending.size() + sum(sizes[part]) > self._limits.bytes_in_flight:
-                self._settle()
+                self._await_payloads()
             self._pending.payloads.append(payload)
             self._send(payload)
         return len(documents)
@@ -83,10 +83,10 @@ class MeilisearchBuild:
         self._replacements.delete(parent_ids)
 
     def flush(self) -> list[RefusedDocument]:
-        self._settle()
+        self._await_payloads()
         surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
-        pruning = [self._order("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
-        for error in tasks.failures(self._connection, pruning, self._limits.patience).values():
+        deletions = [self._start_task("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
+        for error in tasks.failures(self._connection, deletions, self._limits.patience).values():
             raise error
         self._pending = PendingWork(self._replacements)
         return self._replacements.finish()
@@ -95,7 +95,7 @@ class MeilisearchBuild:
         for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
             condition = f"parent_id IN {rows.listed(some)}"
             try:
-                for found in self._held(content=content, vectors=False, condition=condition):
+                for found in self._stored_fields(content=content, vectors=False, condition=condition):
                     yield rows.stored(found, None, content)
             except RefusedData as error:
                 if self.marker() is not None:
@@ -106,12 +106,12 @@ class MeilisearchBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         embedder = self._embedder() if vectors else None
-        for held in self._held(content=content, vectors=vectors):
+        for held in self._stored_fields(content=content, vectors=vectors):
             yield rows.stored(held, embedder, content)
 
-    def opt_out(self, dimensions: int) -> None:
+    def mark_without_vectors(self, dimensions: int) -> None:
         """Mark documents without a vector of this length as having none, which Meilisearch requires."""
-        stored = (rows.stored(each, EMBEDDER, False) for each in self._held(content=False, vectors=True))
+        stored = (rows.stored(each, EMBEDDER, False) for each in self._stored_fields(content=False, vectors=True))
         ids = [each.id for each in stored if each.vector is None or each.vector.shape != (dimensions,)]
         for some in batches(ids, _PAGE):  # after reading all: a write would shift the pages
             none: list[dict[str, Any]] = [{"id": id, rows.VECTORS: {EMBEDDER: None}} for id in some]
@@ -119,7 +119,7 @@ class MeilisearchBuild:
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 
-    def _held(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
+    def _stored_fields(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
         """Documents as stored, page by page."""
         limit = _CONTENT_PAGE if content or vectors else _PAGE
         request: dict[str, Any] = {"limit": limit, "retrieveVectors": vectors}
@@ -144,27 +144,27 @@ class MeilisearchBuild:
         embedders = self._connection.get(f"{self._path}/settings").get(EMBEDDERS) or {}
         return EMBEDDER if EMBEDDER in embedders else None
 
-    def _sound(self, family: Family, embedder: str | None) -> Iterator[tuple[Document, Vectors | None]]:
+    def _with_usable_vectors(self, family: Family, embedder: str | None) -> Iterator[tuple[Document, Vectors | None]]:
         """The documents with usable vectors: one bad vector would fail every task of the server's batch."""
         if embedder is None or not self._vectors or family.vectors is None:
             yield from ((document, None) for document in family.documents)
             return
-        sound, refused = with_sound_vectors(family)
+        usable, refused = with_usable_vectors(family)
         self._replacements.refuse(refused)
-        yield from sound
+        yield from usable
 
     def _refuse(self, document: Document, reason: str) -> None:
         self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
 
-    def _blame(self, document: Document, reason: str) -> None:
+    def _refuse_isolated(self, document: Document, reason: str) -> None:
         """Record a refused document. If the server refuses all of many, the documents are not the cause: raise, so that
         no old version is removed."""
         self._refuse(document, reason)
-        self._pending.blamed += 1
-        if self._pending.blamed >= _MOST_BLAMED and not self._pending.any_taken:
+        self._pending.refused_count += 1
+        if self._pending.refused_count >= _MAX_REFUSED and not self._pending.any_accepted:
             raise Refused(
-                f"Meilisearch at {self._connection.where} refused all of {self._pending.blamed} documents, the last "
-                f"one because: {reason} No old document was removed. Check its log, and any proxy"
+                f"Meilisearch at {self._connection.where} refused all of {self._pending.refused_count} documents, the "
+                f"last one because: {reason} No old document was removed. Check its log, and any proxy"
             )
 
     def _send(self, payload: Payload) -> None:
@@ -181,13 +181,13 @@ class MeilisearchBuild:
             place = self._pending.payloads.index(payload)
             halves = [Payload(half) for half in _halves(payload.rows)]
             if len(halves) < 2:
-                self._blame(payload.rows[0][0], str(error))
+                self._refuse_isolated(payload.rows[0][0], str(error))
                 halves = []
             self._pending.payloads[place : place + 1] = halves
             for half in halves:
                 self._send(half)
 
-    def _settle(self) -> None:
+    def _await_payloads(self) -> None:
         """Wait for all payloads. One that failed is sent again in parts, without the refused document."""
         unsent = [payload for payload in self._pending.payloads if payload.task is None]
         for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
@@ -196,7 +196,7 @@ class MeilisearchBuild:
         sent = {payload.task: payload for payload in self._pending.payloads if payload.task is not None}
         later: SinkError | None = None
         failed = tasks.failures(self._connection, list(sent), self._limits.patience)
-        self._pending.any_taken = self._pending.any_taken or bool(sent.keys() - failed.keys())
+        self._pending.any_accepted = self._pending.any_accepted or bool(sent.keys() - failed.keys())
         refused: dict[int, RefusedData] = {}
         for number, error in failed.items():
             if isinstance(error, RefusedData):
@@ -207,7 +207,7 @@ class MeilisearchBuild:
             raise self._removed()
         again = self._pending.outstanding([sent[number] for number in refused])
         for (number, why), documents in zip(refused.items(), again, strict=True):
-            sent[number].task = None  # until it is done: this may be interrupted
+            sent[number].task = None  # until the parts are sent: `_isolate` may be interrupted
             self._isolate(documents, str(why))
             sent[number].task = number
         if later is not None:
@@ -217,14 +217,14 @@ class MeilisearchBuild:
     def _isolate(self, documents: list[Row], reason: str) -> None:
         """Send refused documents in halves, one after the other, until the refused document is isolated."""
         if len(documents) == 1:
-            self._blame(documents[0][0], reason)
+            self._refuse_isolated(documents[0][0], reason)
             return
         for half in _halves(documents):
             try:
                 lines = b"".join(line for _, line in half)
                 answer = self._connection.send_lines(f"{self._path}/documents", lines)
                 tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
-                self._pending.any_taken = True
+                self._pending.any_accepted = True
             except RefusedData as error:
                 self._isolate(half, str(error))
 
@@ -248,7 +248,7 @@ class MeilisearchBuild:
             f"index {self._name} of Meilisearch at {self._connection.where} was removed during a write: {SYNC_REBUILDS}"
         )
 
-    def _order(self, what: str, body: dict[str, Any] | list[Any]) -> int:
+    def _start_task(self, what: str, body: dict[str, Any] | list[Any]) -> int:
         return int(self._connection.send(f"{self._path}/documents/{what}", body)["taskUid"])
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.meilisearch.errors import RefusedData, not_meilisearch, of_answer, translated
+from chunksink.sinks.meilisearch.errors import RefusedData, answer_error, not_meilisearch, translated
 
 if TYPE_CHECKING:
     import httpx
@@ -114,7 +114,7 @@ class Connection:
         except ValueError:
             body = None
         if not answer.is_success:
-            raise of_answer(answer.status_code, body if isinstance(body, dict) else {}, self.where)
+            raise answer_error(answer.status_code, body if isinstance(body, dict) else {}, self.where)
         if not isinstance(body, dict):
             raise not_meilisearch(self.where, f"status {answer.status_code} without a JSON object")
         return body

@@ -15,14 +15,14 @@ from chunksink.sinks.errors import (
     WrongKey,
 )
 
-_LATER = frozenset((408, 425, 429))
+_TRANSIENT = frozenset((408, 425, 429))
 """Transient HTTP statuses, in addition to those from 500."""
-_OF_THE_ENGINE = frozenset(("internal", "system"))
+_ENGINE_ERRORS = frozenset(("internal", "system"))
 """Types of errors that no document caused."""
-_OF_FILTERS = frozenset(
+_FILTER_ERRORS = frozenset(
     ("invalid_document_filter", "invalid_search_filter", "invalid_search_facets", "invalid_search_distinct")
 )
-_LACKING = "is not filterable"
+_NOT_FILTERABLE = "is not filterable"
 
 
 class RefusedData(Refused):
@@ -53,7 +53,7 @@ def translated(where: str, key: str | None = None) -> Iterator[None]:
         raise ours from (None if key and key in str(error) else error)
 
 
-def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
+def answer_error(status: int, body: Mapping[str, Any], where: str) -> SinkError:
     """The error for an answer that is not a success."""
     message, code = str(body.get("message") or f"status {status}"), str(body.get("code") or "")
     if status in (401, 403):
@@ -62,9 +62,9 @@ def of_answer(status: int, body: Mapping[str, Any], where: str) -> SinkError:
             "MEILI_MASTER_KEY (or the variable in the sink's option `key_variable`) to a key with the actions "
             "indexes.*, settings.*, documents.*, tasks.get, stats.get, version and search"
         )
-    if (of_index := _of_index(code, message, where)) is not None:
-        return of_index
-    if status in _LATER or status >= 500:
+    if (index_error := _index_error(code, message, where)) is not None:
+        return index_error
+    if status in _TRANSIENT or status >= 500:
         return Transient(f"Meilisearch at {where} is overloaded or restarting ({message}). See its log")
     if status == 413:
         return TooLarge(f"Meilisearch refuses the request: {message}")
@@ -77,22 +77,22 @@ def not_meilisearch(where: str, answered: str) -> Refused:
     return Refused(f"the server at {where} is not Meilisearch ({answered}): correct the address, or check the proxy")
 
 
-def of_task(error: Mapping[str, Any] | None, where: str) -> SinkError:
+def task_error(error: Mapping[str, Any] | None, where: str) -> SinkError:
     """The error for a failed task."""
     error = error or {}
     message, code = str(error.get("message") or "no reason given"), str(error.get("code") or "")
-    if (of_index := _of_index(code, message, where)) is not None:
-        return of_index
-    if error.get("type") in _OF_THE_ENGINE:
+    if (index_error := _index_error(code, message, where)) is not None:
+        return index_error
+    if error.get("type") in _ENGINE_ERRORS:
         return Transient(f"Meilisearch at {where} failed: {message}")
     return RefusedData(message)
 
 
-def _of_index(code: str, message: str, where: str) -> SinkError | None:
+def _index_error(code: str, message: str, where: str) -> SinkError | None:
     """The error for a missing index, or for one whose settings lack a filter that we need; else None."""
     if code == "index_not_found":
         return BuildMissing(f"Meilisearch at {where}: {message} To restore it, {SYNC_REBUILDS}")
-    if code in _OF_FILTERS and _LACKING in message:
+    if code in _FILTER_ERRORS and _NOT_FILTERABLE in message:
         reason = message.split("\n", 1)[0]
         return RefusedData(
             f"the index settings on Meilisearch at {where} differ from the settings file ({reason}). To restore them, "
@@ -116,5 +116,5 @@ def _ours(error: Exception, where: str) -> SinkError | None:
     if isinstance(error, httpx.TransportError | requests.RequestException):
         return Unreachable(f"the connection to Meilisearch at {where} broke ({error})")
     if isinstance(error, client.MeilisearchApiError):
-        return of_answer(error.status_code, {"message": error.message, "code": error.code}, where)
+        return answer_error(error.status_code, {"message": error.message, "code": error.code}, where)
     return None

@@ -4,8 +4,8 @@ The marker is a synonym in the index's settings: settings follow the content, ch
 nobody searches for that word. It includes the public name that the build was created for, because `chunks-old-b1` may
 be a build of `chunks` or of `chunks-old`.
 
-Resetting the settings removes the marker. An unmarked index under the public name that looks like ours can still be
-opened by a caller that knows the build id. The caller must check the content and sign it.
+Resetting the settings removes the marker. A caller that knows the build id can still open an index under the public
+name whose documents look like ours. It must check the content and sign it.
 """
 
 import json
@@ -16,8 +16,8 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
-from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import differences
+from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, NotConfirmed, Refused
@@ -26,8 +26,8 @@ from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
 
 MARKER = "chunksinkmarker"
-RETURNED = "chunksinksettings"
-"""Notes on settings that the server returns in another form than sent: `name sent returned`, with digests."""
+NOTES = "chunksinksettings"
+"""Synonym with notes on settings that the server returns in a different form: `name sent returned`, with digests."""
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
@@ -48,7 +48,7 @@ def with_marker(synonyms: Mapping[str, Any] | None, marker: Marker, public: str)
 
 
 def without_marker(settings: Mapping[str, Any]) -> dict[str, Any]:
-    own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key not in (MARKER, RETURNED)}
+    own = {key: value for key, value in (settings.get("synonyms") or {}).items() if key not in (MARKER, NOTES)}
     return {**settings, "synonyms": own}
 
 
@@ -58,7 +58,7 @@ class ServerIndex:
 
     name: str
     marker: Marker | None
-    made_for: str | None = None
+    public: str | None = None
     """The public name in its marker."""
     primary_key: str | None = PRIMARY_KEY
     """None if the index never had a document."""
@@ -121,7 +121,7 @@ class Indexes:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})
         try:
-            self._single_tasks.carry_out(f"create {name}", create)
+            self._single_tasks.run(f"create {name}", create)
         except RefusedData:
             if name not in self._names():
                 raise
@@ -135,7 +135,7 @@ class Indexes:
         """Send settings and wait until the server has applied them."""
         if patch:
             send = partial(self.connection.control.index(name).update_settings, dict(patch))
-            self._single_tasks.carry_out(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
+            self._single_tasks.run(f"set {name} to {json.dumps(patch, sort_keys=True)}", send)
 
     def drain(self) -> None:
         """Wait for tasks of earlier runs, so that they do not change what is read next."""
@@ -175,7 +175,7 @@ class Indexes:
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
         swap = partial(self.connection.control.swap_indexes, [pair])
         try:
-            self._single_tasks.carry_out(f"swap {found.name} of build {new}", swap)
+            self._single_tasks.run(f"swap {found.name} of build {new}", swap)
         except NotConfirmed:
             self._await_swap(new)
         if not self._shows(new):
@@ -216,7 +216,7 @@ class Indexes:
                 return
 
     def _remove(self, name: str) -> None:
-        self._single_tasks.carry_out(f"delete {name}", partial(self.connection.control.delete_index, name))
+        self._single_tasks.run(f"delete {name}", partial(self.connection.control.delete_index, name))
 
     def _all(self) -> list[ServerIndex]:
         indexes: list[ServerIndex] = []
@@ -249,7 +249,7 @@ class Indexes:
         return bool(sample) and all(isinstance(one.get(name), str) for one in sample for name in rows.HASHES)
 
     def _is_ours(self, index: ServerIndex) -> bool:
-        return self.public in (index.name, index.made_for)
+        return self.public in (index.name, index.public)
 
     def _names(self) -> list[str]:
         return [name for name, _ in self._pages()]

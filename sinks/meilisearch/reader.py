@@ -10,10 +10,10 @@ import numpy as np
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import VALUE_TYPES
-from chunksink.sinks.meilisearch import rows, words
+from chunksink.sinks.meilisearch import query_steps, rows
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
-from chunksink.sinks.meilisearch.words import Step
+from chunksink.sinks.meilisearch.query_steps import Step
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
 
 # Marks around matches, from Unicode's private use area.
@@ -22,11 +22,11 @@ _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """(Up to this many documents, hits to request): Meilisearch compares more vectors for more hits (ADR 0040)."""
 _DEEPER = 4
-_MOST_FACETS = 100  # what the settings let Meilisearch count
+_MAX_FACETS = 100  # what the settings let Meilisearch count
 _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
 """Pages instead of a limit: only then Meilisearch counts families instead of documents."""
-_OF_SOURCES = frozenset(
+_SOURCE_FIELDS = frozenset(
     (
         *("parent_id", "tenant_key", "source_type", "file_type", "mime_type"),
         *("extension", "source_folder", "size_bytes", "modified_at_epoch"),
@@ -54,21 +54,21 @@ class MeilisearchReader:
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        if _holds_nothing(query):
+        if _has_no_terms(query):
             return []
         return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        if _holds_nothing(query):
+        if _has_no_terms(query):
             return []
         step, *_ = self._steps(query, filters) or [Step(query)]
         step = Step(step.query, strategy="frequency" if step.strategy == "frequency" else "last")
-        return self._hits([step], limit, filters, every, self._candidates(), **_by_meaning(vector, 0.5))
+        return self._hits([step], limit, filters, every, self._candidates(), **_vector_part(vector, 0.5))
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
-        hits = self._hits([Step("")], limit, (), True, self._candidates(), **_by_meaning(vector, 1.0))
+        hits = self._hits([Step("")], limit, (), True, self._candidates(), **_vector_part(vector, 1.0))
         return [hit.id for hit in hits]
 
     def index_size(self) -> None:
@@ -100,7 +100,7 @@ class MeilisearchReader:
                 **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
             }
-            answers = self._ask([_question(step, filters) | same for step in steps])
+            answers = self._ask([_request(step, filters) | same for step in steps])
             found: dict[str, Hit] = {}
             exact = True
             for step, answer in zip(steps, answers, strict=True):
@@ -115,7 +115,7 @@ class MeilisearchReader:
             ended = all(len(answer["hits"]) < asked for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
-            # Meilisearch folds case in filters. Another document of a family may pass, so request all and more.
+            # Meilisearch ignores case in filters. Another document of a family may pass, so request all and more.
             every, asked = True, asked * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
@@ -128,17 +128,17 @@ class MeilisearchReader:
         return self._counted(query, filters)
 
     def _counted(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        return words.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
+        return query_steps.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
 
     def _totals(self, steps: Sequence[Step], filters: Sequence[Filter]) -> list[int]:
         """For each step, the number of documents that pass the filters and have all its words."""
-        queries = [_question(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
+        queries = [_request(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
         return [answer["totalHits"] for answer in self._ask(queries)]
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         del filters  # no statistics are used
         possible = rows.possible(ids)
-        if not possible or _holds_nothing(query):
+        if not possible or _has_no_terms(query):
             return {}
         same = {
             "filter": f"{PRIMARY_KEY} IN {rows.listed(possible)}",
@@ -152,7 +152,7 @@ class MeilisearchReader:
             "highlightPreTag": _OPEN,
             "highlightPostTag": _CLOSE,
         }
-        queries = words.beginning_with_each(rows.sendable(query))
+        queries = query_steps.beginning_with_each(rows.sendable(query))
         shown: dict[str, tuple[Piece, ...]] = {}
         for answer in self._ask([{"q": rows.sendable(one)} | same for one in queries]):
             for hit in answer["hits"]:
@@ -174,21 +174,21 @@ class MeilisearchReader:
         query: str,
         fields: Sequence[str],
         filters: Sequence[Filter] = (),
-        limit: int = _MOST_FACETS,
+        limit: int = _MAX_FACETS,
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        if _holds_nothing(query) or not (steps := self._steps(query, filters)):
+        if _has_no_terms(query) or not (steps := self._steps(query, filters)):
             return {name: [] for name in fields}
         of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
-        widest = _question(steps[-1], [*filters, *of_families])
-        alike = [name for name in fields if name in _OF_SOURCES]
-        other = [name for name in fields if name not in _OF_SOURCES]
+        widest = _request(steps[-1], [*filters, *of_families])
+        source_fields = [name for name in fields if name in _SOURCE_FIELDS]
+        other = [name for name in fields if name not in _SOURCE_FIELDS]
         found: dict[str, list[FacetValue]] = {}
-        if alike:
-            [answer] = self._ask([widest | _ONE_PAGE | {"facets": alike}])
+        if source_fields:
+            [answer] = self._ask([widest | _ONE_PAGE | {"facets": source_fields}])
             counts = answer.get("facetDistribution", {})
-            found |= {name: _sorted(name, counts.get(name, {})) for name in alike}
+            found |= {name: _sorted(name, counts.get(name, {})) for name in source_fields}
         if other:
             [answer] = self._ask([widest | _ONE_PAGE | {"distinct": PRIMARY_KEY, "facets": other}])
             counts = answer.get("facetDistribution", {})
@@ -215,7 +215,7 @@ class MeilisearchReader:
         if not values:
             return {}
         same = {**question, **_ONE_PAGE, "facets": [field]}
-        having = (rows.conditions([_having(field, value)]) for value in values)
+        having = (rows.conditions([_value_filter(field, value)]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
         # At least one, because a filter does not find a value that is too long. Facet counts have no limit, totals do.
         return {
@@ -240,16 +240,16 @@ class MeilisearchReader:
         return answers
 
 
-def _question(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
+def _request(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
     strategy = {"matchingStrategy": step.strategy}
     return {"q": rows.sendable(step.query), "filter": rows.conditions(filters), **strategy}
 
 
-def _by_meaning(vector: Vectors, share: float) -> dict[str, Any]:
+def _vector_part(vector: Vectors, share: float) -> dict[str, Any]:
     return {"hybrid": {"embedder": EMBEDDER, "semanticRatio": share}, "vector": np.asarray(vector).tolist()}
 
 
-def _having(field: str, value: str) -> Filter:
+def _value_filter(field: str, value: str) -> Filter:
     return Filter(field, any_of=(_value(field, value),))
 
 
@@ -260,7 +260,7 @@ def _score(hit: Mapping[str, Any]) -> float:
     return float(hit["_rankingScore"] * share**2)
 
 
-def _holds_nothing(query: str) -> bool:
+def _has_no_terms(query: str) -> bool:
     """Whether the query is not blank but has nothing searchable: the server would find everything."""
     return bool(query.strip()) and not rows.is_searchable(rows.sendable(query))
 

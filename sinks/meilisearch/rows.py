@@ -21,7 +21,7 @@ _ID = re.compile("[A-Za-z0-9_-]{1,511}")
 _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
 
-MOST_POSITIONS = 65_535
+MAX_POSITIONS = 65_535
 """The limit of a field. Meilisearch silently ignores words after it."""
 _HARD = 8
 """Positions that a hard separator takes."""
@@ -64,10 +64,10 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
 
 def flaw(document: Document) -> str | None:
     """Why Meilisearch could search only a part of the document; None if it can search all."""
-    if len(document.text) > MOST_POSITIONS // 4 and positions(document.text) > MOST_POSITIONS:
+    if len(document.text) > MAX_POSITIONS // 4 and positions(document.text) > MAX_POSITIONS:
         return (
             f"its text may take {positions(document.text):,} positions, and Meilisearch searches only the first "
-            f"{MOST_POSITIONS:,}: split it into smaller chunks"
+            f"{MAX_POSITIONS:,}: split it into smaller chunks"
         )
     return None
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunksink.chunkbus.canonical import json_hash
-from chunksink.settings.engine_settings import EMBEDDERS
 from chunksink.settings.index_settings import complete, differences, patch_of
+from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.errors import RefusedData
-from chunksink.sinks.meilisearch.indexes import EMBEDDER, RETURNED, Indexes, marker_in, with_marker, without_marker
+from chunksink.sinks.meilisearch.indexes import EMBEDDER, NOTES, Indexes, marker_in, with_marker, without_marker
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 
 _LIMITS = Limits()
@@ -41,7 +41,7 @@ class MeilisearchSink:
     ) -> None:
         self.wants_vectors = vectors
         self._connection = Connection(url, key, timeout=timeout)
-        self._of_readers = Connection(url, key, timeout=min(timeout, search_timeout))
+        self._search_connection = Connection(url, key, timeout=min(timeout, search_timeout))
         self._settings = settings
         self._settings_file = settings_file
         self._limits = limits
@@ -65,8 +65,8 @@ class MeilisearchSink:
         return MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
 
     def reader(self, build_id: str) -> MeilisearchReader:
-        indexes = Indexes(self._of_readers, self._indexes.public, self._limits.patience)
-        return MeilisearchReader(self._of_readers, indexes.find(build_id).name)
+        indexes = Indexes(self._search_connection, self._indexes.public, self._limits.patience)
+        return MeilisearchReader(self._search_connection, indexes.find(build_id).name)
 
     def builds(self) -> list[str]:
         return self._indexes.build_ids()
@@ -113,7 +113,7 @@ class MeilisearchSink:
 
     def close(self) -> None:
         self._connection.close()
-        self._of_readers.close()
+        self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
         """The server's settings. One that it returned in another form counts as the one that was sent."""
@@ -145,7 +145,7 @@ class MeilisearchSink:
         kept |= {each.name: _note(each.wanted, each.live) for each in rewritten}
         if kept != _notes(settings["synonyms"]):
             noted = [f"{key} {note}" for key, note in kept.items()]
-            synonyms = {**with_marker(live["synonyms"], marker, self._indexes.public), RETURNED: noted}
+            synonyms = {**with_marker(live["synonyms"], marker, self._indexes.public), NOTES: noted}
             self._indexes.change_settings(name, {"synonyms": synonyms})
 
     def _send_settings(self, name: str, settings: Mapping[str, Any]) -> None:
@@ -158,7 +158,7 @@ class MeilisearchSink:
                     raise
                 # Documents written without an embedder must first be marked as having no vector.
                 build = MeilisearchBuild(self._indexes, name, self.wants_vectors, self._limits)
-                build.opt_out(settings[EMBEDDERS][EMBEDDER]["dimensions"])
+                build.mark_without_vectors(settings[EMBEDDERS][EMBEDDER]["dimensions"])
                 self._indexes.change_settings(name, settings)
         except RefusedData as error:
             raise Refused(
@@ -167,7 +167,7 @@ class MeilisearchSink:
 
 
 def _notes(synonyms: Mapping[str, Any]) -> dict[str, str]:
-    return {name: note for name, _, note in (line.partition(" ") for line in synonyms.get(RETURNED, ()))}
+    return {name: note for name, _, note in (line.partition(" ") for line in synonyms.get(NOTES, ()))}
 
 
 def _note(sent: Any, returned: Any) -> str:

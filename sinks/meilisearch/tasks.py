@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import NotConfirmed, SinkError
 from chunksink.sinks.meilisearch.connection import Connection
-from chunksink.sinks.meilisearch.errors import of_task
+from chunksink.sinks.meilisearch.errors import task_error
 from chunksink.sinks.payload import Replacements, batches
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class PendingWork:
     payloads: list[Payload] = field(default_factory=list)
     """In order. Confirmed ones stay until all are confirmed: a lost one is sent again without the documents that later
     ones overwrote."""
-    blamed: int = 0
+    refused_count: int = 0
     """How many documents the server refused."""
-    any_taken: bool = False
+    any_accepted: bool = False
     """Whether the server accepted a payload."""
 
     def size(self) -> int:
@@ -90,12 +90,12 @@ def failures(connection: Connection, numbers: list[int], patience: float) -> dic
                 f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): run it again"
             )
         elif task["status"] != "succeeded":
-            found[number] = of_task(task.get("error"), connection.where)
+            found[number] = task_error(task.get("error"), connection.where)
     return found
 
 
 def wait_for(connection: Connection, number: int, patience: float) -> None:
-    """Wait for one task that must succeed."""
+    """Wait for one task; raise if it did not succeed."""
     for error in failures(connection, [number], patience).values():
         raise error
 
@@ -103,22 +103,22 @@ def wait_for(connection: Connection, number: int, patience: float) -> None:
 class SingleTasks:
     """Requests that create one task which must succeed.
 
-    If the connection broke before the end of a task, repeating the order waits for that task instead of sending again.
+    If the connection broke before the end of a task, repeating the request waits for that task and sends nothing.
     """
 
     def __init__(self, connection: Connection, patience: float) -> None:
         self._connection = connection
         self._patience = patience
-        self._unseen: dict[str, int] = {}
+        self._unconfirmed: dict[str, int] = {}
 
-    def carry_out(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
+    def run(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
         """`order` describes the request of `send` and identifies it."""
-        if order not in self._unseen:
+        if order not in self._unconfirmed:
             with self._connection.translated():
-                self._unseen[order] = send().task_uid
-        number = self._unseen[order]
+                self._unconfirmed[order] = send().task_uid
+        number = self._unconfirmed[order]
         failed = failures(self._connection, [number], self._patience)
-        del self._unseen[order]
+        del self._unconfirmed[order]
         if failed:
             raise failed[number]
 

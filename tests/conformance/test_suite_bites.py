@@ -13,7 +13,7 @@ import pytest
 from chunksink.sinks.conformance import DIMENSIONS, SinkConformance, marker
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.payload import with_sound_vectors
+from chunksink.sinks.payload import with_usable_vectors
 from tests.support.memory_sink import MemoryBuild, MemorySink
 
 
@@ -63,7 +63,7 @@ class ForgetsTheWork(MemoryBuild):
 class FailsAllForOne(MemoryBuild):
     def _add(self, family: Family) -> None:
         super()._add(family)
-        if with_sound_vectors(family)[1]:
+        if with_usable_vectors(family)[1]:
             self._take([d.id for d in family.documents if d.id in self.content.documents])
 
 

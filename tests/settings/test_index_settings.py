@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from chunksink.settings.engine_settings import DEFAULTS
 from chunksink.settings.index_settings import (
     UnusableSettings,
     complete,
@@ -16,8 +15,9 @@ from chunksink.settings.index_settings import (
     load_index_settings,
     resets,
     unknown,
-    with_needed,
+    with_required,
 )
+from chunksink.settings.meilisearch_defaults import DEFAULTS
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch.indexes import without_marker
 from tests.conftest import ROOT, sampled
@@ -202,10 +202,10 @@ RULES: dict[str, list[Any]] = {
 
 def allowed_by(rules: list[Any]) -> set[str]:
     """The fields that the rules allow without our additions."""
-    added = with_needed({"filterableAttributes": rules}, OURS)["filterableAttributes"]
+    added = with_required({"filterableAttributes": rules}, OURS)["filterableAttributes"]
     assert rules == [] or added[-len(rules) :] == rules, "the own rules are unchanged"
-    lacking = {name for one in added[: len(added) - len(rules)] for name in one["attributePatterns"]}
-    return set(NEEDED) - lacking
+    missing = {name for one in added[: len(added) - len(rules)] for name in one["attributePatterns"]}
+    return set(NEEDED) - missing
 
 
 @pytest.fixture(scope="module")
@@ -236,22 +236,22 @@ def filters(server: Server) -> set[str]:
 def test_filterable_rules_mean_the_same_as_on_the_server(name: str, server: Server) -> None:
     do(server, "PATCH", "settings", json={"filterableAttributes": RULES[name]})
     assert filters(server) == allowed_by(RULES[name])
-    do(server, "PATCH", "settings", json=with_needed({"filterableAttributes": RULES[name]}, OURS))
+    do(server, "PATCH", "settings", json=with_required({"filterableAttributes": RULES[name]}, OURS))
     assert filters(server) == set(NEEDED)
     assert accepts(server, distinct="id")
 
 
 @pytest.mark.parametrize("rules", [5, [1], [{}], [{"attributePatterns": "tags"}], [rule("*", equality=1)]])
 def test_filterable_rules_when_malformed_are_left_for_the_server_to_refuse(rules: Any, server: Server) -> None:
-    wanted = with_needed({"filterableAttributes": rules}, OURS)
+    wanted = with_required({"filterableAttributes": rules}, OURS)
     assert wanted["filterableAttributes"] == rules
     assert server.http.patch(f"/indexes/{server.index}/settings", json=wanted).status_code == 400
 
 
 def test_required_settings_when_missing_are_added() -> None:
-    assert with_needed(OURS, OURS) == OURS == load_index_settings(ROOT / "meilisearch-settings.json")
+    assert with_required(OURS, OURS) == OURS == load_index_settings(ROOT / "meilisearch-settings.json")
     needed = {name: OURS[name] for name in ("distinctAttribute", "filterableAttributes")}
-    assert with_needed({"stopWords": ["the"]}, OURS) == {"stopWords": ["the"], **needed}
+    assert with_required({"stopWords": ["the"]}, OURS) == {"stopWords": ["the"], **needed}
 
 
 @pytest.mark.parametrize(
@@ -264,4 +264,4 @@ def test_required_settings_when_missing_are_added() -> None:
     ],
 )
 def test_displayed_attributes_always_contain_the_source(own: list[str], wanted: list[str]) -> None:
-    assert with_needed({"displayedAttributes": own}, OURS)["displayedAttributes"] == wanted
+    assert with_required({"displayedAttributes": own}, OURS)["displayedAttributes"] == wanted

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.survey import FIELDS, Survey, Unread
-from chunksink.sinks.values import MOST_MEMBERS
+from chunksink.sinks.values import MAX_MEMBERS
 from tests.support.chunks import chunk, project
 
 
@@ -75,6 +75,6 @@ def test_filled_fields_are_those_of_the_document(fields: dict[str, Any]) -> None
 
 
 def test_list_read_only_at_its_beginning_is_counted() -> None:
-    tags = [f"tag {number}" for number in range(MOST_MEMBERS + 1)]
+    tags = [f"tag {number}" for number in range(MAX_MEMBERS + 1)]
     found = survey({"tags": tags[:-1]}, {"tags": tags})
     assert (found.filled["tags"], found.unread["tags"], found.first_unread["tags"].line) == (2, 1, 2)

@@ -10,7 +10,7 @@ from hypothesis import given
 from chunksink.sinks import values
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.document import Family, Vectors
-from chunksink.sinks.payload import with_sound_vectors
+from chunksink.sinks.payload import with_usable_vectors
 from tests.support.chunks import JUNK
 
 READERS = [
@@ -125,6 +125,6 @@ def test_vector_of_zero_length_is_refused_and_its_siblings_are_not(bad: list[flo
     with np.errstate(over="ignore"):
         vectors: Vectors = np.array([good, bad, good], dtype=dtype)
     documents = family("a", ["one", "two", "three"]).documents
-    sound, refused = with_sound_vectors(Family(documents, vectors))
+    sound, refused = with_usable_vectors(Family(documents, vectors))
     assert [document for document, _ in sound] == [documents[0], documents[2]]
     assert [(one.id, "no direction" in one.reason) for one in refused] == [(documents[1].id, True)]

@@ -102,7 +102,7 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
         if this not in opened:
             close()
             opened[this] = EmbeddedChromaSink(folder.parent).reader(build)
-        with opened[this]._in_use() as handle, handle.asking() as collection:  # a look behind the interface
+        with opened[this]._in_use() as handle, handle.calling() as collection:  # a look behind the interface
             found = collection.get(include=["metadatas"])
         return {str(held["parent_id"]) for held in found["metadatas"] or []}
 

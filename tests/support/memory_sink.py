@@ -12,8 +12,8 @@ import numpy as np
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.payload import Replacements, unit, with_sound_vectors
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, nobodys
+from chunksink.sinks.payload import Replacements, unit, with_usable_vectors
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 
 
 class MemoryContent:
@@ -141,7 +141,7 @@ class MemoryBuild:
 
     def _sound(self, family: Family) -> tuple[Sequence[tuple[Document, Vectors | None]], list[RefusedDocument]]:
         if self._wants_vectors and family.vectors is not None:
-            return with_sound_vectors(family)
+            return with_usable_vectors(family)
         return [(document, None) for document in family.documents], []
 
     def _prune(self) -> None:
@@ -174,7 +174,7 @@ class MemoryReader:
         return {hit.id: hit.score for hit in self.query(vector, len(self.content.documents)) if hit.id in wanted}
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = nobodys
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
     ) -> list[Hit]:
         del families  # nothing is quicker than to look
         query = unit(np.asarray(vector, dtype=np.float32))

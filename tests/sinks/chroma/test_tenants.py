@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chunksink.chunkbus.identity import tenant_key
-from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, comparison
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, exact_search
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import family, marker
 from chunksink.sinks.document import Family, Vectors
@@ -98,7 +98,7 @@ def test_replaced_family_is_still_found_under_a_filter(reader: ChromaReader, bui
 def test_tenant_with_too_many_documents_is_searched_through_the_graph(
     reader: ChromaReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "MOST_OF_TENANT", NUMBER - 1)
+    monkeypatch.setattr(exact_search, "MAX_OF_TENANT", NUMBER - 1)
     own = drawn("acme", NUMBER)
     hits = found(reader, own)
     with reader._in_use() as handle:
@@ -108,7 +108,7 @@ def test_tenant_with_too_many_documents_is_searched_through_the_graph(
 
 
 def test_least_recent_tenants_are_evicted(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "_MOST_BYTES", NUMBER * LENGTH * 4)
+    monkeypatch.setattr(exact_search, "_MOST_BYTES", NUMBER * LENGTH * 4)
     for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
         assert found(reader, drawn(name, number)) == exact(drawn(name, number))
         with reader._in_use() as handle:

@@ -65,7 +65,7 @@ def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
     return tmp_path / "chroma" / signed.build_id
 
 
-@pytest.mark.parametrize("lock", ["turn", "_alone"])
+@pytest.mark.parametrize("lock", ["turn", "_one_check"])
 @pytest.mark.parametrize("is_open", [True, False])
 def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
@@ -75,7 +75,7 @@ def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     query = vector("alpha one")
     with other_process(build, "stopped", lock) as process:
         began = time.monotonic()
-        if is_open and lock == "_alone":
+        if is_open and lock == "_one_check":
             assert reader is not None
             assert len(reader.query(query)) == 2, "only who opens a build looks at it alone"
         else:

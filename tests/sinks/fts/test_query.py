@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader, query, text_patterns
-from chunksink.sinks.fts.query import MOST_TERMS, parse
+from chunksink.sinks.fts.query import MAX_TERMS, parse
 from chunksink.sinks.reader import FacetValue
 from tests.support.fts import fill
 
@@ -103,7 +103,7 @@ def test_query_with_any_number_of_phrases_is_accepted(reader: FtsReader, texts: 
     assert reader.search(" ".join(f'"n{number}"' for number in range(1500))) == []
 
 
-FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MOST_TERMS + 30)]
+FILLER = [f"filler{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(MAX_TERMS + 30)]
 
 
 def test_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader) -> None:
@@ -132,7 +132,7 @@ def test_rare_short_run_after_many_others_is_found(build: FtsBuild, reader: FtsR
     "sign", ["x", "x-", "-", "#", "1", "1.", "+", "x+", "'", '"', '1"', " ", "猫", "猫x", "::", "x::"]
 )
 def test_query_time_is_proportional_to_its_length(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query, "MOST_CHARACTERS", 100_000)
+    monkeypatch.setattr(query, "MAX_CHARACTERS", 100_000)
     long = sign * (100_000 // len(sign)) + "!"
     began = time.process_time()
     query.parse(long)

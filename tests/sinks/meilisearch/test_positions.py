@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.meilisearch.rows import MOST_POSITIONS, positions
+from chunksink.sinks.meilisearch.rows import MAX_POSITIONS, positions
 from tests.conftest import HEAVY
 from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of
 
@@ -66,8 +66,8 @@ def longest(unit: str) -> str:
         return unit * count + " lastword"
 
     per_unit = max((positions(unit * 20) - positions(unit * 10)) / 10, 0.5)  # some units are one word together
-    count = int(MOST_POSITIONS / per_unit) + 1
-    while positions(text(count)) > MOST_POSITIONS:
+    count = int(MAX_POSITIONS / per_unit) + 1
+    while positions(text(count)) > MAX_POSITIONS:
         count -= 1
     return text(count)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from chunksink.sinks.meilisearch.rows import is_searchable
 
 _PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a sign
-_MOST_PARTS = 10  # Meilisearch ignores more
+_MAX_PARTS = 10  # Meilisearch ignores more
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def beginning_with_each(query: str) -> list[str]:
 
 
 def _parts(query: str) -> list[re.Match[str]]:
-    return [part for part in _PART.finditer(query) if is_searchable(part[0])][:_MOST_PARTS]
+    return [part for part in _PART.finditer(query) if is_searchable(part[0])][:_MAX_PARTS]
 
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:

@@ -20,11 +20,11 @@ from chunksink.sinks.reader import Filter
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
-MOST_OF_TENANT = 20_000
+MAX_OF_TENANT = 20_000
 """Documents that take about a second to read. A larger tenant is searched with the graph."""
 _FEW = 1000
 """The most documents that `of_few` compares."""
-_MOST_BYTES = 128 * 2**20  # cached for all tenants together
+_MAX_BYTES = 128 * 2**20  # cached for all tenants together
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ def of_tenant(
     key = repr(tenant)
     if key not in known or (passing and (cached := known[key]) and not passing.issubset(cached.ids)):
         known.pop(key, None)
-        own = _read(collection, tenant, MOST_OF_TENANT)
-        if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MOST_BYTES:
+        own = _read(collection, tenant, MAX_OF_TENANT)
+        if sum(one.vectors.nbytes for one in [own, *known.values()] if one) > _MAX_BYTES:
             known.clear()
         known[key] = own
     own = known[key]

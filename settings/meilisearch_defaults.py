@@ -3,7 +3,7 @@
 from typing import Any
 
 EMBEDDERS = "embedders"
-"""The setting that follows from the model, not from the file."""
+"""This setting depends on the model; the file must not contain it."""
 
 DEFAULTS: dict[str, Any] = {
     "displayedAttributes": ["*"],

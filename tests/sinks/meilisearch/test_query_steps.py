@@ -2,7 +2,7 @@
 
 import pytest
 
-from chunksink.sinks.meilisearch.words import Step, beginning_with_each, steps
+from chunksink.sinks.meilisearch.query_steps import Step, beginning_with_each, steps
 
 
 def required(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
