@@ -284,11 +284,9 @@ def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
     if not _INDEX_NAME.fullmatch(index):
         raise ConfigError(f"{file}: {index!r} cannot name an index: use letters, digits and hyphens")
     home = tables[index].get("home")
-    duplicates = [
-        name for name, table in tables.items() if name != index and home is not None and table.get("home") == home
-    ]
-    if duplicates:
-        raise ConfigError(f"{file}: [index.{index}] and [index.{duplicates[0]}] have the same home; each needs its own")
+    same = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
+    if same:
+        raise ConfigError(f"{file}: [index.{index}] and [index.{same[0]}] have the same home; each needs its own")
     return tables[index]
 
 

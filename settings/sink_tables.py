@@ -38,7 +38,7 @@ def unknown_sink(tables: Collection[str], source: str) -> str | None:
         return None  # saves the search through installed packages
     known = sink_names()
     for name in sorted(set(tables) - set(known)):
-        return f"{source}: no sink {name} for [sink.{name}]{suggestion(name, known)}; the sinks are {', '.join(known)}"
+        return f"{source}: [sink.{name}] belongs to no sink{suggestion(name, known)}; the sinks are {', '.join(known)}"
     return None
 
 

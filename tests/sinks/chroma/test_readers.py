@@ -276,14 +276,14 @@ def test_closed_reader_opens_nothing(
     build.replace([family("a", ["x"])])
     build.close()
     reader = sink.reader(signed.build_id)
-    ask = ChromaReader._ask
+    ask = ChromaReader._search
 
     def closed_meanwhile(*given: Any) -> Any:
         reader.close()
-        monkeypatch.setattr(ChromaReader, "_ask", ask)
+        monkeypatch.setattr(ChromaReader, "_search", ask)
         return [], 1
 
-    monkeypatch.setattr(ChromaReader, "_ask", closed_meanwhile)
+    monkeypatch.setattr(ChromaReader, "_search", closed_meanwhile)
     with pytest.raises(RuntimeError, match="closed"):
         reader.query(vector("x"), 1)
     assert engines(folder(tmp_path, signed)) == []

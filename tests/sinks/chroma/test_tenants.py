@@ -108,7 +108,7 @@ def test_tenant_with_too_many_documents_is_searched_through_the_graph(
 
 
 def test_least_recent_tenants_are_evicted(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_search, "_MOST_BYTES", NUMBER * LENGTH * 4)
+    monkeypatch.setattr(exact_search, "_MAX_BYTES", NUMBER * LENGTH * 4)
     for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
         assert found(reader, drawn(name, number)) == exact(drawn(name, number))
         with reader._in_use() as handle:

@@ -69,24 +69,24 @@ def test_swap_hidden_from_its_key_is_judged_by_the_index(
         sink.create(signed, DIMENSIONS)
     sink.flip(None, first.build_id)
     orders = sink._indexes._single_tasks  # type: ignore[attr-defined]
-    carry_out = orders.carry_out
+    run = orders.run
 
     def unseen(what: str, send: Any) -> None:
-        carry_out(what, send)
+        run(what, send)
         raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(orders, "carry_out", unseen)
+    monkeypatch.setattr(orders, "run", unseen)
     sink.flip(first.build_id, second.build_id)
 
     def later(what: str, send: Any) -> None:
         """The swap happens, but its answer is lost."""
-        threading.Timer(0.5, partial(carry_out, what, send)).start()
+        threading.Timer(0.5, partial(run, what, send)).start()
         raise NotConfirmed(f"{what}: lost")
 
-    monkeypatch.setattr(orders, "carry_out", later)
+    monkeypatch.setattr(orders, "run", later)
     sink.flip(second.build_id, first.build_id)
     assert sink._indexes.inspect(server.index).marker == first  # type: ignore[attr-defined]
-    monkeypatch.setattr(orders, "carry_out", lambda what, _send: lost(what))
+    monkeypatch.setattr(orders, "run", lambda what, _send: lost(what))
     monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
     with pytest.raises(Refused, match="invisible to the key"):
         sink.flip(first.build_id, second.build_id)
