@@ -9,7 +9,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks import chroma as chroma_sink
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.values import MOST_MEMBERS
+from chunksink.sinks.values import MAX_MEMBERS
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
@@ -24,7 +24,7 @@ def members(number: int) -> list[str]:
 
 
 LARGE: dict[str, dict[str, Any]] = {
-    "as many as are read": {name: members(MOST_MEMBERS) for name in ("tags", "authors", "headings")},
+    "as many as are read": {name: members(MAX_MEMBERS) for name in ("tags", "authors", "headings")},
     "6,000 tags": {"tags": members(6_000)},
     "15,025 authors": {"authors": members(15_025)},
     "15,025 headings": {"headings": members(15_025)},
