@@ -38,10 +38,10 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     return Index(keep_live_sinks(load_config(settings, place=path_or_config)))
 
 
-if not TYPE_CHECKING:  # a checker would take any name for one of ours
+if not TYPE_CHECKING:  # otherwise a type checker accepts any name
 
     def __getattr__(name: str) -> Any:
-        """`chunksink.Index`, imported when it is asked for: `import chunksink` stays light."""
+        """`chunksink.Index`, imported on first use, so that `import chunksink` stays light."""
         if name != "Index":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from chunksink.index import Index

@@ -17,7 +17,7 @@ from chunksink import __version__
 from chunksink.exits import Exit, Refusal, explained, print_failure
 from chunksink.progress import show_notices
 
-# Command, which is its module below chunksink.commands too, and its line in the overview: --help imports none of them.
+# Each command with its line in the overview, so that --help imports no module of chunksink.commands.
 COMMANDS = {
     "ingest": "Make canonical chunks from documents.",
     "validate": "Check chunks and manifests against the contract.",
@@ -47,7 +47,7 @@ COMMANDS = {
     "ledger": "Show which sources were read, by what, and with what result.",
 }
 ALIASES = {"rebuild-index": "rebuild"}
-"""Names that pipelines know."""
+"""Other names of commands, which pipelines use."""
 _QUICK_START = """\
 chunksink ingest FOLDER --sync    read the documents in FOLDER and index them
 chunksink search "a question"     search the index
@@ -137,7 +137,7 @@ def main(*first: str) -> None:
 
 
 def _end_in_order_when_terminated() -> None:
-    """SIGTERM, as supervisors send it, works like Ctrl-C; afterwards the process dies by that signal."""
+    """SIGTERM, which supervisors send, works like Ctrl-C; afterwards the process dies by that signal."""
     terminated = Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -169,7 +169,7 @@ def _note_hidden_interrupts() -> None:
 
 
 def rebuild_index() -> None:
-    """`rebuild-index` is `chunksink rebuild` under the name that pipelines know."""
+    """`rebuild-index` is `chunksink rebuild` under the name that pipelines use."""
     main("rebuild")
 
 

@@ -21,20 +21,20 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.projection import PROJECTION_VERSION
 
 _PAGE = 1000
-# The chunks of the least and of the greatest family are the examples; family keys are 64 digits long.
+# Examples: the chunks of the first and last family in key order. A family key has 64 digits.
 _REPEATED = """
 select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(max(family || chunk_id), 65) as other
 from current_chunk group by text_hash having min(family) <> max(family)
 """
 
 Projected = tuple[str, int, str]
-"""Of a family that was projected: family, taken, family hash."""
+"""A projected family: family, taken, family hash."""
 TextPlace = tuple[str, Place, str]
-"""Of a text: the partition and place of a chunk that has it, and its hash."""
+"""A text: the partition and place of a chunk that has it, and its hash."""
 
 
 class FamilyChunk(NamedTuple):
-    """A chunk of a family: where it lies, and the hash of its line."""
+    """A chunk of a family: its place in the file, and the hash of its line."""
 
     place: Place
     line: bytes
@@ -42,7 +42,7 @@ class FamilyChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class RetireReport:
-    """The families that a partition was given up with."""
+    """How retiring a partition affects families."""
 
     removed: int
     """Families that only this partition had and that an index has."""
@@ -71,7 +71,7 @@ class CurrentChunk:
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """Texts that more than one source has, letter for letter: how many, and in how many chunks."""
+    """Number of texts that occur identically in more than one source, and of chunks with such a text."""
 
     texts: int
     chunks: int
@@ -121,7 +121,7 @@ class Catalog:
         return CatalogCounts(families, chunks, versions - families)
 
     def is_whole(self) -> bool:
-        """Whether every partition that was ever taken in is there and valid. If not, nothing is known to be gone."""
+        """Whether every partition ever read is present and valid. Only then can a removal be certain."""
         return not exists(self._db, "partition where state <> ?", [VALID])
 
     def require_valid(self) -> None:
@@ -139,7 +139,7 @@ class Catalog:
         )
 
     def is_undecided(self) -> bool:
-        """Whether chunks were taken in, and what counts of them is not worked out yet."""
+        """Whether chunks were read, but the versions that count are not decided yet."""
         return exists(self._db, "undecided")
 
     def known_partitions(self) -> list[str]:
@@ -171,7 +171,7 @@ class Catalog:
         return [HeldFamily(*row) for row in rows]
 
     def retire(self, root: BusRoot, key: str) -> RetireReport:
-        """Forgets a partition that is not there any more, with what it withdrew."""
+        """Forgets a missing partition and its tombstones."""
         if key in root.partition_keys():
             raise NotMissing(
                 f"partition {key} is still in {root.path}: to empty it, write it again without chunks; "
@@ -197,7 +197,7 @@ class Catalog:
         return RetireReport(*row)
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
-        """What the index must hold, in the order in which it lies on disk; of these families, or all of them."""
+        """These families (default: all) as the index must have them, in the order of the files."""
         rows_of, values = "current_chunk", []
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)

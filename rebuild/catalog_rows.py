@@ -66,8 +66,8 @@ _MOVE = (
     ("current", "first_offset", _LIES_FURTHER_ON.format(place="first_offset")),
     ("chunk", "offset", _CHUNKS),
 )
-# Of rows that are gone, what their families have no more. All chunks of these families are gone through once, whatever
-# partition they are in. Joined, for SQLite compares what is `not in` with every row.
+# Values that only removed rows had in their family. Reads the chunks of these families once, in all partitions. Joined,
+# since SQLite compares `not in` with every row.
 _NOTE_FORMER = """
 insert or ignore into {table} select gone.family, gone.{column} {more} from gone left join (
     select distinct family, {column} from chunk where family in (select family from gone)) as now
@@ -169,8 +169,8 @@ class ContentOf:
 def take_lines(
     db: Database, key: str, file: BinaryIO, part: PartialValidation | None = None, *, is_known: bool = True
 ) -> None:
-    """Within the caller's transaction. Families of which a line came or went are `undecided` afterwards, or all, where
-    lines stand in another order; of the others nothing but their places has changed.
+    """Within the caller's transaction. Families with added or removed lines become `undecided`, or all families if
+    the order of the lines changed. Of the other families, only the places change.
 
     `part` examines what changed of a file that was not validated, and raises NeedsValidation where that is not enough.
     Unless `is_known`, what the rows of the partition say may be wrong."""

@@ -1,4 +1,4 @@
-"""What counts: of each family that changed, which of its versions is current, and whether it is held.
+"""Decides for each changed family which version is current, and whether the family is held.
 
 The highest rank wins, tombstones retire lower ranks. All of it is SQL, and only about families in `undecided`, so that
 what a run costs follows the change.
@@ -76,7 +76,7 @@ where p.state <> 'valid' and e.family in (select family from undecided)
 _CLAIMANT = """
 'document ' || substr({0}.document_id, 1, 120) || ' (partition ' || {0}.partition || ', byte ' || {0}.offset || ')'
 """
-# What is undecided leads (`cross join` keeps that order): SQLite would rather look at every chunk there is.
+# `cross join` makes SQLite start with the undecided families; otherwise it reads every chunk.
 _HOLD_TWINS = """
 insert or ignore into held
 select family, 'duplicate id', min(detail) from (
@@ -123,7 +123,7 @@ from pair where partitions is not null
 
 
 def decide(db: Database) -> None:
-    """Within a transaction: settles what is `undecided`, in `edition`, `standing`, `current` and `held`."""
+    """Within a transaction: updates `edition`, `standing`, `current` and `held` for all `undecided` families."""
     db.execute("insert or ignore into undecided select family, '' from held")
     if not exists(db, "undecided"):
         return

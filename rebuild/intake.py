@@ -30,7 +30,7 @@ _TRIES = 3
 OnFinding = Callable[[Finding], object]
 OnBytes = Callable[[int], object]
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
-"""Processes that help to validate so many bytes; none where that is not worth it."""
+"""Number of helper processes for validating this many bytes; none if not worthwhile."""
 
 
 def _ignore(_anything: object) -> None:
@@ -57,7 +57,7 @@ class Intake:
         return [key for key in self.root.partition_keys() if reread or known.get(key) != self._signature(key)]
 
     def gone(self) -> list[str]:
-        """Partitions that are not there any more, and were when the catalog was last brought up to date."""
+        """Partitions that have disappeared since the catalog was last refreshed."""
         known = self.state.db.execute("select key from partition where state <> ? order by key", [MISSING])
         there = set(self.root.partition_keys())
         return [key for (key,) in known if key not in there]
@@ -76,7 +76,7 @@ class Intake:
                 self._read(key, on_bytes, workers)
 
     def _note_misnamed(self) -> None:
-        """Files that nothing reads; they are no partitions, so nothing is held for them."""
+        """Files that nothing reads. They are not partitions, so they hold no family."""
         detail = "no partition can have this name"
         names = self.root.misnamed_files()
         found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in names]
@@ -89,7 +89,7 @@ class Intake:
     def _note_missing(self) -> None:
         for key in self.gone():
             with write_transaction(self.state.db):
-                # A partition that never was valid has nothing to hold.
+                # A partition that was never valid has no families to hold.
                 self.state.db.execute("delete from partition where key = ? and checksum is null", [key])
                 self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
@@ -168,7 +168,7 @@ class Intake:
         return findings
 
     def _reject(self, key: str, signature: str | None) -> None:
-        """Its families are held as they were."""
+        """Its families stay in the index unchanged."""
         self.state.db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
@@ -182,7 +182,7 @@ class Intake:
                 raise NeedsValidation
             select = "select manifest, created_at from partition where key = ?"
             held, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
-            if held == digest:  # the files are others, what they say is not
+            if held == digest:  # the files changed, their content did not
                 if part:
                     raise NeedsValidation
                 self._set_state(key, VALID, signature)
@@ -211,7 +211,7 @@ class Intake:
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
-            if written_at != created_at:  # the age of chunks that do not say theirs
+            if written_at != created_at:  # the age of chunks without their own date
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
                 self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
 
@@ -244,7 +244,7 @@ def touch_withdrawn(db: Any, key: str) -> None:
 
 
 def drop_partition(db: Any, key: str) -> None:
-    """All but its lines."""
+    """Deletes everything of the partition except its lines."""
     for table, column in (("partition", "key"), ("tombstone", "partition"), ("finding", "partition")):
         db.execute(f"delete from {table} where {column} = ?", [key])
 

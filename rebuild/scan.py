@@ -31,7 +31,7 @@ Progress = Callable[[int], object]
 MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
 _PAGE = 5000
 _FAMILIES = 50
-"""Read together: memory holds their texts."""
+"""Families read together; their texts are in memory."""
 _VECTORS = 1000
 
 _TABLES = """

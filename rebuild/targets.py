@@ -21,7 +21,7 @@ class Target:
     build: Build
     holds_vectors: bool
     made: bool = False
-    """It was missing or broken and is empty now."""
+    """It was missing or broken, and was created again, empty."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Opening:
     """What to do with builds that cannot be opened."""
 
     make: bool = True
-    """Make missing builds again, empty, and those that broke while a run was writing."""
+    """Create missing builds, empty, and recreate those that broke while a run was writing."""
     heal: bool = False
-    """Broken builds are made again."""
+    """Recreate broken builds."""
     adopt: bool = False
     """Take over builds of another home."""
     before_making: Callable[[], None] = lambda: None
@@ -42,7 +42,7 @@ class Opening:
 def open_targets(
     session: Session, generation: Generation, outcome: RunOutcome, how: Opening = Opening()
 ) -> Iterator[list[Target]]:
-    """The builds of a generation in the sinks that this run writes. Errors of opening are in `outcome`."""
+    """The builds of a generation in the sinks that this run writes. Errors from opening them are in `outcome`."""
     with ExitStack() as stack:
         targets = []
         for name, sink in session.sinks.items():
@@ -59,7 +59,7 @@ def open_targets(
 
 
 def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | None:
-    """None if it must be made."""
+    """None if it must be created."""
     try:
         build = sink.open(build_id)
     except BuildMissing:
@@ -78,7 +78,7 @@ def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | 
         if not how.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
             stack.pop_all()
             return build
-    return None  # left half made by a killed run
+    return None  # a killed run did not finish creating it
 
 
 def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *, with_vectors: bool) -> Build:

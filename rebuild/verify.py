@@ -1,6 +1,6 @@
 """Verify: every live build is read through its engine's interface and compared with the chunks.
 
-Syncs can run meanwhile. A repair is a sync whose receipts were just made by a scan.
+Syncs can run meanwhile. A repair is a sync after a scan has recreated the receipts.
 """
 
 from contextlib import ExitStack, suppress
@@ -69,9 +69,9 @@ class InputPartition:
 class VerifyReport:
     live: Generation
     inputs: tuple[InputPartition, ...]
-    """The partitions that they were compared with."""
+    """The partitions that the builds were compared with."""
     sinks: dict[str, SinkCheck]
-    """Results of sinks that could be asked; a missing or broken build has no documents."""
+    """Results of sinks that could be read; a missing or broken build has no documents."""
     failed: dict[str, SinkError | OtherHome]
     """Sinks that could not be read, whose searches do not find their documents, or that show another home's build."""
     unconfigured: tuple[str, ...]
@@ -98,7 +98,7 @@ class VerifyReport:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
     def as_json(self) -> dict[str, Any]:
-        """The same fields for each sink; null or empty for one that could not be asked."""
+        """The same fields for each sink; null or empty for one without a result."""
         names = [*self.sinks, *(name for name in self.failed if name not in self.sinks)]
         sinks = {name: _as_json(self.sinks.get(name), self.failed.get(name)) for name in names}
         lists = {"unconfigured": self.unconfigured, "unbuilt": self.unbuilt, "unread": self.unread}
@@ -157,7 +157,7 @@ def _refresh(session: Session) -> None:
 
 
 def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> VerifyReport:
-    """PartitionChanged if another run has read chunks meanwhile."""
+    """Raises PartitionChanged if another run has read chunks meanwhile."""
     inputs = _inputs(session)
     moved = PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
     if session.catalog.is_undecided():
@@ -216,7 +216,7 @@ def _inputs(session: Session) -> tuple[InputPartition, ...]:
 def _compared(
     session: Session, live: Generation, name: str, target: Target | None, cached: Lookup | None
 ) -> tuple[SinkCheck, str]:
-    """The result, and why the engine's searches do not find its documents, if so. Without a target it has none."""
+    """The result, and why the engine's searches do not find its documents, if so. Without a target, all are missing."""
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors

@@ -1,1 +1,1 @@
-"""One file a command; each has `command`, loaded when it is called."""
+"""One module per command. Each defines `command` and is imported when that command is called."""

@@ -102,8 +102,8 @@ def command(
 ) -> int:
     """Make canonical chunks from documents. SOURCE is a file, or a folder with its subfolders.
 
-    Formats: Markdown, text, HTML, PPTX and EPUB; PDF, DOCX and XLSX with extras (pip install
-    'chunksink[pdf,docx,office]'); and JSON records, recognised by their content: parsed documents, extractor records,
+    Formats: Markdown, text, HTML, PPTX and EPUB; PDF, DOCX and XLSX with the extras
+    `pdf`, `docx` and `office`; and JSON records, recognised by their content: parsed documents, extractor records,
     terminal recordings, chunks of other programs, and rows that have a text and an id, a title or an address. A CSV
     file is read as rows if it is named.
 
