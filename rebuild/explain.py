@@ -77,7 +77,7 @@ class SinkCopy:
 
     build: str
     receipt: Literal["matches", "another version", "none"]
-    """Whether the build has confirmed the version of its source that counts."""
+    """Whether the build has confirmed the current version of its source."""
     open_intent: bool
     refused: str | None
     copy: Copy
@@ -110,8 +110,8 @@ class Explanation:
 
 
 def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Explanation:
-    """`name` is a chunk's id, a unique beginning of it, its document's id in the sinks, or a source. Of a source its
-    first chunk is explained."""
+    """`name` is a chunk's id, a unique beginning of it, its document's id in the sinks, or a source. For a source,
+    its first chunk is explained."""
     chunk_id, *others = _chunk_ids(state.db, name)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
@@ -269,7 +269,7 @@ def _held(sink: Sink, build: str, document: str) -> Document | None:
 def _compared(held: Document | None, expected: Document | None) -> tuple[Copy, tuple[str, ...]]:
     if held is None:
         return "absent", ()
-    if expected is None:  # it does not count, or cannot be read: there is nothing to compare it with
+    if expected is None:  # not current or not readable, so there is nothing to compare with
         return "present", ()
     has, wanted = held.fields(), expected.fields()
     if not held.text:  # not every sink stores it

@@ -44,9 +44,9 @@ Known = Callable[[Sequence[str]], set[str]]
 class SyncPlan:
     plan: Plan
     builds: dict[str, str]
-    """Of each configured sink; the name of the sink where it has no build yet."""
+    """For each configured sink; the sink's name if it has no build yet."""
     empty: dict[str, str]
-    """Sinks that must be filled from nothing, and why."""
+    """Sinks whose build must be written completely, and why."""
     hash: str | None
     """Names what a sync would do in the live builds; None where there is no live index."""
     settings: dict[str, list[str]]
@@ -66,7 +66,7 @@ class Forecast:
     """A plan in numbers. Seconds are None until a run has measured this machine."""
 
     hash: str | None
-    """Of the plan for the live builds; None if there are none yet."""
+    """For the plan of the live builds; None if there are none yet."""
     families: FamilyCounts
     superseded: int
     held: int
@@ -179,7 +179,7 @@ def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan if the plan is not the named one. Call it before missing builds are made again: that is in the plan."""
+    """OtherPlan if the plan is not the named one. Call it before recreating missing builds: the plan includes that."""
     if len(given) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{given!r:.100} is too short for the hash of a plan: give {_LEAST_DIGITS} or more of the digits that "

@@ -131,7 +131,7 @@ def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], 
 
 
 def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:
-    """What the catalog has of these families, in any version, also former ones."""
+    """The catalog's records of these families in every version, including former ones."""
     return {value for family in families for (value,) in session.state.db.execute(select, [family])}
 
 
@@ -151,7 +151,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
     db = session.state.db
     partitions: set[str] = set()
     with write_transaction(db):
-        for table in ("compared", "moved"):  # else triggers would note what is erased
+        for table in ("compared", "moved"):  # otherwise triggers record the erased rows
             db.execute(f"delete from {table}")
         for family in families:
             for table in _ERASED:
@@ -169,7 +169,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])
     session.catalog.decide()
-    rewrite(db)  # else freed pages would still have it
+    rewrite(db)  # otherwise freed pages still contain it
     return tuple(sorted(partitions.difference(session.catalog.missing_partitions())))
 
 

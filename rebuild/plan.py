@@ -34,7 +34,7 @@ create temp table if not exists to_write (place integer primary key, family text
 """
 
 DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
-"""Of a family of `current` c with its receipt r: the build has not confirmed this version."""
+"""For a family of `current` c and its receipt r: the build has not confirmed this version."""
 # With an open intent the receipt proves nothing. Held families are in neither plan.
 _PLAN_WRITES = f"""
 insert into planned
@@ -52,7 +52,7 @@ select family, :build, 'remove', 1, coalesce(documents, 0) from (
 left join (select family, documents from receipt where build = :records) using (family)
 where {GONE}
 """
-# What the engines have confirmed of a plan since it was made. With an open intent the state is unknown.
+# The part of a plan that the engines have confirmed since it was made. With an open intent the state is unknown.
 _CONFIRMED = """
 select p.* from planned p
 left join current c on c.family = p.family
@@ -72,7 +72,7 @@ _NOTE_COMPARED = (
 
 @dataclass(frozen=True)
 class FamilyCounts:
-    """Families of a plan, by what becomes of them."""
+    """Numbers of families in a plan, by action."""
 
     added: int = 0
     changed: int = 0

@@ -24,7 +24,7 @@ from chunksink.sinks.payload import unit
 GOAL = 0.995
 NEAREST = 100
 WORN = 0.75
-"""From this share of deleted vectors on, a search takes at least twice as long as in a new graph."""
+"""With at least this share of deleted vectors, a search takes at least twice as long as in a new graph."""
 _QUESTIONS = 100
 _PAGE = 2000
 _TIE = 1e-5
@@ -46,7 +46,7 @@ class Recall:
 
     mean: float
     worst: float
-    """Of the worst answer."""
+    """The share for the worst answer."""
     questions: int
     documents: int
     deleted: float

@@ -29,7 +29,7 @@ RunStatus = Literal["ok", "refused", "held", "failed"]
 class SinkReport:
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
-    """Documents that it was sent. Those that it has already are not sent again."""
+    """Documents sent to it. Documents that it already has are not sent."""
     deleted: int = 0
     """By how many documents its sources have shrunk."""
     chunks: int = 0
@@ -37,7 +37,7 @@ class SinkReport:
     refused: tuple[DeadLetter, ...] = ()
     """Documents that its live build lacks because the engine refused them."""
     scanned: bool = False
-    """Its receipts were made again by a scan of the engine."""
+    """A scan of the engine recreated its receipts."""
     drifted: bool = False
     """It was scanned because it differed from its records."""
     lost: int = 0
@@ -89,7 +89,7 @@ class RunOutcome:
 
     @property
     def chunks_written(self) -> int:
-        """The number of the sink that was sent the most."""
+        """The number of documents of the sink that was sent the most."""
         return max((sink.written for sink in self.sinks.values()), default=0)
 
     @property

@@ -69,7 +69,7 @@ def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecor
 
 
 def last_update(home: Path) -> RunRecord | None:
-    """The last run that brought the live index up to date."""
+    """The last run that updated the live index."""
     return newest_run(home, "sync", "repair", "rebuild", unfinished=True)
 
 
@@ -102,7 +102,7 @@ def _files(home: Path) -> list[Path]:
 
 
 def _run(file: Path) -> RunRecord | None:
-    """None where nothing of it can be read: it was just made, or is none of ours."""
+    """None if no line can be read: the file is new, or not a run record."""
     first: dict[str, Any] = {}
     last: dict[str, Any] = {}
     for event in read_events(file):
@@ -153,7 +153,7 @@ def blank(home: Path, names: Iterable[str]) -> int:
 def _is_named(named: re.Pattern[str], line: bytes) -> bool:
     try:
         return any(named.search(text) for text in _texts_in(orjson.loads(line)))
-    except ValueError:  # cut off by a kill: nobody reads what is left of it
+    except ValueError:  # cut off by a kill; no reader uses the rest
         return True
 
 

@@ -162,7 +162,7 @@ def create_tables_of_checks(db: Database) -> None:
 
 
 def drop_texts(db: Database) -> None:
-    """A home of an earlier version has a column that nothing asks for any more."""
+    """A home of an earlier version has a column that is no longer used."""
     for table in ("current", "receipt"):
         if "texts" in db[table].columns_dict:
             db.execute(f"alter table {table} drop column texts")
