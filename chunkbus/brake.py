@@ -4,7 +4,7 @@ LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
 LARGEST_SHARE = 0.2
 SHRUNK = 4
-"""A source counts as shrunk if it had more than this many times as many chunks."""
+"""A source counts as shrunk if it had more than this many times its present number of chunks."""
 
 
 def is_much(lost: int, total: int, least: int) -> bool:

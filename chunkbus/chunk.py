@@ -64,7 +64,7 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
         return self.canonicalizer_name, self.canonicalizer_version
 
     def checksum(self) -> str | None:
-        """The source's checksum as bare hex if it is a sha256, else unchanged."""
+        """The source's checksum: without the `sha256:` prefix if it is a sha256, else unchanged."""
         return bare_hex(self.source_checksum) or self.source_checksum
 
     def version(self) -> tuple[str | None, ...]:
@@ -73,7 +73,7 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The source under the name that its reader uses."""
+    """The source by name and type, as the reader of its format records them."""
 
     source_uri: str | None = None
     source_type: str | None = None
@@ -156,7 +156,7 @@ def new_chunk(
     chunk_id: str | None = None,
     fields: Record | None = None,
 ) -> Record:
-    """A chunk ready for a `PartitionWriter`: canonical text, ids and hashes computed here and nowhere else.
+    """A chunk ready for a `PartitionWriter`: canonical text, ids and hashes all computed here.
 
     `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
     contract's optional fields and any others. Pass `chunk_id` only if another contract derives it.

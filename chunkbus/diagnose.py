@@ -67,7 +67,7 @@ def diagnose_json(data: bytes) -> Problem | None:
 
 
 def _diagnose_refused(data: bytes, text: str) -> Problem | None:
-    """What the strict parser refuses although the lenient one accepted it."""
+    """Problems that only the strict parser reports."""
     if text.endswith("\r"):
         return Problem(findings.ENCODING, "ends with CR LF")
     try:
@@ -109,17 +109,17 @@ def _wrong_types(record: dict[str, Any], type_: type[msgspec.Struct]) -> Iterato
         except msgspec.ValidationError as error:
             reason = str(error)
             whole = "Expected `int" in reason and "got `float`" in reason
-            yield f"{reason}: a whole number is written without a fraction" if whole else reason
+            yield f"{reason}: write whole numbers without a fraction" if whole else reason
 
 
 @cache
 def _single_fields(type_: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
-    """A type with only that field, for each field: the parser stops at the first error, but all are reported."""
+    """One single-field type for each field: msgspec stops at the first error, but all fields are checked."""
     return {field.name: msgspec.defstruct("Single", [(field.name, field.type)]) for field in fields(type_)}
 
 
 def _is_missing(value: Any, path: list[str]) -> bool:
-    """Absent or an empty string in an existing parent. A null or wrong type above it is reported as a wrong type."""
+    """Absent or empty. If a parent is null or has a wrong type, that is reported instead."""
     for name in path[:-1]:
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, dict):

@@ -31,9 +31,9 @@ _decode = msgspec.json.Decoder(Chunk).decode
 _encode_into = msgspec.json.Encoder().encode_into
 _written = bytearray()  # reused for every line; safe with threads, because only equal bytes are accepted
 _loads = orjson.loads
-# Some parsers refuse numbers of 300 digits. Such a number has three digits in a row in every hundredth byte.
+# Some parsers refuse numbers of 300 digits. Sampling every hundredth byte finds three digits in a row in such a number.
 _long_number = re.compile(rb"[0-9]{3}").search
-_DEEP_BYTES = 1800  # nesting that is too deep for some parser takes more bytes than this
+_DEEP_BYTES = 1800  # a shorter line cannot be nested too deeply for any parser
 _CLEAN: tuple[Problem, ...] = ()
 _LARGEST = 2**53 - 1  # the largest integer that is exact in every JSON parser; indexes omit larger ones
 
@@ -44,8 +44,8 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
     try:
         chunk = _decode(line)
-        # A line as our writer makes it: encoding the chunk again gives the same bytes, so no key occurred twice and
-        # there are no unknown fields.
+        # If encoding the chunk reproduces the line, no key occurs twice and there are no unknown fields.
+        # This is the case for lines of our writer.
         _encode_into(chunk, _written)
         is_long = len(line) - len(chunk.text) > _DEEP_BYTES
         if _written != line or _long_number(line[::100]) or (is_long and _may_be_deep(line)):
@@ -62,7 +62,7 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
 
 
 def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:
-    """The identity fields that contain U+0000, at which some engines cut a text off."""
+    """Text and identity fields that contain U+0000; some engines truncate a text there."""
     metadata = chunk.metadata or {}
     fields = {
         "text": chunk.text,
@@ -122,7 +122,7 @@ def _has_origin(provenance: Provenance) -> bool:
     )
 
 
-@lru_cache(maxsize=64)  # neighbouring chunks mostly have the same one
+@lru_cache(maxsize=64)  # neighbouring chunks mostly share their checksum
 def _may_be_checksum(checksum: str | None, is_required: bool) -> bool:
     return bare_hex(checksum) is not None if checksum else not is_required
 
@@ -167,7 +167,7 @@ def _find_problems(chunk: Chunk, stored: str | None, require_source_checksum: bo
 
 
 def _impossible_ranges(span: Span) -> list[str]:
-    """Ranges that no document has. They are only warnings, because spans are best effort."""
+    """Impossible page and character ranges. They are only warnings, because spans are best effort."""
     details = []
     pages, characters = span.pages, span.char_range
     if pages is not None and not _is_range(pages.page_start, pages.page_end):
@@ -178,7 +178,7 @@ def _impossible_ranges(span: Span) -> list[str]:
 
 
 def _owner_is_text(metadata: Record) -> bool:
-    """A number would be ignored, and the chunk would get the wrong owner."""
+    """False if `tenant_id` or `parent_id` is not text: it would be ignored, and the owner would be wrong."""
     for name in NAMES:
         value = metadata.get(name)
         if value is not None and (not isinstance(value, str) or "\0" in value):

@@ -1,6 +1,6 @@
-"""The family and version of each line, as hash numbers that are the same in every process.
+"""Groups the lines of a chunks file into stretches: neighbouring lines of one version of one family.
 
-Neighbouring lines of one version form one stretch, so the cost of a run depends on its families, not its chunks.
+Families and versions are hash numbers, equal in every process. A run costs as much as its families, not its chunks.
 """
 
 import json
@@ -42,7 +42,7 @@ class StretchCounter:
             tenant = tenant or metadata.get("tenant_id")
             expected = _count(metadata.get("chunk_count")) if expected is None else expected
         provenance = chunk.provenance
-        # Cheaper than comparing whole provenances: only what determines the family and its version.
+        # Only the fields that determine family and version: cheaper than comparing whole provenances.
         key = (
             chunk.document_id,
             own,
@@ -64,7 +64,7 @@ class StretchCounter:
             row[_EXPECTED] = min(expected, _MOST)
 
     def refuse(self, data: bytes, line: int) -> None:
-        """A refused line is a stretch of its own, so that its family does not also count as incomplete."""
+        """Records a refused line as a separate stretch, so that its family is not also reported as incomplete."""
         self._key = ()
         version = _version_of_refused(data)
         if version is None:
@@ -74,7 +74,7 @@ class StretchCounter:
 
 
 def number_of(name: str) -> int:
-    """64 bits for a name; 0 if there is none."""
+    """A 64-bit hash of the name, never 0."""
     return mmh3.hash64(name)[0] or 1
 
 
@@ -107,6 +107,6 @@ def _family(own: object, tenant: object, document_id: str, provenance: Provenanc
 
 
 def _version(family: tuple[str | None, str], provenance: Provenance) -> tuple[int, int]:
-    """The numbers of the version and of its source checksum."""
+    """The hash numbers of the version and of its source checksum."""
     checksum = provenance.checksum()
     return number_of(repr((*family, provenance.version()))), number_of(checksum) if checksum else 0

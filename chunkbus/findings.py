@@ -38,7 +38,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """The place and what is wrong there."""
+        """The place and the problem."""
         place = f"{self.partition}:{self.line}" if self.line is not None else self.partition
         mark = "" if self.severity is Severity.ERROR else " (warning)"
         return f"{place} {self.detail}{mark}"

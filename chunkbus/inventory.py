@@ -1,7 +1,7 @@
 """Finds repeated ids and split families in a run, with a temporary database of hash numbers.
 
-Memory stays flat, because the database spills to a temporary file. Equal hash numbers are only a suspicion: the lines
-are read again before they become a finding.
+Memory stays flat, because the database spills to a temporary file. Different ids can share a hash number, so lines
+with equal numbers are read again before they are reported.
 """
 
 import sqlite3
@@ -25,7 +25,8 @@ from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
-# Lines are numbered across all partitions. Without a source checksum each partition may contain another version.
+# Lines are numbered across all partitions. `scope`: without a source checksum, two partitions may contain different
+# versions, so each is compared only with itself.
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -74,7 +75,7 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """Chunks of a source that are replaced by lines with a later source_checksum; `line` is the first of them."""
+    """Chunks of a source whose source_checksum differs from that of later lines; `line` is the first such chunk."""
 
     line: int
     source: str
@@ -126,11 +127,11 @@ class Inventory:
             raise meant from error
 
     def begin(self, key: str) -> None:
-        """Starts a partition: what is added from now on belongs to it."""
+        """Starts a partition; lines added from now on belong to it."""
         self._partitions.append((key, self._lines))
 
     def add_ids(self, ids: "array[int]", offsets: "array[int]") -> None:
-        """Of each line the number of its id, 0 where it has none, and where in the file it begins."""
+        """For each line: the hash number of its id (0 if it has none) and its offset in the file."""
         if not ids:
             return
         first = self._lines + 1
@@ -139,14 +140,14 @@ class Inventory:
         self._lines += len(ids)
 
     def add(self, lines: BlockReport) -> None:
-        """The next lines of the partition that was begun last."""
+        """Adds the next lines of the current partition."""
         number, first = len(self._partitions) - 1, self._lines + 1
         self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in lines.stretches))
         self._unknown[self._partitions[number][0]] += lines.unknown
         self.add_ids(lines.ids, lines.offsets)
 
     def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
-        """In the partition begun last."""
+        """Repeated ids in the current partition."""
         _, before = self._partitions[-1]
         first_line: dict[str, int] = {}
         for (number,) in self._db.execute(_REPEATED, {"before": before}):
@@ -157,7 +158,7 @@ class Inventory:
                     yield RepeatedId(chunk.chunk_id, number - before, earlier)
 
     def outdated_versions(self, file: BinaryIO) -> Iterator[OutdatedVersions]:
-        """In the partition begun last: chunks of versions that a later one replaces."""
+        """Versions in the current partition that a later one replaces."""
         partition = len(self._partitions) - 1
         for first, chunks, versions in self._db.execute(_OUTDATED, {"partition": partition}):
             chunk = _chunk_at(file, self._offset_of(first))
@@ -166,7 +167,7 @@ class Inventory:
                 yield OutdatedVersions(first - self._partitions[-1][1], source, chunks, versions)
 
     def fewest_documents(self) -> int:
-        """The number of documents or of sources in the partition begun last, whichever is smaller.
+        """The number of documents or of sources in the current partition, whichever is smaller.
 
         Producers may count versions of sources (`document_id`) or sources, which can have several versions.
         """
@@ -175,7 +176,7 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """In all partitions: versions of a family that are in several, or are shorter than their `chunk_count`.
+        """Versions of a family that are spread over several partitions or have fewer lines than their `chunk_count`.
 
         Families with a refused line are left out, because that line must be corrected first. A refused line of unknown
         family may be the missing one of any family in its partition.
@@ -216,8 +217,8 @@ class Inventory:
             pairs = (chunk.provenance.parser_pair(), chunk.provenance.canonicalizer_pair())
             parser, canonicalizer = (f"{name} {version}" for name, version in pairs)
             read_by = f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
-            here = f"{len(share.ids)} of the {share.expected} chunks that chunk_count names are here with {read_by}"
-            reason = f"{here}; the others are not here, or not of the same version"
+            here = f"chunk_count is {share.expected}, but only {len(share.ids)} chunks were made with {read_by}"
+            reason = f"{here}; the others are missing or of another version"
         yield SplitFamily(share.key, share.line, chunk.document_id, reason)
 
     def _offset_of(self, number: int) -> int:

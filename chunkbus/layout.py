@@ -58,12 +58,12 @@ class BusRoot:
         return self.canonical.is_dir() or self.manifests.is_dir()
 
     def require(self) -> "BusRoot":
-        """This root, if it exists; otherwise the message explains what to do."""
+        """Returns this root, or raises NotABusRoot if it does not exist."""
         if not self.is_there:
             why = "it contains neither canonical/ nor manifest/" if self.path.is_dir() else "there is no such folder"
             raise NotABusRoot(
-                f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make chunks of "
-                "your documents with `chunksink ingest FOLDER`"
+                f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make "
+                "chunks from your documents with `chunksink ingest FOLDER`"
             )
         return self
 

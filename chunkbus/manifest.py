@@ -53,9 +53,9 @@ class Idempotency(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct, omit_defaults=True):
-    """Retires a withdrawn source, named by `parent_id` or `document_id`, in its versions older than `at`.
+    """Retires all versions of a source that are older than `at`. `parent_id` or `document_id` names the source.
 
-    `parent_id` is that of its chunks (for all tenants, or only for `tenant_id`), or the family key of one tenant.
+    `parent_id` is the one in its chunks (for all tenants, or only for `tenant_id`), or the family key of one tenant.
     """
 
     parent_id: str | None = None

@@ -24,7 +24,7 @@ from chunksink.chunkbus.manifest import Manifest, decode_manifest
 BLOCK_BYTES = 2**18
 
 
-class Place(NamedTuple):  # there is one for each line, and a dataclass takes twice as long
+class Place(NamedTuple):  # created for each line; a dataclass takes twice as long
     """Where a record's line begins in its chunks file, and its length in bytes without the line break."""
 
     offset: int
@@ -44,14 +44,14 @@ def read_manifest(root: BusRoot, key: str) -> Manifest:
 
 
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
-    """The chunks file that the manifest names, and that manifest, even while a writer commits or after one was killed.
+    """The manifest and the chunks file that belongs to it, even during a commit or after a writer was killed.
 
     A writer renames the manifest first and the chunks after it, so a manifest that is the same before and
     after opening belongs to the file that was opened. Without a readable manifest: the file under its own name.
     """
     path = root.manifest_file(key)
     while True:
-        # The manifest stays open, so that no later one can get its inode.
+        # The manifest stays open, so that no later manifest can reuse its inode.
         with _open_or_none(path) or nullcontext() as manifest:
             data = manifest.read() if manifest is not None else None
             file = _open_chunks(root, key, data)
@@ -84,7 +84,7 @@ def _open_or_none(path: Path) -> BinaryIO | None:
 
 
 def has_checksum(file: BinaryIO, checksum: str) -> bool:
-    """Whether the file has this checksum: the name of a waiting file alone is no proof."""
+    """Whether the file's content has this checksum; a waiting file's name does not prove it."""
     digest = sha256()
     while data := file.read(BLOCK_BYTES):
         digest.update(data)
@@ -102,7 +102,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _is_at(path: Path, file: BinaryIO | None) -> bool:
-    """Whether the path still leads to this file, or still to nothing."""
+    """Whether the path still leads to this file; for None, whether it still does not exist."""
     try:
         now = path.stat()
     except FileNotFoundError:
@@ -125,12 +125,12 @@ def read_blocks(
 ) -> Iterator[LineBlock]:
     """The whole file as blocks of whole lines; `on_bytes` gets every byte of it once, in order.
 
-    A line over the limit is cut to one byte more than the limit, alone in its block, so that the caller can recognise
-    it; memory stays flat.
+    A line over the limit is cut to one byte more than the limit, so that the caller can recognise it and memory stays
+    flat. It is alone in its block.
     """
     offset = 0
     carry = b""
-    dropped = 0  # bytes of an overlong line after the head that was kept
+    dropped = 0  # bytes of an overlong line beyond the part that is kept
     while data := file.read(BLOCK_BYTES):
         if on_bytes is not None:
             on_bytes(data)
@@ -143,7 +143,7 @@ def read_blocks(
             yield LineBlock(offset, carry + whole)
             offset += len(carry) + len(whole) + 1
             carry = rest
-        elif dropped:  # no more of it is kept
+        elif dropped:
             dropped += len(rest)
         else:
             carry += rest
@@ -155,7 +155,7 @@ def read_blocks(
 
 
 def blocks_at(file: BinaryIO, places: Iterable[tuple[int, int]]) -> Iterator[LineBlock]:
-    """The lines at these places, which are in order; neighbours share a block."""
+    """The lines at these places, as blocks; neighbouring lines share a block. The places must be in order."""
     start, end = 0, -1
     for offset, length in chain(places, [(-1, 0)]):
         if offset != end + 1 or offset - start > BLOCK_BYTES:
@@ -219,7 +219,7 @@ class PartitionReader:
             record: Record = orjson.loads(line)
             actual = text_hash(record["text"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PartitionChanged(f"{self.key} at byte {place.offset}: there is no chunk now") from error
+            raise PartitionChanged(f"{self.key} at byte {place.offset}: no chunk begins here any more") from error
         if actual != expected_text_hash:
             raise PartitionChanged(f"{self.key} at byte {place.offset}: the text has changed")
         return record

@@ -18,7 +18,7 @@ import orjson
 from chunksink.chunkbus.findings import Finding
 
 KEPT = 1000
-"""The number of run records to keep; the oldest are deleted."""
+"""How many run records to keep; older ones are deleted."""
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
@@ -68,7 +68,7 @@ class RunLog:
     ) -> None:
         if error is not None and not self._finished:
             stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by the user, or the reader of its output
-            with suppress(OSError):  # must not hide the error that is being raised
+            with suppress(OSError):  # the original error is more important
                 self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:
             self._file.close()
@@ -116,5 +116,5 @@ def read_run(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                return  # reading on would yield the rest of this line as a separate one
+                return  # a run in progress may still be writing this line
             yield orjson.loads(line)

@@ -67,7 +67,7 @@ class FileRange:
 
 
 def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | None:
-    """None if another file, or none, has the name by now; the caller, which has the file open, reads it then."""
+    """None if the file was replaced or deleted meanwhile; the caller still has it open and scans the range itself."""
     try:
         with Path(part.path).open("rb") as file:
             found = os.fstat(file.fileno())
@@ -83,9 +83,9 @@ def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | 
 def scan_file(
     file: BinaryIO, blocks: Iterator[LineBlock], require_source_checksum: bool, workers: Executor | None, in_flight: int
 ) -> Iterator[BlockReport]:
-    """Reports on the blocks of a file, in order, made here or by workers, `in_flight` at a time.
+    """Scans the blocks of a file, in this process or in workers (`in_flight` at a time), and reports them in order.
 
-    If reading fails, the blocks before are reported first, with and without workers.
+    If reading fails, the blocks before the failure are reported first.
     """
     if workers is None:
         for block in blocks:
@@ -116,7 +116,7 @@ def scan_file(
 
 
 def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
-    """Joins neighbouring blocks into larger ranges for workers. The part cut off an overlong line is in no range."""
+    """Joins neighbouring blocks into larger ranges for workers; they omit the dropped ends of overlong lines."""
     found = os.fstat(file.fileno())
     start, end = 0, -1  # the open range, without its last line break
 

@@ -1,4 +1,4 @@
-"""A resource that many threads use and that can be replaced meanwhile: its last user closes the old one."""
+"""A replaceable resource for many threads: a replaced one is closed when its last user is done."""
 
 import threading
 from collections.abc import Iterator

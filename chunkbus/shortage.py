@@ -18,7 +18,7 @@ _REMEDIES = {
 _WORDS = {
     **{os.strerror(number).lower(): remedy for number, remedy in _REMEDIES.items()},
     "can't start new thread": _MEMORY,
-    "can't allocate": _MEMORY,  # as Python reports a lock that it cannot make
+    "can't allocate": _MEMORY,  # Python's message if it cannot create a lock
 }
 _AMBIGUOUS = ("unable to open database file", "error purging logs")
 """Messages of SQLite and Chroma that can have many causes."""

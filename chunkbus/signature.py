@@ -1,4 +1,4 @@
-"""Detects changed files by size, times and inode, compared with earlier values and never with a clock alone."""
+"""Detects changed files by comparing size, times and inode with earlier values."""
 
 import os
 import time
@@ -33,16 +33,16 @@ class Signature:
         return remaining_ns is not None and remaining_ns < 0
 
     def settles_in_ns(self, now_ns: int) -> int | None:
-        """How long until every change must change the times.
+        """The time after which any change of the file gets new timestamps.
 
-        A time in the future was set explicitly and is ignored. None if both are: then the clock is unknown.
+        A timestamp in the future was set explicitly and is ignored. None if both are in the future.
         """
         remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
         return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)
 
 
 def signatures_of(paths: Collection[Path]) -> list[Signature]:
-    """Of the files that exist and are accessible."""
+    """The signatures of those files that exist and are accessible."""
     signatures = []
     for path in paths:
         with suppress(OSError):
@@ -53,7 +53,7 @@ def signatures_of(paths: Collection[Path]) -> list[Signature]:
 def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
     """The signatures of the existing files, and whether every later change will change them.
 
-    Waits for the next tick of the file system's clock if that is enough.
+    Waits for the next tick of the file system's clock if that makes the second value true.
     """
     while True:
         signatures = signatures_of(paths)
@@ -69,7 +69,7 @@ def _as_int64(number: int) -> int:
 
 
 def wait_a_tick() -> None:
-    """Waits until a change gets a later time than one made just now."""
+    """Waits long enough that a later change gets a later timestamp."""
     time.sleep(0.025)
 
 

@@ -18,7 +18,7 @@ from chunksink.chunkbus.shortage import shortage
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
 
-_BUSY_MILLISECONDS = 300_000  # reading a partition of millions of chunks is one transaction
+_BUSY_MILLISECONDS = 300_000  # one transaction reads a partition of millions of chunks
 _OPENING_SECONDS = 10.0
 _CACHE_KIB = 16_384  # inserts of one transaction touch pages all over an index
 _ROOM = "make room on that disk and on that of temporary files, and run again"
@@ -29,7 +29,7 @@ _MEANINGS = {
     (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM): (errno.EROFS, "may not be written ({}), correct its permissions"),
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL): (
         errno.EBUSY,
-        "another process is using it ({}), wait for that",
+        "another process is using it ({}), wait until it has finished",
     ),
 }
 
@@ -72,12 +72,12 @@ def open_store(
 
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """Keeps other processes from opening the store at `path`. An OSError of EBUSY if one takes too long."""
+    """Keeps other processes from opening the store at `path`. Raises OSError (EBUSY) if one takes too long."""
     try:
         with filelock.FileLock(f"{path}.lock", timeout=_OPENING_SECONDS):
             yield
     except filelock.Timeout as error:
-        busy = "another process is opening or migrating it, wait for that"
+        busy = "another process is opening or migrating it, wait until it has finished"
         raise OSError(errno.EBUSY, busy, str(path)) from error
 
 
@@ -100,9 +100,9 @@ class Store:
 
 
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
-    """A SQLite error as an error of ours with a remedy; None if it is a bug, or not an error of SQLite.
+    """Translates a SQLite error into one with a remedy; None for bugs and other errors.
 
-    `open_store` and `write_transaction` raise it, and a `Store` does at the end of its block.
+    `open_store`, `write_transaction` and the end of a `Store` block raise the translated error.
     """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:

@@ -22,7 +22,7 @@ from chunksink.chunkbus.shortage import shortage
 
 RANGES_IN_FLIGHT = 8
 RULES = 5
-"""Increase it when a change of the rules may change the result for the same files: then they are read again."""
+"""Increase it when a change of the rules may change the result for the same files: then the files are read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
@@ -162,12 +162,12 @@ class Validation:
 
 
 class NeedsValidation(Exception):
-    """Only a validation of the whole partition can find what is wrong with it, if anything is."""
+    """The partition may have a finding; validate all of it."""
 
 
 class PartialValidation:
-    """Of a partition without findings that was written again: of its lines only those that are new, and the others of
-    families that changed. Raises NeedsValidation where the whole partition may have a finding."""
+    """Validates a rewritten partition that had no findings: only new lines and the other lines of changed families.
+    Raises NeedsValidation if the whole partition must be validated."""
 
     def __init__(self, inventory: Inventory, require_source_checksum: bool, on_progress: Progress) -> None:
         self._inventory = inventory
@@ -177,13 +177,13 @@ class PartialValidation:
         self.bytes_read = 0
 
     def watch(self, data: bytes) -> None:
-        """Shown every byte of the file, in order."""
+        """Call it with every byte of the file, in order."""
         self._checksum.update(data)
         self.bytes_read += len(data)
         self._on_progress(len(data))
 
     def examine(self, block: LineBlock) -> LineBlock:
-        """Shown the new lines, then the others of their families."""
+        """Call it with the new lines, then with the other lines of their families."""
         scanned = scan_block(block, self._require_source_checksum)
         if scanned.problems:
             raise NeedsValidation
@@ -191,7 +191,7 @@ class PartialValidation:
         return block
 
     def finish(self, root: BusRoot, file: BinaryIO, manifest: Manifest, chunks: int, documents: int) -> None:
-        """The whole file has so many chunks, and documents or sources, whichever are fewer."""
+        """Compares the file with its manifest. `documents`: the number of documents or of sources, the smaller one."""
         mismatches = _compare_with_manifest(manifest, chunks, documents, self._checksum.hexdigest())
         inventory = self._inventory
         if any(True for _ in chain(mismatches, inventory.outdated_versions(file), inventory.split_families(root))):
@@ -199,7 +199,7 @@ class PartialValidation:
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:
-    """Distinguishes an unreadable file from other failures, such as a full disk or a closed output."""
+    """Raises _ReadFailed for an unreadable file, unlike for a full disk or a closed output."""
     try:
         yield from items
     except OSError as error:
@@ -208,7 +208,7 @@ def _reading(items: Iterator[T]) -> Iterator[T]:
 
 
 def _require_no_shortage(error: OSError) -> None:
-    """Raises an error that is caused by a shortage on this machine, not by the file."""
+    """Raises the error again if this machine caused it (a full disk, too many open files), not the file."""
     if shortage(error) is not None:
         raise error
 
@@ -219,10 +219,10 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
     if counts.chunks_emitted != chunks:
         detail = f"the manifest counts {counts.chunks_emitted} chunks, the file has {chunks}"
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail))
-    # More than are in the file is no mismatch: documents without a chunk are processed too.
+    # The manifest may count more documents than the file has, because some have no chunk.
     if documents > counts.documents + skipped:
         detail = f"the manifest counts {counts.documents} documents and {skipped} skipped, the file has {documents}"
-        problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))  # nothing else depends on it
+        problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:
         detail = f"the manifest names sha256:{expected}, the file is sha256:{checksum}"

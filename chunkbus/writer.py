@@ -1,4 +1,4 @@
-"""Writes a partition so that a kill at any point leaves the complete old one or the complete new one.
+"""Writes a partition atomically: a kill at any point leaves either the old or the new version complete.
 
 New chunks are written under a name that readers ignore, then wait as `canonical/.<key>.<sha256>.jsonl`. Renaming the
 manifest is the commit. Then the chunks get their own name. If a kill prevents that, readers use the waiting file, whose
@@ -221,7 +221,7 @@ class PartitionWriter:
             if waiting.is_file() and _is_whole(waiting, checksum):
                 waiting.replace(self._root.chunks_file(self._key))
                 _sync_folder(self._root.canonical)
-        # Matches exactly our names: no foreign files, and none of key "a.b" if this is "a".
+        # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
         ours = re.compile(rf"\.{re.escape(self._key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
         for folder in (self._root.canonical, self._root.manifests):
             for entry in folder.iterdir():

@@ -1,8 +1,8 @@
 """Markdown: a file is one document, cut by the chunking specification v1.
 
-In goes the text of a file; out comes one family of chunks. Other formats that make text use the same steps:
-`structure` (text to blocks), `passages` (blocks to stretches of text), `records` (stretches to chunks), which
-`document_format.chunk_document` runs.
+In: the text of a file. Out: one family of chunks. The steps are `structure` (text to blocks), `passages` (blocks to
+stretches of text) and `records` (stretches to chunks). `document_format.chunk_document` runs the last two, for this
+and other formats.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from chunksink.ingest.model import Item, Source
 
 
 class MarkdownFormat(Format):
-    """Markdown and its dialects. Tags of MDX are read as MDX has them, in files of that suffix."""
+    """Markdown and its dialects. MDX tags are recognised only in `.mdx` files."""
 
     name = "markdown"
     suffixes = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")

@@ -1,4 +1,4 @@
-"""Addresses of links: found in plain text and HTML, classified, and resolved to the sources they may lead to."""
+"""Finds the addresses of links in plain text and HTML, classifies them, and resolves them to possible sources."""
 
 import posixpath
 import re
@@ -9,7 +9,7 @@ from itertools import accumulate
 from urllib.parse import unquote, urldefrag, urljoin
 
 MAX_ADDRESS = 4096
-"""Characters; longer addresses are data, and no links."""
+"""Characters; a longer address is treated as data, not as a link."""
 
 
 class LinkKind(StrEnum):
@@ -28,15 +28,14 @@ _NOT_AT_END = ".,;:!?*_。，；：！？）"
 _HTML_ADDRESS = re.compile(
     r"""<(a|img)\s[^<>]{0,999}?(?:href|src)\s{0,9}=\s{0,9}["']\s{0,99}([^"'\s]{1,4096})\s{0,99}["']""", re.I
 )
-# As in Obsidian: `[[Note#Part|shown]]`. Not numbers of footnotes, a mark for the contents, classes of characters, or
-# a test of a shell such as `[[ -f x ]]`.
+# Obsidian's `[[Note#Part|shown]]`; not footnote numbers, `[[_TOC_]]`, character classes or shell tests (`[[ -f x ]]`).
 _WIKI = re.compile(
     r"(!?)(?<!\\)(?<!\[)(\[\[(?!\s|\d{1,3}\]\]|_?toc_?\]\])([^\[\]|:<>\"*\n]{1,999})(?:\|[^\[\]\n]{0,999})?\]\])", re.I
 )
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|svg|webp|avif|bmp)\s*\Z", re.I)
 
 _HOST_AND_PATH = re.compile(r"(?:https?:)?//([^/?#\s]+)(.*)", re.I | re.S)
-# Confluence Cloud shares its hosts with Jira; a host called Confluence may be a MediaWiki by now.
+# Confluence Cloud shares its hosts with Jira; a host named `confluence` may have moved to MediaWiki.
 _CLOUD = re.compile(r"(?:.*[@.])?[\w-]+\.atlassian\.net(?::\d+)?", re.I)
 _JIRA = re.compile(r"/(?:browse|jira|projects|issues|secure|servicedesk|rest)(?:[/?#]|$)")
 _CONFLUENCE_HOST = re.compile(r".*\bconfluence\b", re.I)
@@ -51,8 +50,8 @@ _CONFLUENCE_PATH = re.compile(
     r"|plugins/servlet/mobile"
     r"|download/attachments/\d)"
 )
-# The same with a host only: without one they may be folders. Keys of spaces are upper-case, `~name` is a person's;
-# short links are base64 of a number, which without a capital or a digit is a word (`golang.org/x/net`).
+# Paths that count only with a host, since without one they may be folders. Space keys are upper-case, `~name` is a
+# person's space. A short link (`/x/...`) must have a capital or a digit: `golang.org/x/net` has none.
 _CONFLUENCE_PATH_OF_HOST = re.compile(
     r"/(?:[\w-]+/)?"
     r"(?:display/(?:[A-Z][A-Z0-9]*|~[^/?#]+)(?:[/?#]|$)"
@@ -88,7 +87,7 @@ def _is_confluence(url: str) -> bool:
 
 
 def is_embedded(url: str) -> bool:
-    """Whether the address is data itself, as that of an embedded image, or as long as such."""
+    """Whether the address is itself data (`data:`, as for embedded images), or too long for a link."""
     return len(url) > MAX_ADDRESS or url[:5].lower() == "data:"
 
 
@@ -100,15 +99,15 @@ def target_uri(url: str, kind: LinkKind, source_uri: str) -> str | None:
 
 
 def targets(url: str, source_uri: str) -> Iterator[str]:
-    """Names that the target of a document link may have, the likeliest first; the empty one is the root.
+    """Possible names of the target of a document link, the most likely first; "" is the root.
 
-    An address with a leading slash counts from the top of its site, which may be any folder above the source. The
-    name of a note counts from the folder of the source or from one of these. A source with a web address has one
-    site, whose top is known.
+    An address with a leading slash is relative to the top of its site, which may be any folder above the source. A
+    note's name is relative to the source's folder or to a folder above it. If the source has a web address, the top
+    of the site is known.
     """
     note = note_of(url)
     if _OF_WEB.match(source_uri):
-        with suppress(ValueError):  # brackets that are no IPv6 address
+        with suppress(ValueError):  # brackets that are not an IPv6 address
             yield from () if note else [urldefrag(urljoin(source_uri, url.strip())).url]
         return
     path = unquote(re.split("[?#]", url.strip(), maxsplit=1)[0]) if note is None else note
@@ -125,7 +124,7 @@ def targets(url: str, source_uri: str) -> Iterator[str]:
 
 
 def note_of(url: str) -> str | None:
-    """The name or path in a wiki link, without part and shown words; None for other links."""
+    """The note's name or path in a wiki link, without `#Part` and `|shown`; None for other links."""
     return re.split("[#|]", url[2:-2], maxsplit=1)[0].strip() if url.startswith("[[") else None
 
 
@@ -136,9 +135,9 @@ def links_in_html(html: str) -> Iterator[tuple[str, LinkKind]]:
 
 
 def links_in_text(text: str) -> Iterator[tuple[str, LinkKind]]:
-    """Wiki links and bare addresses, which CommonMark takes for text.
+    """Wiki links and bare addresses, which are plain text in CommonMark.
 
-    Punctuation that ends a sentence is not part of an address, nor is a closing parenthesis that it does not open.
+    Punctuation at the end is not part of an address, nor is a closing parenthesis without an opening one.
     """
     for match in _WIKI.finditer(text) if "[[" in text else ():
         embeds, url, name = match.groups()

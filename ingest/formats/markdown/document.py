@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The kind of a block. White space has no meaning in prose, and much in the others."""
+    """The kind of a block. White space matters in all kinds except prose."""
 
     PROSE = "prose"
     CODE = "code"
@@ -52,7 +52,7 @@ class Structure:
     """A normalised text and its structure. Blocks are in order and cover every character except white space.
 
     `sections[n]` is the heading stack of section n; section 0 comes before the first heading. `anchors[n]` is the
-    anchor of its heading, if it does not follow from the heading's words.
+    anchor of its heading, if it is not simply the slug of the heading.
     """
 
     text: str
@@ -63,4 +63,4 @@ class Structure:
     """`title`, `language` and `date`; lists are `tags` and `authors`."""
     anchors: Mapping[int, str] = field(default_factory=dict)
     odd: frozenset[str] = frozenset()
-    """Codes of notices about the document, such as FENCE_UNCLOSED."""
+    """For example FENCE_UNCLOSED."""

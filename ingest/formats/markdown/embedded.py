@@ -1,4 +1,4 @@
-"""Removes data in the text itself: `data:` addresses, as of embedded images, and other addresses as long as such."""
+"""Removes embedded data from a text: `data:` addresses (embedded images) and other very long addresses."""
 
 import re
 from itertools import chain
@@ -11,10 +11,10 @@ from chunksink.ingest.formats.markdown.addresses import MAX_ADDRESS
 from chunksink.ingest.formats.markdown.normalise import one_line
 from chunksink.ingest.formats.markdown.parser import Definitions
 
-# Bounded, because looking for the ends of code spans and brackets that have none is quadratic.
+# Bounded, because searching for missing ends of code spans and brackets is quadratic.
 _CODE = r"(?<![\\`])(?P<ticks>`+)(?!`)[\s\S]{0,20000}?(?<!`)(?P=ticks)(?!`)"
 _BRACKETS = r"(?<!\\)!?\[(?P<words>[^\[\]]{0,999})(?<!\\)\]"
-# `Promise<data:Foo>` is text.
+# The comma is required: `Promise<data:Foo>` is text.
 _DATA = r"data:(?:[\w.+-]{1,99}/[\w.+-]{1,99})?(?:;[\w.+-]{1,99}(?:=[^\s;,<>]{0,999})?){0,9},"
 _DATA_ADDRESS = re.compile(_DATA, re.IGNORECASE)
 _TO_ITS_END = possessive(r"[^\s<>()]++|\([^\s<>()]*+\)")
@@ -25,7 +25,7 @@ _ADDRESS = (
 _EMBEDDED = re.compile(
     rf"{_CODE}"
     rf"|{_BRACKETS}\(\s*{_ADDRESS}\s*\)"
-    rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # of a link with a title, or with brackets in its words
+    rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # a link with a title, or with brackets in its words
     rf"|(?<!\\)<{_DATA}[^<>\s]*>"
     r"|(?P<tag><[a-z][^<>]{0,999}?[\s:])(?:srcset|src|href)\s{0,9}=\s{0,9}(?:\"data:[^\"]*\"|'data:[^']*'|data:[^\s\"'<>]*)",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions:
 
 
 def _drop_definitions(lines: list[str], definitions: Definitions) -> set[str]:
-    """The names of such addresses. Only titles stay on the lines that define them."""
+    """Removes link definitions with data as their address, except their titles; returns the names of the links."""
     named = definitions.get("references", {})
     for definition in chain(named.values(), definitions.get("duplicate_refs", ())):
         if _is_data(definition["href"]):
@@ -61,12 +61,12 @@ def _drop_definitions(lines: list[str], definitions: Definitions) -> set[str]:
 
 
 def _is_data(url: str) -> bool:
-    """Stricter than for links, since `[note]: data:loss` is a line that people read."""
+    """Stricter than `is_embedded`: `[note]: data:loss` is text."""
     return len(url) > MAX_ADDRESS or _DATA_ADDRESS.match(url) is not None
 
 
 def _without_data(text: str, names: set[str]) -> str:
-    """The text on as many lines."""
+    """The text without data, with the same number of lines."""
 
     def words_of_reference(match: re.Match[str]) -> str:
         is_code = match["ticks"] is not None

@@ -1,6 +1,6 @@
 """Front matter at the top of a text: YAML between `---` and `---` or `...`, TOML between `+++` and `+++`.
 
-YAML front matter differs from prose below a rule: all lines can be of a mapping, and one at least has a key.
+A `---` can also be a rule above prose. It begins front matter only if every line fits a YAML mapping and one has a key.
 """
 
 import re
@@ -20,7 +20,7 @@ _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
 
-# At most four words: what comes before a colon in a sentence is mostly longer.
+# At most four words: in a sentence more words come before a colon.
 _KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
 _YAML_BEGIN = re.compile(r"---[ \t]*\n")
 _YAML_LINE = re.compile(
@@ -34,7 +34,7 @@ _YAML_LINE = re.compile(
 )
 # What may follow a key: items only where it has no value on its line.
 _BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
-# A key at the top level with all of its value: items may begin at the margin.
+# A top-level key with its whole value, whose items need not be indented.
 _YAML_ENTRY = re.compile(
     rf"^([\"']?)({'|'.join(_FIELDS)})\1[ \t]*:(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}}].*|[ \t]*)$)*)",
     re.IGNORECASE | re.MULTILINE,
@@ -46,14 +46,14 @@ _TOML = re.compile(r"\+\+\+[ \t]*\n([\s\S]{0,16000}?)^\+\+\+[ \t]*(?:\n|\Z)", re
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """The number of its lines, and its metadata that a search can use."""
+    """The number of its lines, and the metadata taken from it."""
 
     lines: int = 0
     metadata: Mapping[str, str | list[str]] = field(default_factory=dict)
 
 
 def find_front_matter(text: str) -> FrontMatter:
-    """The front matter of a text; without lines if it has none."""
+    """The front matter of a text; 0 lines if it has none."""
     if block := text[: _yaml_length(text)]:
         last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
         entries = {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in last.items()}
@@ -65,7 +65,7 @@ def find_front_matter(text: str) -> FrontMatter:
 
 
 def _yaml_length(text: str) -> int:
-    """0 as soon as a line is not one of a mapping."""
+    """The length of the YAML front matter; 0 if any line does not fit a mapping."""
     begin = _YAML_BEGIN.match(text)
     at = begin.end() if begin else len(text)
     key = ""
@@ -81,7 +81,7 @@ def _yaml_length(text: str) -> int:
 
 
 def _parse_yaml(entry: str, value: str) -> Any:
-    """Scalars as text. A value that is not YAML is the text of its line, as in `title: Tea: a guide`."""
+    """The value, with scalars as text. Invalid YAML such as `title: Tea: a guide` is taken literally."""
     import yaml
 
     if len(entry) > _MAX_YAML:
@@ -103,7 +103,7 @@ def _toml_entries(text: str) -> dict[str, Any]:
 
 
 def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """The first value of each field; values under several keys of one list are added up."""
+    """The first value of each single field; lists under several keys (`tags`, `keywords`) are joined."""
     single: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for name, value in entries.items():
@@ -118,7 +118,7 @@ def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
 
 
 def _items(key: str, value: Any) -> Iterator[str]:
-    """`[a, b]`, items on lines of their own, mappings with a name, or for tags words with commas between."""
+    """The items of a list, whether strings or mappings with a `name`; tags may also be one comma-separated string."""
     if isinstance(value, str):
         value = value.split(",") if key == "tags" else [value]
     items: Iterable[Any] = value if isinstance(value, list) else ()

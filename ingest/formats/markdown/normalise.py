@@ -1,4 +1,4 @@
-"""From the bytes of a source to clean text, and from clean lines to normalised lines."""
+"""Decodes a source, cleans its text, and normalises white space in lines."""
 
 import codecs
 import re
@@ -8,15 +8,15 @@ from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 
 _MAX_LINE_CHARACTERS = 20_000
-"""Longer lines are not collapsed: looking for the ends of code spans is quadratic."""
+"""Longer lines are not collapsed, because searching for the ends of code spans is quadratic."""
 MAX_CARRIED = 1000
-"""Characters of a title, heading or language, since every chunk repeats it."""
+"""The most characters of a title, heading or language, which every chunk repeats."""
 
 # What may come before the text of a line: indentation, quote marks, list markers, heading marks.
 _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(?=[ \t]))[ \t]*)*")
 # A code span, which is kept, or a run of spaces between two words.
 _RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(?=[^ \t])")
-# Line breaks to the contract but not to Markdown, where they may be part of a heading or of a row.
+# Line breaks in the chunk contract but not in Markdown, where a heading or a table row may contain them.
 _SIGNS = "\x0b\x0c\x85\u2028\u2029"
 _SEPARATOR = re.compile(rf"(?P<edge>^[{_SIGNS}]+|[{_SIGNS}]+$)|[{_SIGNS}]", re.MULTILINE)
 _INVISIBLE = "\ufeff\u00ad\u2060"
@@ -27,7 +27,7 @@ def decode(data: bytes) -> str:
     """The text of a UTF-8 source. Raises SourceFailed for other encodings and for binary data."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         remedy = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"it is UTF-16, and only UTF-8 is read; {remedy}")
+        raise SourceFailed(CHUNKING_FAILED, f"it is UTF-16, but only UTF-8 is supported; {remedy}")
     if b"\0" in data:
         _refuse_binary(data)
     try:
@@ -49,10 +49,10 @@ def _refuse_binary(data: bytes) -> None:
 
 
 def clean(text: str) -> str:
-    """The contract's line breaks, without forbidden control characters and invisible ones, but not stripped.
+    """Canonical text without invisible characters, but not stripped: indentation at the beginning may belong to code.
 
-    Indentation at the beginning may be that of code. Byte order marks within the text come from joined files, and
-    would hide a heading; a word with a soft hyphen or a word joiner is not found.
+    Byte order marks inside a text (from joined files) would hide a heading. Soft hyphens and word joiners would keep a
+    search from finding the word.
     """
     for sign in _INVISIBLE:
         if sign in text:
@@ -61,7 +61,7 @@ def clean(text: str) -> str:
 
 
 def clean_markdown(text: str) -> str:
-    """The same for Markdown, where separators of lines and pages separate words but not lines."""
+    """Like `clean`, but form feeds and Unicode line separators become spaces, as Markdown does not end a line there."""
     if any(sign in text for sign in _SIGNS):
         text = _SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text)
     return clean(text)
@@ -77,12 +77,12 @@ def collapse_line(line: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The words with single spaces between them."""
+    """The text on one line, with single spaces between its words."""
     return " ".join(text.split())
 
 
 def carried(text: str) -> str:
-    """The text, cut after a word if it is too long to be repeated in every chunk."""
+    """The text, cut after a word if it is longer than `MAX_CARRIED`."""
     if len(text) <= MAX_CARRIED:
         return text
     head = text[: MAX_CARRIED - 1]

@@ -1,4 +1,4 @@
-"""markdown-it-py, set up once: blocks with tables, inline text on demand, addresses as the source writes them."""
+"""Configures markdown-it-py: CommonMark with tables. Inline text is parsed on demand; addresses are not normalised."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,12 @@ from chunksink.ingest.formats.markdown.normalise import one_line
 
 Rule = Callable[[StateBlock, int, int, bool], bool]
 Definitions = dict[str, Any]
-"""The link definitions of a text, as the library keeps them."""
+"""The link definitions of a text in the library's format."""
 
 MAX_NESTING = 100
-"""Deeper nesting is kept as text. Each level takes a few Python frames; real documents have less than ten."""
+"""Deeper nesting is kept as text. Each level takes a few Python frames; real documents have fewer than ten levels."""
 MAX_INLINE_CHARACTERS = 20_000
-"""Inline parsing of hostile text is quadratic; in longer text links are found by a pattern."""
+"""Inline parsing of hostile text is quadratic; in longer text a regular expression finds the links."""
 
 _ATTRIBUTE = r"[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}))?|\{\.\.\.[^{}]*\}"
 _COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
@@ -30,7 +30,7 @@ _BRACKETS = ("[", "]")
 
 
 def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], Definitions]:
-    """Block tokens with their lines, inline text not yet parsed; and the link definitions."""
+    """The block tokens with unparsed inline text, and the link definitions."""
     tokens: list[Token] = []
     definitions: Definitions = {}
     parser = _mdx_parser if is_mdx else _parser
@@ -39,14 +39,14 @@ def parse_blocks(text: str, *, is_mdx: bool = False) -> tuple[list[Token], Defin
 
 
 def plain_text(content: str, definitions: Definitions) -> str:
-    """Inline Markdown without its marks, on one line."""
+    """The text of inline Markdown, without markup and on one line."""
     if any(mark in content for mark in "\\`*_[]<>&!") and len(content) <= MAX_INLINE_CHARACTERS:
         content = _text_of(_parse_inline(content, definitions))
     return one_line(content)
 
 
 def has_words(content: str, definitions: Definitions) -> bool:
-    """Whether inline Markdown has text of its own; images, tags and comments do not count."""
+    """Whether inline Markdown has text besides images, tags and comments."""
     if any(mark in content for mark in "<!") and len(content) <= MAX_INLINE_CHARACTERS:
         return any(token.content.strip() for token in _parse_inline(content, definitions) if token.type in _WORDS)
     return bool(content.strip())
@@ -109,14 +109,14 @@ def _text_of(tokens: Iterable[Token]) -> str:
 
 
 def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """`[name]: address`; but after `[^1]:` comes the text of a footnote."""
+    """The rule for `[name]: address`, except footnotes (`[^1]: text`)."""
     if state.src.startswith("[^", state.bMarks[start] + state.tShift[start]):
         return False
     return rules_block.reference(state, start, end, silent)
 
 
 def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A tag of MDX on lines of its own: Markdown follows it without an empty line between."""
+    """An MDX tag on separate lines; Markdown may follow without an empty line."""
     first = state.bMarks[start] + state.tShift[start]
     tag = _COMPONENT.match(state.src, first, first + _MAX_TAG)
     if silent or tag is None:
@@ -129,9 +129,9 @@ def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _by_first_character(rules: Iterable[tuple[str, Rule]]) -> Rule:
-    """One rule in place of several, each called only for lines that begin with one of its characters.
+    """Combines rules into one that calls a rule only for lines that begin with one of its characters.
 
-    Most lines begin with a letter, and the library would try every rule on each of them.
+    Most lines begin with a letter; without this, the library would try every rule on each of them.
     """
     found: dict[str, list[Rule]] = {}
     for characters, rule in rules:
@@ -147,7 +147,7 @@ def _by_first_character(rules: Iterable[tuple[str, Rule]]) -> Rule:
 
 
 def _setext_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The same rule, called only where a line of the paragraph may underline it."""
+    """The library's rule, called only if some line of the paragraph may be an underline."""
     for line in range(start + 1, state.lineMax):
         at = state.bMarks[line] + state.tShift[line]
         if at >= state.eMarks[line]:
@@ -158,7 +158,7 @@ def _setext_heading(state: StateBlock, start: int, end: int, silent: bool) -> bo
 
 
 class _Parser(MarkdownIt):
-    """Keeps addresses as they are written: links are data here, nothing is rendered."""
+    """Keeps addresses as written, because nothing is rendered."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 (the library's name)
         return url
@@ -191,7 +191,7 @@ def _make_parser(*, is_mdx: bool = False) -> _Parser:
 
 _parser = _make_parser()
 _mdx_parser = _make_parser(is_mdx=True)
-# Finds the same links in a third of the time: emphasis and line breaks hide none, and make most of the tokens.
+# Finds the same links in a third of the time: most tokens are emphasis and line breaks, which never hide a link.
 _link_parser = _Parser("commonmark")
 _link_parser.disable(["emphasis", "newline", "balance_pairs", "fragments_join", "text_join"])
 _link_parser.inline.terminator_re = re.compile(r"[\\`\[\]!<&]")  # where the remaining rules begin

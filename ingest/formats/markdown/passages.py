@@ -1,11 +1,11 @@
-"""Chunks as stretches of the text: boundaries, sizes and overlap. They become records in `records`.
+"""Cuts a document into passages, from which `records` makes chunks: boundaries, sizes and overlap.
 
-A passage is one contiguous slice of the normalised text: its own part, and before it the end of its predecessor. The
-own parts in order are the document. Only later parts of a table have its header above them, since rows without the
-names of their columns are hardly found.
+A passage is one contiguous slice of the normalised text: the overlap (the end of the previous passage), then its own
+part. The own parts in order are the document. Later parts of a table repeat its header, since a search hardly finds
+rows without column names.
 
-Marks without a word, as a rule below a table, join what is above them if no prose follows. Overlap stays within a
-section; at a boundary a last sentence that ends with a colon introduces what follows, and may be longer.
+Blocks without a word, such as a rule below a table, join the block above if no prose follows. Overlap stays within a
+section. A last sentence that ends with a colon introduces the next passage, so its overlap may be longer.
 """
 
 import re
@@ -18,10 +18,10 @@ from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.pieces import BlockCutter, Slice, sentence_spans
 from chunksink.ingest.formats.markdown.policy import Policy
 
-_CHARACTERS = 24  # for each token of an overlap or header, how far its beginning is looked for
+_CHARACTERS = 24  # how many characters to search for each token of an overlap or header
 _ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
 _AFTER_COLON = " \t\n*_"  # as in `**Run this:**`
-# A tag that shows something or leads somewhere counts as a word.
+# A tag with href, src or alt counts as a word.
 _WORD_OR_TAG = re.compile(r"[^\W_]|</?[a-z][a-z0-9-]*(?=[\s/>])(?![^<>]*\b(?:href|src|alt)\b)[^<>]*>", re.IGNORECASE)
 
 
@@ -37,9 +37,9 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int
-    """0, or its number among the parts of one code block or table."""
+    """Its number among the parts of a run that was cut, from 0."""
     header: str = ""
-    """The header of the table of which this is a later part, with a line break."""
+    """In later parts of a table: the repeated header, with a line break."""
 
 
 class _Header(NamedTuple):
@@ -58,7 +58,7 @@ def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
 
 
 def _runs(document: Structure) -> list[list[Block]]:
-    """Blocks between two boundaries, with the marks below them."""
+    """Blocks between two boundaries, each with the blocks without words below it."""
     runs: list[list[Block]] = []
     for block in document.blocks:
         if runs and not _is_boundary(runs[-1][-1], block):
@@ -102,7 +102,7 @@ class _Cutter:
         self._last_is_heading = False
 
     def pack(self, run: list[Block]) -> Iterator[Passage]:
-        """Passages of a run: each grows to the target, or further to take in a short rest."""
+        """The passages of a run. Each grows to the target, or up to `soft_max` if that completes the run."""
         pieces = deque(piece for block in run for piece in self._pieces.cut(block))
         rest = sum(piece.tokens for piece in pieces)
         target, soft_max, hard_max = self._policy.target, self._policy.soft_max, self._policy.hard_max
@@ -150,7 +150,7 @@ class _Cutter:
         return _Header(text, size, end + 1) if size <= self._policy.target // 2 else _Header()
 
     def _overlap(self, first: Slice, is_later_part: bool, header: _Header) -> tuple[int, int]:
-        """Where the passage that begins with `first` starts, and how many tokens it repeats."""
+        """Where the overlap before `first` begins (at `first` if there is none), and its number of tokens."""
         last = self._last
         nothing = (first.start, 0)
         if last is None or last.section != first.block.section:
@@ -178,7 +178,7 @@ class _Cutter:
     def _last_sentences(
         self, start: int, end: int, is_within: bool, kind: Kind, one: int, several: int
     ) -> tuple[int, int] | None:
-        """As many last sentences or lines as have `several` tokens together, or a last one that has up to `one`.
+        """The last sentences or lines with up to `several` tokens together, or only the last one with up to `one`.
 
         `is_within`: a sentence at `start` may have begun earlier.
         """
@@ -192,7 +192,7 @@ class _Cutter:
         return found
 
     def _last_tokens(self, start: int, end: int, budget: int) -> tuple[int, int] | None:
-        """The last `budget` tokens, without a broken word at their beginning if there is another."""
+        """The last `budget` tokens, beginning with a whole word if possible."""
         edges = [edge for edge, _ in tokens.spans(self._text, start, end)][-budget:]
         for number, edge in enumerate(edges[: max(1, len(edges) // 2)]):
             if edge > start and self._text[edge - 1].isspace():

@@ -1,6 +1,6 @@
-"""Blocks cut to what a chunk can hold: the block, else its sentences, else their lines, else windows of tokens.
+"""Cuts blocks to the size of a chunk: a block that is too large into sentences, these into lines, these into windows.
 
-The rule for sentences need not know every abbreviation, but must be fixed and lose nothing.
+The sentence rule need not know every abbreviation, but must never change and never lose text.
 """
 
 import re
@@ -13,8 +13,8 @@ from chunksink.ingest.formats.markdown.document import Block, Kind
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.tokens import MARK, Counter
 
-# Repetitions are bounded, or a million full stops would take quadratic time. The first character is taken before its
-# alternatives are tried, since a search for one of a few characters is fast.
+# Repetitions are bounded, or a million full stops would take quadratic time. The pattern begins with a character
+# class, because searching for one of a few characters is fast.
 _SENTENCE_END = re.compile(
     r"[。！？｡.!?…\n](?:"
     rf"(?<=[。！？｡])[。！？｡」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
@@ -31,11 +31,11 @@ _ENGLISH = "e.g i.e cf vs al approx ca dr mr mrs ms prof st jr sr no nr nos fig 
 _GERMAN = "z.b d.h u.a u.u i.d.r s.o s.u bzw vgl evtl ggf inkl exkl abb bd hrsg str tel zzgl usf resp sog"
 _ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 _LONGEST_ABBREVIATION = max(map(len, _ABBREVIATIONS)) + 2
-_COUNTED_WHOLE = 64  # characters for each token of the hard maximum: larger blocks are not counted to their end
+_COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longer text counting stops early
 
 
 class Slice(NamedTuple):
-    """A stretch of text that goes into one chunk whole."""
+    """A stretch of text that is never cut further."""
 
     start: int
     end: int
@@ -59,7 +59,7 @@ class BlockCutter:
             yield from self._fitting(block.start, block.end, block, (block.kind, Kind.CODE))
 
     def _fitting(self, start: int, end: int, block: Block, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
-        """The stretch itself, else its sentences as text of the first of these kinds has them, else windows."""
+        """The stretch if it fits, else its sentences (or lines) by the first of these kinds, at last windows."""
         size = self._size(start, end)
         if size <= self.policy.hard_max:
             if size:
@@ -106,7 +106,7 @@ class BlockCutter:
 
 
 def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tuple[int, int]]:
-    """The sentences of `text[start:end]`, or the lines of a literal, in order, each with the white space after it."""
+    """The sentences of `text[start:end]` (lines, if the kind is literal), each with the white space after it."""
     ends = _LINE_END if kind.is_literal else _SENTENCE_END
     begin = at = start
     while match := ends.search(text, at, end):
@@ -114,7 +114,7 @@ def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tupl
         if cut >= end:
             break
         if text[match.start()] == "." and _is_abbreviation(text, begin, match.start()):
-            at = match.start() + 1  # what follows may end a paragraph or an item, and so the sentence
+            at = match.start() + 1  # the white space after it may still end a paragraph or an item
             continue
         if cut > begin:
             yield begin, cut

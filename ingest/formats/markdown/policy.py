@@ -10,12 +10,12 @@ PARSER_NAME = "markdown-it-py"
 PARSER_VERSION = version(PARSER_NAME)
 CANONICALIZER_NAME = "chunksink-markdown"
 RULES_VERSION = "10"
-"""Raise it with every change of normalisation, structure, sentences, packing or records that chunks show."""
+"""Increase it with every change of normalisation, structure, sentences, packing or records that changes chunks."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Sizes in tokens. A chunk grows to `target`, never beyond `soft_max` by adding, and is never over `hard_max`."""
+    """Sizes in tokens. A chunk grows to `target`, at most to `soft_max`; only an uncut piece may reach `hard_max`."""
 
     target: int = 350
     soft_max: int = 450
@@ -27,12 +27,12 @@ class Policy:
 
     @property
     def window(self) -> int:
-        """New tokens in each window of a sentence that must be cut: with its overlap it reaches the target."""
+        """New tokens in each window of an overlong sentence; with its overlap a window reaches the target."""
         return max(1, self.target - self.overlap_of(self.target))
 
     @property
     def policy_id(self) -> str:
-        """Everything but the parser that decides where a text is cut."""
+        """Names everything that decides where a text is cut, except the parser."""
         sizes = f"{self.target}/{self.soft_max}/{self.hard_max}/{self.overlap_percent}%"
         return intern(f"chunking_spec_v1.{RULES_VERSION}:{sizes}:{tokens.VERSION}")
 

@@ -1,4 +1,4 @@
-"""Passages become canonical chunks: shown text, ids by the chunking specification, metadata, links, provenance."""
+"""Makes canonical chunks from passages: text, ids by the chunking specification, metadata, links, provenance."""
 
 import hashlib
 import re
@@ -91,9 +91,9 @@ def stable_chunk_id(
 
 
 def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
-    """The text with each run of white space as one space, except in code and tables.
+    """The text with runs of white space collapsed, except in code and tables.
 
-    What code or a table repeats of its predecessor collapses too, and ends with a line break.
+    The overlap above code or a table is collapsed too, and ends with a line break.
     """
     if kind not in _LITERAL:
         return one_line(text)
@@ -122,10 +122,10 @@ def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_
 
 
 def shown_of(text: str, passage: Passage) -> Shown:
-    """The passage moved to the left margin as a whole, below the header of the table that it is a later part of.
+    """The passage without its common indentation; a later part of a table gets the table's header.
 
-    The contract strips a chunk, which would remove the indentation of its first line alone and change the meaning of
-    code and nested items. Code or a table moves by itself: what is repeated above it has a margin of its own.
+    The contract strips a chunk. That would remove only the first line's indentation, and change the meaning of code
+    and nested items. Code and tables are unindented separately from the overlap above them.
     """
     start, own_start, end = passage.start, passage.own_start, passage.end
     begin = _line_start(text, own_start if passage.part == 0 and passage.kind.is_literal else start)
@@ -145,7 +145,7 @@ def shown_of(text: str, passage: Passage) -> Shown:
 
 
 def _line_start(text: str, at: int) -> int:
-    """The beginning of the line if only indentation is before `at`, else `at`."""
+    """The beginning of the line, if only indentation comes before `at`; else `at`."""
     begin = at
     while begin and text[begin - 1] in " \t":
         begin -= 1
@@ -187,7 +187,7 @@ def _about(document: Structure, source: Source, format_: Format) -> Record:
 
 
 def _file_title(uri: str) -> str:
-    """The name of the file without its suffix; that of the folder for a page such as README."""
+    """The file's name without its suffix; for a page such as README, the folder's name."""
     folder, _, file = uri.rpartition("/")
     name = _SUFFIX.sub("", file)
     if name.lower() in _FOLDER_PAGES:

@@ -1,8 +1,8 @@
-"""Structure of a Markdown text: normalised lines, blocks, the heading stack of each section, links.
+"""Parses a Markdown text into normalised lines, blocks, sections with their heading stacks, and links.
 
-Blocks are whole lines of the text, so that cutting it loses nothing: lines without a token (link definitions, nesting
-beyond the limit) become prose. Only top-level headings build the heading stack; one in a quote or list belongs to what
-is quoted. A list is one unit with its nested lists, but code and tables are units of their own at any depth.
+Every line belongs to a block, so that cutting loses nothing: lines without a token (link definitions, nesting beyond
+the limit) become prose. Only top-level headings form the heading stack, not headings in quotes and lists. A list with
+its nested lists is one unit, but code and tables are separate units at any depth.
 """
 
 import re
@@ -34,7 +34,7 @@ _LEAVES = {
 _LISTS = {"bullet_list_open": "ul", "bullet_list_close": "ul", "ordered_list_open": "ol", "ordered_list_close": "ol"}
 _CONTAINERS = (*_LISTS, "blockquote_open", "blockquote_close")
 _EMPTY_LINE_OF_QUOTE = " \t>"
-# As READMEs have it to be centred; not within a comment.
+# READMEs use `<h1>` for a centred title; one in a comment does not count.
 _H1 = re.compile(r"(?!\s*<!--).*?<h1(?:\s[^<>]{0,999})?>((?:[^<]|<(?!/?h1\b)){0,4000})</h1\s*>", re.I | re.S)
 
 _ITEM = r"""(?:[#.][\w:.-]+|[\w:-]+=(?:"[^"{}]*"|'[^'{}]*'|[^\s{}"']+))"""
@@ -72,7 +72,7 @@ def _collapse_prose(lines: list[str], tokens: Sequence[Token]) -> None:
 
 
 class _List(NamedTuple):
-    """The open list of the top level; `end` is the line after it."""
+    """The open top-level list; `end` is the line after it."""
 
     number: int | None = None
     element: str = ""
@@ -80,7 +80,7 @@ class _List(NamedTuple):
 
 
 class _Reader:
-    """Makes blocks of tokens, and offsets of their line numbers."""
+    """Makes blocks from tokens, and offsets from their line numbers."""
 
     def __init__(self, lines: list[str], definitions: parser.Definitions, odd: set[str]) -> None:
         self._lines = lines
@@ -103,8 +103,8 @@ class _Reader:
         self._slugs: dict[str, int] = {}
         self._title = ""  # the first heading of the top level
         self._top_headings = 0
-        self._opening: tuple[int, str] | None = None  # level and words of a heading that the document begins with
-        self._has_begun = False  # with words
+        self._opening: tuple[int, str] | None = None  # level and words of the heading at the document's beginning
+        self._has_begun = False  # whether there were any words or code
 
     def read(self, front: FrontMatter, tokens: Sequence[Token]) -> None:
         if front.lines:
@@ -152,7 +152,7 @@ class _Reader:
             self._title = carried(parser.plain_text(heading[1], {}))
 
     def _note(self, token: Token, links: Iterator[tuple[str, LinkKind]]) -> None:
-        """Whether the document has begun, and the links."""
+        """Records the links, and whether the document has begun."""
         self._has_begun = self._has_begun or parser.has_words(token.content, self._definitions)
         if token.map:
             start, end = token.map
@@ -172,10 +172,10 @@ class _Reader:
         if not self._has_begun:
             self._opening, self._has_begun = (level, title), True
         elif self._opening and level <= self._opening[0]:
-            self._opening = None  # one of several, or a part before the whole
+            self._opening = None  # not the title: another heading has the same or a higher level
 
     def _numbered(self, slug: str) -> str:
-        """The anchor of a heading with the words of an earlier one; "" for the first, which follows from its words."""
+        """The numbered anchor if an earlier heading has the same slug; "" for the first, whose anchor is the slug."""
         number = self._slugs.get(slug, 0)
         self._slugs[slug] = number + 1
         return f"{slug}-{number}" if slug and number else ""
@@ -201,7 +201,7 @@ class _Reader:
         self._append(kind, start, end, element, detail, token.type == "heading_open")
 
     def _close_gap(self, until: int) -> None:
-        """Makes a block of the lines between the last block and this line, if they are not blank."""
+        """Makes a block from the lines between the last block and this line, unless they are blank."""
         shown = [number for number in range(self._end, until) if self._lines[number].strip()]
         if not shown:
             return
@@ -218,7 +218,7 @@ class _Reader:
         self._end = end
 
     def _placed_links(self) -> Iterator[Link]:
-        """Links with their offsets: the parser knows only the lines of their paragraph."""
+        """Links with their offsets, found by search: the parser reports only the lines of their paragraph."""
         cursor = 0
         for start, end, url, kind in self._links:
             cursor = max(cursor, self._offsets[start])
@@ -229,13 +229,13 @@ class _Reader:
 
 
 def _split_heading(content: str) -> tuple[str, str]:
-    """The inline Markdown of a heading without the attributes at its end, and the anchor among these, if any."""
+    """A heading's inline Markdown without the attributes at its end, and the anchor in these or ""."""
     found = _ATTRIBUTES.search(content)
     anchor = _ANCHOR.search(found[1]) if found else None
     if found is None:
         found = anchor = _MDX_ID.search(content)
     words = content[: found.start()].rstrip() if found else ""
-    if not words:  # no attributes, or words themselves, as those of a template's `{#if}`
+    if not words:  # no attributes, or nothing else, as in a template's `{#if}`
         return content, ""
     open_words = words.rstrip("#")  # `## Usage ## {#usage}`, but not `## C# {#c-sharp}`
     if not open_words or open_words[-1] in " \t":

@@ -1,8 +1,8 @@
-"""The fixed tokenizer that sizes are counted with.
+"""The fixed tokenizer that counts the sizes of chunks.
 
-Chunk boundaries depend on it, so it must count the same on every machine and in every release. It is a written rule
-over listed code points, not a model's tokenizer, and not Python's Unicode tables, which change between versions. On
-English and Chinese technical prose its counts are within 5 % of BERT's WordPiece. Changing it makes a new version.
+Chunk boundaries depend on it, so it must count the same on every machine and in every release. Its rule lists code
+points; it uses neither a model's tokenizer nor Python's Unicode tables, which change between versions. On
+English and Chinese technical prose its counts are within 5 % of BERT's WordPiece. Increase `VERSION` with every change.
 """
 
 import re
@@ -13,19 +13,19 @@ Counter = Callable[[int, int], int]
 """Counts the tokens of `text[start:end]`."""
 
 VERSION = "words-1"
-"""Name and version in one word, part of the policy's id."""
+"""Name and version of the rule, part of the policy's id."""
 
 _LATIN_SPACE = "\\t-\\r\\x1c- \\x85\\xa0"
 _OTHER_SPACE = "\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _DIGIT = "0-9"
-# Each is a token of its own: punctuation, symbols, scripts without spaces, emoji.
+# Each of these characters is one token: punctuation, symbols, scripts without spaces, emoji.
 _SINGLE = (
     "!-/:-@\\[-`{-~\\xa1-\\xbf"
     "\u2010-\u2027\u2030-\u205e\u2060-\u2bff\u2e80-\u2fff\u3001-\u9fff\ua000-\ua4cf\uac00-\ud7ff"
     "\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe6f\uff00-\uffef\U0001f000-\U0001faff\U00020000-\U0003ffff"
 )
 _LETTER = f"^{_LATIN_SPACE}{_OTHER_SPACE}{_DIGIT}{_SINGLE}"
-# Accents, variation selectors and skin tones: no cut separates them from the character that they modify.
+# Accents, variation selectors and skin tones: never cut off from the character that they modify.
 MARK = (
     "\u0300-\u036f\u064b-\u065f\u093a-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
     "\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff"
@@ -44,7 +44,7 @@ def count(text: str) -> int:
 
 
 def counter(text: str) -> Counter:
-    """A counter for many parts of one text. Counts add up over parts cut at white space or between two tokens."""
+    """A counter for many parts of one text. The counts of parts cut between tokens add up to that of the whole."""
     of_part = _counter_without_marks(text) if len(text) <= _MOST_COUNTED_AT_ONCE else None
     return of_part or (lambda start, end: count(text[start:end]))
 
@@ -55,8 +55,8 @@ def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield match.span()
 
 
-# Most texts have no marks, and then tokens can be counted without finding them, many times faster: one byte for each
-# character is 1 if a token ends there, and `bytes.count` counts these in any part of the text.
+# Fast counting for texts without marks: one byte for each character is 1 if a token ends there, so that `bytes.count`
+# counts the tokens of any part of the text.
 _LATIN = [chr(code) for code in range(256)]
 _ONLY_LETTERS = bytes(re.match(f"[{_LETTER}]", sign) is not None for sign in _LATIN)
 _NO_LETTERS = bytes(1 if re.match(f"[{_SINGLE}]", sign) else 2 if sign in "0123456789" else 0 for sign in _LATIN)
@@ -68,7 +68,7 @@ _LETTERS_BEYOND_LATIN = re.compile(f"[{_LETTER}\\0-\\xff]+")
 
 
 def _counter_without_marks(text: str) -> Counter | None:
-    """Counts as the pattern does; None for a text with marks."""
+    """A fast counter with the results of `_TOKEN`; None for a text with marks."""
     if not text.isascii():
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if _MARKS.search(beyond):
@@ -76,10 +76,10 @@ def _counter_without_marks(text: str) -> Counter | None:
         if _NOT_SINGLE_BEYOND_LATIN.search(beyond):
             text = _SPACES_BEYOND_LATIN.sub(" ", text)
             text = _LETTERS_BEYOND_LATIN.sub(lambda letters: "x" * len(letters[0]), text)
-    data = text.encode("latin-1", "replace")  # all that is left beyond Latin-1 is single, as the question mark is
-    # Without every seventh letter of a run, each token of letters is a run of its own.
+    data = text.encode("latin-1", "replace")  # what remains beyond Latin-1 becomes `?`, also a single
+    # Cutting a run of letters at every seventh one makes each token a separate run.
     letters = data.translate(_ONLY_LETTERS).replace(b"\1" * 7, b"\1" * 6 + b"\0")
     others = data.translate(_NO_LETTERS).replace(b"\2\2\2", b"\0\0\1").replace(b"\2\2", b"\0\1").replace(b"\2", b"\1")
-    runs = int.from_bytes(letters, "little")  # one number: compares every byte with the next at once
+    runs = int.from_bytes(letters, "little")  # as one number, to compare every byte with the next at once
     ends = runs & ~(runs >> 8) | int.from_bytes(others, "little")
     return partial(ends.to_bytes(len(data), "little").count, 1)
