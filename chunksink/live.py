@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from chunksink.chunkbus.shared import Shared
+from chunksink.chunkbus.shared_resource import Shared
 from chunksink.exits import of_searches
 from chunksink.rebuild.run_records import last_update
 from chunksink.search.query_vectors import Queries

@@ -1,4 +1,4 @@
-"""DOCX, PPTX, XLSX and EPUB: archives of XML. Sections are headings, slides, sheets, and the headings of a book."""
+"""DOCX, PPTX, XLSX and EPUB: archives of XML. Slides, sheets and headings become sections."""
 
 import posixpath
 import re
@@ -20,10 +20,10 @@ from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
-_SHEETS = "xl/worksheets/"  # are read as streams
+_SHEETS = "xl/worksheets/"  # read as streams, so their size is not limited
 _CORE_PROPERTIES = "docProps/core.xml"
 _ALTERNATIVES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}AlternateContent"
-_MAX_PART = 16 * 2**20  # mammoth takes fifty times the memory
+_MAX_PART = 16 * 2**20  # mammoth needs fifty times as much memory
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _LEFT_OUT = r"word/(comments|header|footer|charts/chart|diagrams/data)\d*\.xml"
@@ -32,11 +32,11 @@ _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
 _MAX_WORKBOOK_BYTES = 2 * 2**30
-_MAX_SIZE = 64 * 2**20  # of the cells of a workbook: each counts as its characters and 64 for what it takes besides
+_MAX_SIZE = 64 * 2**20  # of a workbook's cells: for each, its characters and 64 for the overhead
 
 
 class DocxFormat(DocumentFormat):
-    """Documents of Word: text, headings, lists, tables, footnotes and text boxes."""
+    """Word documents: text, headings, lists, tables, footnotes and text boxes."""
 
     name = "docx"
     suffixes = (".docx",)
@@ -53,7 +53,7 @@ class DocxFormat(DocumentFormat):
             tidied = _tidied_body(archive.read(_BODY), {_value(style, "styleId"): style for style in styles}, left_out)
             file = BytesIO(data)
             with ZipFile(file, "a") as target:
-                target.writestr(_BODY, tidied)  # of two parts with one name the last is read
+                target.writestr(_BODY, tidied)  # of two parts with the same name, the last counts
             pictures = mammoth.images.img_element(lambda _: {"src": ""})
             body = html.parse_html(mammoth.convert_to_html(file, convert_image=pictures).value).find("body")
             document = html.body_document(body, lambda url: "" if url.startswith("#") else url, left_out)
@@ -76,8 +76,8 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
 
 
 def _heading_of_style(name: str, styles: dict[str, Any]) -> str:
-    """The name by which mammoth knows a heading, if a style is one, or is based on one; a title is of level 1."""
-    for _ in range(32):  # styles may be based on each other
+    """mammoth's name of the heading, if the style is a heading or based on one; a title counts as level 1."""
+    for _ in range(32):  # bounded, because styles may be based on each other
         if (style := styles.get(name)) is None:
             break
         if found := re.fullmatch(r"title|heading ([1-9])", _value(style.find("{*}name")).lower()):
@@ -93,12 +93,12 @@ def _heading(outline_level: str) -> str:
 
 
 def _value(element: Any, name: str = "val") -> str:
-    """An attribute of the element's own namespace."""
+    """The attribute in the element's namespace; "" if it is missing."""
     return "" if element is None else element.get(f"{element.tag.partition('}')[0]}}}{name}", "")
 
 
 class PptxFormat(DocumentFormat):
-    """Slides with their text and tables, then their diagrams, charts and notes; a chunk has the number of its slide."""
+    """Slides: text and tables, then diagrams, charts and notes. A chunk records the number of its slide."""
 
     name = "pptx"
     suffixes = (".pptx",)
@@ -118,7 +118,7 @@ class PptxFormat(DocumentFormat):
 
 
 def _relations(archive: ZipFile, part: str) -> Iterator[tuple[str, str, str]]:
-    """The id, the kind and the path of each part that a part refers to."""
+    """Id, kind and path of each part that this part refers to."""
     folder, name = posixpath.split(part)
     path = f"{folder}/_rels/{name}.rels"
     for each in _parse_xml(archive.read(path)) if path in archive.namelist() else ():
@@ -149,7 +149,7 @@ def _slide(archive: ZipFile, number: int, path: str, left_out: Counter[str]) -> 
 
 
 def _text(root: Any) -> str:
-    """The paragraphs, then the labels and values of the series of a chart."""
+    """The paragraphs, then the labels and values of each data series of a chart."""
     series = (" ".join(value.text or "" for value in each.iter("{*}v")) for each in root.iter("{*}ser"))
     return "\n".join(filter(str.strip, (*map(_words, root.iter(f"{_DRAWING}p")), *series)))
 
@@ -160,7 +160,7 @@ def _words(paragraph: Any) -> str:
 
 
 class XlsxFormat(DocumentFormat):
-    """Sheets, hidden ones too, as tables between their empty rows; a chunk has the name of its sheet."""
+    """Sheets, also hidden ones. Empty rows separate tables. A chunk records the name of its sheet."""
 
     name = "xlsx"
     suffixes = (".xlsx",)
@@ -182,7 +182,7 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
     size = 0
     for sheet in book.worksheets:
         yield Part(sheet.title, level=1, place=sheet.title)
-        sheet.reset_dimensions()  # a file may state any
+        sheet.reset_dimensions()  # the size that a file states may be wrong
         rows: list[list[str]] = []
         for row in chain(sheet.iter_rows(values_only=True), [()]):
             cells = list(map(_shown, row))
@@ -204,7 +204,7 @@ def _shown(value: Any) -> str:
 
 
 def _markdown_table(rows: Iterable[Iterable[str]]) -> str:
-    """The first row is the header; shorter rows are filled up."""
+    """A Markdown table; the first row is the header, and short rows are filled with empty cells."""
     cells = [[one_line(cell).replace("|", "\\|") for cell in row] for row in rows]
     width = max(map(len, cells), default=0)
     lines = [f"| {' | '.join(row + [''] * (width - len(row)))} |" for row in cells]
@@ -212,7 +212,7 @@ def _markdown_table(rows: Iterable[Iterable[str]]) -> str:
 
 
 class EpubFormat(DocumentFormat):
-    """Books: their chapters in the order of reading, without the table of contents."""
+    """Books: the chapters in reading order, without the table of contents."""
 
     name = "epub"
     suffixes = (".epub",)
@@ -229,7 +229,7 @@ class EpubFormat(DocumentFormat):
             spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
             paths = (posixpath.join(posixpath.dirname(path), unquote(item.get("href", ""))) for item in spine)
             chapters = list(map(posixpath.normpath, paths))
-            if (lock := "META-INF/encryption.xml") in archive.namelist():  # of fonts, or of the text
+            if (lock := "META-INF/encryption.xml") in archive.namelist():  # fonts may be encrypted, chapters may not
                 references = _parse_xml(archive.read(lock)).iter("{*}CipherReference")
                 if not {unquote(each.get("URI", "")) for each in references}.isdisjoint(chapters):
                     raise SourceFailed(CHUNKING_FAILED, "its text is encrypted (DRM)")
@@ -243,9 +243,9 @@ class EpubFormat(DocumentFormat):
 
 
 def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2**20) -> ZipFile:
-    """The archive, if it unpacks to at most `most` bytes, and a part of text, but for sheets, to `largest`."""
+    """Opens an archive. Limits the unpacked bytes: all of them to `most`, each text part except sheets to `largest`."""
     if data.startswith(_COMPOUND_FILE):
-        reason = "it is encrypted with a password, or in the format before 2007; save it again without"
+        reason = "it has a password or the format before 2007; save it without a password in the current format"
         raise SourceFailed(CHUNKING_FAILED, reason)
     archive = ZipFile(BytesIO(data))
     members = archive.infolist()
@@ -256,7 +256,7 @@ def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2
 
 
 def _parse_xml(data: bytes) -> Any:
-    """The root element, without entities and comments. Of alternatives the last that has text is kept."""
+    """The root element without entities and comments. The last alternative with text is kept, else the last one."""
     from lxml import etree
 
     root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))
@@ -272,7 +272,7 @@ def _with_core_properties(document: Structure, archive: ZipFile) -> Structure:
 
 
 def _count_parts(archive: ZipFile, pattern: str, left_out: Counter[str]) -> None:
-    """Counts the parts with such a name that have words in them, by the pattern's group."""
+    """Counts the parts with words whose names match the pattern, by its group."""
     found = ((match[1], name) for name in set(archive.namelist()) if (match := re.fullmatch(pattern, name)))
     texts = ((what, re.sub(rb"<[^>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
     left_out.update(what for what, text in texts if re.search(r"[^\W\d_]", text))

@@ -1,4 +1,4 @@
-"""PDF: the text of each page by PDFium, with what is filled into its forms. Headings are those of the outline."""
+"""PDF: PDFium reads the text of each page, with the values of form fields. Lines in the outline become headings."""
 
 import re
 from collections import Counter
@@ -19,12 +19,12 @@ from chunksink.ingest.formats.document_format import (
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # of a word that continues in the next line
+_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # joins a word with its rest on the next line
 _WITHOUT_TEXT = "pages without text"
 
 
 class PdfFormat(DocumentFormat):
-    """Pages of text; a chunk has the numbers of its pages. Scans need text recognition first."""
+    """Pages of text. A chunk records the numbers of its pages. Scans need text recognition (OCR) first."""
 
     name = "pdf"
     suffixes = (".pdf",)
@@ -62,7 +62,7 @@ def _open(data: bytes) -> Any:
 
 
 def _outline(pdf: Any) -> dict[tuple[int | None, str], int]:
-    """The levels of headings, by the number of the page and the letters."""
+    """The levels of headings, by page number and letters of the title."""
     found: dict[tuple[int | None, str], int] = {}
     for bookmark in pdf.get_toc(max_depth=6):
         target, letters = bookmark.get_dest(), _letters(bookmark.get_title())
@@ -72,14 +72,14 @@ def _outline(pdf: Any) -> dict[tuple[int | None, str], int]:
 
 
 def _letters(text: str) -> str:
-    """Without digits: outlines often omit the numbers of headings."""
+    """The letters only: outlines often omit the numbers of headings."""
     return "".join(re.findall(r"[^\W\d_]+", text.casefold()))
 
 
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
     raw = import_module("pypdfium2.raw")
     page = pdf[number]
-    if raw.FPDFPage_GetAnnotCount(page):  # makes what is filled into fields a part of the page, as it is shown
+    if raw.FPDFPage_GetAnnotCount(page):  # makes the values of form fields part of the page's text
         raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
         page.close()
         page = pdf[number]

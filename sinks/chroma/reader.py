@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.chunkbus.shared import Shared
+from chunksink.chunkbus.shared_resource import Shared
 from chunksink.sinks.chroma import exact_search, rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in

@@ -15,7 +15,7 @@ RULES_VERSION = "10"
 
 @dataclass(frozen=True)
 class Policy:
-    """Sizes in tokens. A chunk grows to `target`, at most to `soft_max`; only an uncut piece may reach `hard_max`."""
+    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`. No chunk exceeds `hard_max`."""
 
     target: int = 350
     soft_max: int = 450

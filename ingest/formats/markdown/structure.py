@@ -18,7 +18,7 @@ from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
 from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
 from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Structure
-from chunksink.ingest.formats.markdown.embedded import drop_embedded
+from chunksink.ingest.formats.markdown.embedded_data import drop_embedded
 from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
 from chunksink.ingest.formats.markdown.normalise import carried, clean_markdown, collapse_line
 

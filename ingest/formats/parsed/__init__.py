@@ -1,8 +1,8 @@
-"""Parsed documents: JSON that parsers make of PDF, Office and other files (docs/formats/parsed.md), also of Docling.
+"""Parsed documents: JSON from Docling and other parsers of PDF, Office and other files (docs/formats/parsed.md).
 
-In go documents of blocks, tables and images; out come chunks that keep sections and tables together, with their places
-in the parsed file. Families come in the order of the traversal: folder, then path, then index. The order of the lines
-does not change a byte of the chunks.
+In: documents of blocks, tables and images. Out: chunks that keep sections and tables together, with their places in
+the parsed file. Families are sorted by folder, then path, then index, so the order of the lines does not affect the
+chunks.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +36,7 @@ _CHECKSUMS = (
 
 @dataclass(frozen=True)
 class ParsedFormat(Format):
-    """Parsed documents, cut by the Markdown policy; `Policy(overlap_percent=0)` repeats nothing."""
+    """Parsed documents, cut by the Markdown policy; `Policy(overlap_percent=0)` turns the overlap off."""
 
     name = "parsed"
     suffixes = (".jsonl", ".ndjson", ".json")
@@ -106,7 +106,7 @@ class _Reader:
                 self._documents += 1
                 self._chunks += len(item.chunks)
                 for chunk in item.chunks:
-                    del chunk["hashes"]["chunk_object_hash"]  # it would change with the numbers
+                    del chunk["hashes"]["chunk_object_hash"]  # it would change whenever the numbers shift
             yield item
 
     def _origin(self, record: Record, parsed: ParsedDocument) -> Origin:
@@ -122,7 +122,7 @@ class _Reader:
 
 
 def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
-    """Numbers shift when documents are added, so no id and no hash depends on them."""
+    """Numbers chunks and documents. Numbers shift when documents are added, so no id or hash depends on them."""
     ids = [f"chunk_{number:04d}" for number in range(first, first + len(own))]
     for index, one in enumerate(own):
         neighbors = [*ids[max(0, index - 1) : index], *ids[index + 1 : index + 2]]
@@ -148,7 +148,7 @@ def _own(document: Structure, passages: Sequence[Passage], stretches: Sequence[S
 
 
 def _locator(stretches: Sequence[Stretch], start: int, end: int) -> Record:
-    """From the first page to the last; the first slide and sheet."""
+    """The first and the last page of a chunk, and its first slide and sheet."""
     first = bisect_right(stretches, start, key=lambda stretch: stretch.end)
     last = bisect_left(stretches, end, key=lambda stretch: stretch.start)
     places = [stretch.place for stretch in stretches[first:last]]

@@ -1,4 +1,4 @@
-"""Docling documents, as Docling exports them to JSON: trees of items that refer to each other, read in their order."""
+"""Converts the JSON export of Docling, a tree of items that refer to each other, to a parsed document."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ class _Tree:
                 place = {"page": pages[0], "page_end": pages[-1]} if pages else {}
                 yield from (block | place for block in self._blocks_of(node, level))
             level += node.label in ("list", "ordered_list")
-            children = node.children if node.data is None else []  # the text of a cell includes that of items in it
+            children = node.children if node.data is None else []  # the text of a cell already contains the items in it
             waiting += [(child, level) for child in reversed(children)]
 
     def _blocks_of(self, node: Node, level: int) -> Iterator[Record]:
@@ -115,7 +115,7 @@ class _Tree:
         return "\n".join(filter(None, map(self._text, map(self._node, refs))))
 
     def _text(self, node: Node) -> str:
-        """Its own text, or that of its parts: a line is split where formatting, links or code begin."""
+        """The node's text, else its parts joined: Docling splits a line at formatting, links and code."""
         if node.text or node.orig:
             return node.text or node.orig
         if node.label not in ("inline", "picture"):
@@ -130,12 +130,14 @@ class _Tree:
 
     def _node(self, ref: Ref) -> Node:
         if ref.pointer not in self._nodes:
-            raise RecordRefused(findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which it does not contain")
+            raise RecordRefused(
+                findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which does not exist in the document"
+            )
         return self._nodes[ref.pointer]
 
 
 def _table(cells: Sequence[Cell]) -> Record:
-    """A cell that spans rows is in each of them; one that spans columns is in each if it is a header."""
+    """A cell that spans rows is repeated in each; one that spans columns only if it is a header."""
     height = max((cell.row + cell.row_span for cell in cells), default=0)
     width = max((cell.column + cell.col_span for cell in cells), default=0)
     if height * width > 5_000_000:

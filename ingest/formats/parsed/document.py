@@ -1,4 +1,4 @@
-"""A parsed document, and everything in it in one reading order."""
+"""The types of a parsed document, and the reading order of its elements."""
 
 from bisect import bisect_right
 from itertools import accumulate
@@ -49,7 +49,7 @@ class Element(msgspec.Struct, kw_only=True):
 
     @property
     def words(self) -> str:
-        """`text`, else `content` if it is a string: some parsers have a structure there."""
+        """`text`, else `content` if it is a string; some parsers write a structure there."""
         text = clean(self.text or "")
         return text if text.strip() or not isinstance(self.content, str) else clean(self.content)
 
@@ -67,7 +67,7 @@ class Element(msgspec.Struct, kw_only=True):
 
 
 class ParsedDocument(msgspec.Struct, kw_only=True):
-    """`text` is used where there are no blocks."""
+    """`text` is used only if there are no blocks."""
 
     source: ParsedSource
     doc_id: str | None = None
@@ -80,19 +80,21 @@ class ParsedDocument(msgspec.Struct, kw_only=True):
 
     @property
     def traversal_key(self) -> bytes:
-        """Sorts by the parts of the folder, then by path: nothing sorts before the NUL between them."""
+        """Sorts by folder, part by part, then by path. The separator NUL sorts before any other character."""
         path = normalise_source(self.source.path)
         folder = normalise_source(self.source.folder) if self.source.folder else dirname(path)
         return "\0".join([*filter(None, folder.split("/")), "", path]).encode()
 
     @property
     def elements(self) -> list[Element]:
-        """In reading order. A block without a page is on the page of the last block before it that has one."""
+        """All elements in reading order. A block without a page has the page of the block before it."""
         blocks = self.blocks or [Element(text=self.text)]
         pages: list[int] = []
         for block in blocks:
             pages.append(block.place.get("page_number", pages[-1] if pages else 0))
-        pages = list(accumulate(reversed(pages), min))[::-1]  # rising, so that the last block of a page can be bisected
+        pages = list(accumulate(reversed(pages), min))[
+            ::-1
+        ]  # ascending, so that bisection finds the last block of a page
         following: dict[int, list[Element]] = {}
         for element in (*self.tables, *self.images):
             page = element.place.get("page_number", pages[-1])
@@ -105,7 +107,7 @@ class ParsedDocument(msgspec.Struct, kw_only=True):
 
 
 def read_document(record: Record) -> ParsedDocument:
-    """Raises RecordRefused where a field has the wrong type."""
+    """Raises RecordRefused if a field has the wrong type."""
     lists = {}
     for name, about in (("blocks", {}), ("tables", {"type": "table"}), ("images", {"type": "image"})):
         items = record.get(name) or []

@@ -1,4 +1,4 @@
-"""A parsed document as one text with its structure, ready for the Markdown cutter."""
+"""Renders a parsed document as one text with its structure, for `passages.cut`."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
 
 
 class Renderer:
-    """Takes elements in their order; `document()` is the text with its structure, `stretches` are its elements."""
+    """Takes elements in order. `document()` returns the text with its structure, `stretches` the elements' places."""
 
     def __init__(self, policy: Policy) -> None:
         self.stretches: list[Stretch] = []
@@ -47,7 +47,7 @@ class Renderer:
         self._list: tuple[str, str, int] | None = None  # kind, element, items so far
 
     def add(self, element: Element) -> bool:
-        """Whether it has something to show."""
+        """Adds an element; returns whether it has a text or metadata."""
         kind, text, before = (element.type or "").lower(), element.words.strip(), len(self.stretches)
         if kind == "image":
             self._add_image(element)
@@ -73,7 +73,7 @@ class Renderer:
     def _add(
         self, text: str, place: Record, metadata: Record | None = None, kind: Kind = Kind.PROSE, **about: Any
     ) -> None:
-        """Appends a block if there is text; an image without text has a stretch all the same."""
+        """Appends a block if there is text. An image without text adds only a stretch."""
         list_number = about.get("list_number")
         if list_number is None and (text or not metadata):
             self._list = None
@@ -98,7 +98,7 @@ class Renderer:
         self._add(text, place, kind=Kind.CODE, element=element, detail=language)
 
     def _add_items(self, items: list[Element], level: int, is_ordered: bool | None, place: Record) -> None:
-        """The items of a list, and of the lists in them."""
+        """Adds the items of a list and of its nested lists."""
         for item in items:
             at = place | item.place
             self._add_list_item(item.words.strip(), level, is_ordered, at)
@@ -137,10 +137,10 @@ class Renderer:
 
 
 def _split_table(table: Element, policy: Policy) -> Iterator[tuple[str, int, int]]:
-    """The text of each part with its rows `[first, end)`: one part if the table fits `soft_max`, else up to `target`.
+    """The text and rows `[first, end)` of each part: one part if the table fits `soft_max`, else parts up to `target`.
 
-    Caption and header are repeated in every part if they take less than half of it. A row is never cut, so a part with
-    one huge row may exceed the hard maximum.
+    Every part repeats caption and header if they take at most half of `target`. A row is never cut, so a part with one
+    huge row may exceed the hard maximum.
     """
     header, rows = _table_lines(table)
     head = [*filter(None, [clean(table.caption or "").strip()]), *header]
@@ -161,7 +161,7 @@ def _split_table(table: Element, policy: Policy) -> Iterator[tuple[str, int, int
 
 
 def _table_lines(table: Element) -> tuple[list[str], list[str]]:
-    """Header and rows. `header: true` means the first row. The keys of rows that are objects complete the header."""
+    """Header and rows. `header: true` means the first row. If rows are objects, their keys are added to the header."""
     header: Any = table.header
     rows = list(table.rows or ())
     lines: list[str] = []

@@ -1,7 +1,7 @@
 """Recorder logs and asciinema recordings, cut by the chunking policy `ft.recorder.chunking.v1`.
 
 In: events of terminal panes. Out: documents of up to 64 chunks of one pane. `events` and `cast` read events, `chunker`
-cuts them into chunks, `documents` gives these their identity; `replay` returns from a chunk to its text.
+cuts them into chunks, `documents` adds identity and metadata. `replay` restores a chunk's text from the log.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from chunksink.ingest.model import Item, Notice, Source
 
 
 class RecorderFormat(Format):
-    """Reads `*.cast` as asciinema recordings, anything else as recorder events, one JSON object a line."""
+    """Reads `*.cast` as asciinema recordings, other files as recorder events, one JSON object per line."""
 
     name = "recorder"
     suffixes = (".jsonl", ".ndjson", ".cast")
@@ -32,7 +32,7 @@ class RecorderFormat(Format):
         return Match.LIKELY if record.get("event_type") in KINDS else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
-        """Each document when its last chunk is known; at the end the unfinished ones, in the order of their panes."""
+        """Yields each document when it is complete; at the end of the file the unfinished ones, by pane."""
         panes: dict[tuple[str | None, str], Pane] = {}
         has_text = False
         with source.path.open("rb") as file:
@@ -53,7 +53,7 @@ class RecorderFormat(Format):
 
 
 def replay(path: Path, chunk: Record) -> str:
-    """The text of a chunk, made again from the bytes of the log that its span names; its hash is `content_hash`."""
+    """Restores a chunk's text from the bytes of the log in its span; the hash of the text is `content_hash`."""
     byte_range, contributed, metadata = chunk["span"]["byte_range"], chunk["span"]["contributed"], chunk["metadata"]
     pane = (metadata["session_id"], metadata["pane_id"])
     with path.open("rb") as file:

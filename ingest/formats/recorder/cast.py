@@ -1,6 +1,6 @@
-"""Recordings of asciinema, versions 2 and 3, as events of pane 0: input, output, markers, the end of the session.
+"""Reads asciinema recordings, versions 2 and 3, as events of pane 0: input, output, markers, end of session.
 
-A recording has a frame for every write to the terminal, often one a key, so consecutive frames are joined.
+A recording has a frame for every write to the terminal, often one per key, so consecutive frames are joined.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ _LINE_ENDS = {"ingress": ("\r", "\n"), "egress": ("\n",)}
 _MAX_HEADER_BYTES = 2**20
 
 _Timed = tuple[int, Event]
-"""A frame and its time in microseconds: pauses do not depend on where reading begins, so chunks can be replayed."""
+"""A frame's time in microseconds and its event. Only differences matter, so replay can begin in mid-file."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line; what else it may contain is ignored."""
+    """The first line; other fields are ignored."""
 
     version: Literal[2, 3]
     title: str | None = None
@@ -52,7 +52,7 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def read_events(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> Iterator[Event | Notice]:
-    """The events of a recording, and a notice of each frame with an unknown code. Raises SourceFailed."""
+    """The events of a recording, and a notice about each frame with an unknown code. Raises SourceFailed."""
     run: list[_Timed] = []
     for at, frame in _frames(header, lines):
         if isinstance(frame, Notice):
@@ -67,7 +67,7 @@ def read_events(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> I
 
 
 def _frames(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> Iterator[tuple[int, Event | Notice]]:
-    """Every frame as an event with what was sent, or a notice of an unknown code, with its time."""
+    """Every frame with its time: an event, or a notice about an unknown code."""
     at = ordinal = 0
     for line, data in lines:
         if line.start == 0 or (data or b"").startswith(b"#"):

@@ -7,7 +7,7 @@ from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event
 
 POLICY_VERSION = "ft.recorder.chunking.v1"
 RULES_VERSION = "3"
-"""Raise it with any change of text assembly, boundaries or glue that moves a boundary or changes a text."""
+"""Increase it with any change that moves a boundary or changes a text."""
 
 MAX_CHUNK_CHARS = 1800
 MAX_CHUNK_EVENTS = 48
@@ -17,17 +17,17 @@ MIN_CHUNK_CHARS = 80
 MERGE_WINDOW_MS = 8_000
 OVERLAP_CHARS = 120
 CHUNKS_PER_PART = 64
-"""Ours: chunks of one document. A growing log changes only the last document of each pane."""
+"""The most chunks of one document (not part of the policy). A growing log changes only a pane's last document."""
 
 Marks = tuple[tuple[int, Event], ...]
-"""Where the contributions of events begin, counted from the beginning of a text; the first may lie before it."""
+"""Events and the offsets in a text where their contributions begin; the first offset may be negative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A chunk before it has an identity: `text` is a stretch of the contributions of its marks' events, a line each.
+    """A chunk before it has an identity. `text` is cut from the contributions of the events in `marks`, joined by \\n.
 
-    Its first `overlap_chars` repeat the end of the chunk before, and `gap`, the space between the two.
+    Its first `overlap_chars` repeat the end of the previous chunk and `gap`, the white space between the two.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Cut:
 
     @property
     def own(self) -> str:
-        """The text without what it repeats."""
+        """The text without the overlap."""
         return self.text[self.overlap_chars :]
 
     @property
@@ -56,18 +56,18 @@ class Cut:
 
 
 def canonicalizer() -> tuple[str, str]:
-    """Name and version of the chunks made with these parameters."""
+    """Name and version of this chunking, with all its parameters."""
     lengths = (MAX_CHUNK_CHARS, MAX_CHUNK_EVENTS, MAX_WINDOW_MS, HARD_GAP_MS, MIN_CHUNK_CHARS)
     sizes = "/".join(map(str, (*lengths, MERGE_WINDOW_MS, OVERLAP_CHARS)))
     return "chunksink-recorder", f"{POLICY_VERSION}+{RULES_VERSION}:{sizes}:part-{CHUNKS_PER_PART}"
 
 
 class PaneChunker:
-    """Takes the events of one pane of one session in their order, and returns its chunks in order."""
+    """Takes the events of one pane of one session, and returns their chunks, both in order."""
 
     def __init__(self) -> None:
         self._open: Cut | None = None
-        self._closed: list[Cut] = []  # the next one may still be glued to the last of them
+        self._closed: list[Cut] = []  # the next chunk may still be glued to the last one
         self._boundary: Boundary = "start"  # before the next chunk
         self._last: Event | None = None
         self._section = ""
@@ -98,7 +98,7 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        if self._boundary in ("limit", "direction"):  # a change of direction must not hide what forbids glue
+        if self._boundary in ("limit", "direction"):  # a stronger boundary replaces these, since it forbids gluing
             self._boundary = boundary
         if self._open is not None:
             self._close(self._open, is_last=True)
@@ -129,7 +129,7 @@ class PaneChunker:
             gap = whole[end:start]
 
     def _begin(self, event: Event, direction: Direction, start: int, gap: str, previous: Cut | None) -> Cut:
-        """A chunk that has only what it repeats, and continues at `start` of the event's contribution."""
+        """A chunk with only its overlap so far; its own text begins at `start` of the event's contribution."""
         text, marks = _repeated(previous, gap, len(event.contribution) - start)
         if start == 0 or not text:
             marks = (*marks, (len(text) - start, event))
@@ -154,7 +154,7 @@ def _is_within_limits(cut: Cut) -> bool:
 
 
 def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
-    """The end of the previous chunk and the gap, as far as the `rest` of an event that fits in a chunk has room."""
+    """The overlap: end of the previous chunk and the gap, shortened to keep the event's `rest` in one chunk."""
     room = OVERLAP_CHARS
     if previous is None or len(gap) > room:
         return "", ()
@@ -167,7 +167,7 @@ def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
 
 
 def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
-    """A tiny end with the chunk that only a limit separates it from, or a tiny input with its output."""
+    """Joins a tiny last chunk to the one before a limit, or a tiny input to its output; None if that is not allowed."""
     if is_last and cut.opened_by == "limit" and len(cut.own) < MIN_CHUNK_CHARS:
         wait = cut.window[1] - before.window[1]
     elif (

@@ -1,6 +1,6 @@
-"""Chunks become documents: names, ids, the policy's metadata, and the span from which each chunk can be replayed.
+"""Makes documents from chunks: names, ids, the policy's metadata, and the spans that `replay` needs.
 
-A document is a part of one pane's log, as `work.jsonl#session=s1&pane=3&part=0`. Its version is the checksum of the
+A document is a part of one pane's log, like `work.jsonl#session=s1&pane=3&part=0`. Its version is the checksum of the
 log up to its last byte, so appending changes only the last part of each pane. The policy's `chunk_id` is in the
 metadata; it depends neither on the log nor on the session, and parts of one long event can share it. The chunk's own
 id adds the document's name, the tenant and the place, so that it stays the same while the log grows.
@@ -22,7 +22,7 @@ PARSER = ("chunksink-recorder-log", "1")
 
 
 class Pane:
-    """Turns the events of one pane of one session into documents, in memory of one document."""
+    """Turns the events of one pane of one session into documents; keeps one document in memory."""
 
     def __init__(self, name: str, session: str | None, source: Source, header: Header | None) -> None:
         self._name = name
@@ -88,7 +88,7 @@ class Pane:
         return Family(records)
 
     def _metadata(self, cut: Cut) -> Record:
-        """The fields that the policy requires, and the overlap, the boundary and the recording's title."""
+        """The fields that the policy requires, and overlap, boundary and the recording's title."""
         events = [event for _, event in cut.own_marks]
         header = self._header
         started_ms, ended_ms = (None, None) if header is not None and header.timestamp is None else cut.window
@@ -115,7 +115,7 @@ class Pane:
         }
 
     def _span(self, cut: Cut) -> Record:
-        """Which bytes of the log hold the chunk's events, and which characters of their contributions are its text."""
+        """The bytes of the log with the chunk's events, and the characters of their contributions that are its text."""
         start, first_shown = cut.marks[0]
         last = cut.marks[-1][1]
         span: Record = {

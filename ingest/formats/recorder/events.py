@@ -1,4 +1,4 @@
-"""Recorder events: what an event of a terminal's pane is, and a log of them, one JSON object a line, in its order."""
+"""The type of a terminal event, and the reader of recorder logs (one JSON object per line)."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ Fields = TypeVar("Fields", bound=msgspec.Struct)
 
 Direction = Literal["ingress", "egress"]
 Boundary = Literal["start", "direction", "gap", "control", "lifecycle", "time", "limit"]
-"""Why a chunk begins where it does. All but a limit are hard: nothing is repeated across them."""
+"""Why a chunk begins. All boundaries except `limit` are hard: no overlap crosses them."""
 
 _DIRECTIONS: dict[str, Direction] = {"ingress_text": "ingress", "egress_output": "egress"}
 _BOUNDARIES: dict[str, Boundary] = {"control_marker": "control", "lifecycle_marker": "lifecycle"}
@@ -31,7 +31,7 @@ _Name = Annotated[str, msgspec.Meta(pattern=r"\A[\x20-\ud7ff\ue000-\U0010ffff]{1
 
 
 class Line(NamedTuple):
-    """The place of a line: its number, its bytes `[start, end)`, and the hex sha256 of what was read up to `end`."""
+    """The place of a line: its number, its bytes `[start, end)`, and the hex sha256 of the bytes read up to `end`."""
 
     number: int
     start: int
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """A place in the recorder's own log, with the names of the chunks' metadata."""
+    """A place in the recorder's log; the field names are those in the chunks' metadata."""
 
     segment_id: int
     ordinal: int
@@ -56,8 +56,8 @@ class Spot(NamedTuple):
 class Event:
     """One event of one pane; `first` and `last` differ where frames of a recording were joined.
 
-    `boundary`: the event forces a boundary before it. An event without a direction is nothing else; its text is the
-    label of the section that it begins.
+    `boundary`: the event forces a boundary before it. An event without a direction only marks a boundary; its text
+    labels the section that begins there.
     """
 
     event_id: str
@@ -81,7 +81,7 @@ class Event:
 
 
 def read_lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[Line, bytes | None]]:
-    """The lines within the bytes `[start, end)` that are not empty; without data where a line is too long."""
+    """The lines in the bytes `[start, end)` that are not empty; the data of an overlong line is None."""
     file.seek(start)
     digest = hashlib.sha256()
     number = 0
@@ -133,7 +133,7 @@ class _Fields(msgspec.Struct):
 
 
 def read_events(lines: Iterator[tuple[Line, bytes | None]]) -> Iterator[Event | Notice]:
-    """Every event of the log but resizes, in its order, and a notice of each line that is none."""
+    """Every event of the log except resizes, in order, and a notice about each invalid line."""
     last_places: dict[tuple[str | None, str], tuple[int, int]] = {}
     for line, data in lines:
         try:

@@ -20,7 +20,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY
 from chunksink.ingest.formats.markdown.records import links_by_passage, shown_of
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
-from chunksink.ingest.formats.rows.separated import column_name, read_header, read_separated
+from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import Numbered, read_records
 from chunksink.ingest.model import Item, Notice, Source
 from chunksink.ingest.record_documents import Own, make_family, read_twice

@@ -85,5 +85,5 @@ def test_missing_library_is_named_with_its_extra(
         read(format_(), b"x")
     with pytest.raises(SourceFailed) as failed:
         _ = format_().parser
-    reason = f"{format_.name.upper()} needs {library}: pip install 'chunksink[{extra}]'"
+    reason = f"{format_.name.upper()} needs {library}: install the extra `{extra}` of chunksink"
     assert (failed.value.code, failed.value.reason) == (CONVERTER_MISSING, reason)

@@ -273,7 +273,7 @@ def test_columns_without_a_name_of_their_own_are_numbered(tmp_path: Path) -> Non
 def test_nothing_is_read_where_a_quote_a_line_or_a_byte_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
-    monkeypatch.setattr("chunksink.ingest.formats.rows.separated.MAX_CHARACTERS", 2**20)
+    monkeypatch.setattr("chunksink.ingest.formats.rows.separated_values.MAX_CHARACTERS", 2**20)
     before = csv.field_size_limit(2**17)
     try:
         with pytest.raises(SourceFailed) as failed:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
-from chunksink.ingest.formats.rows.separated import read_separated
+from chunksink.ingest.formats.rows.separated_values import read_separated
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Source
 from tests.conftest import HEAVY, examples

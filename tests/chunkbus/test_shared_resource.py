@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from chunksink.chunkbus.shared import Shared
+from chunksink.chunkbus.shared_resource import Shared
 
 
 class Thing:
