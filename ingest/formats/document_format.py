@@ -60,7 +60,8 @@ class DocumentFormat(Format):
         try:
             versions = [f"{name}-{version(name)}" for name in self.libraries]
         except PackageNotFoundError as error:
-            reason = f"{self.name.upper()} needs {error.name}: install the extra `{self.extra}` of chunksink"
+            install = f"install the extra `{self.extra}`, in a checkout: pip install '.[{self.extra}]'"
+            reason = f"{self.name.upper()} needs {error.name}: {install}"
             raise SourceFailed(codes.CONVERTER_MISSING, reason) from error
         return (self.libraries[0] if self.libraries else self.name, "+".join((*versions, f"{self.name}-{self.rules}")))
 

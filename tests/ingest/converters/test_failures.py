@@ -81,9 +81,9 @@ def test_missing_library_is_named_with_its_extra(
         return "1"
 
     monkeypatch.setattr(document_format, "version", version)
-    with pytest.raises(SourceFailed, match="pip install"):
+    with pytest.raises(SourceFailed):
         read(format_(), b"x")
     with pytest.raises(SourceFailed) as failed:
         _ = format_().parser
-    reason = f"{format_.name.upper()} needs {library}: install the extra `{extra}` of chunksink"
-    assert (failed.value.code, failed.value.reason) == (CONVERTER_MISSING, reason)
+    assert failed.value.code == CONVERTER_MISSING
+    assert {library, f"`{extra}`"} <= {word.strip(":,") for word in failed.value.reason.split()}
