@@ -19,7 +19,8 @@
     │   ├── Brake                the run would remove a large share of the index
     │   ├── NotVerified          the engine does not hold what was written; the live index is unchanged
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
-    │   └── UnknownSource, SeveralSources, NotMissing
+    │   ├── UnknownSource, SeveralSources, UnknownChunk, UnknownRun, UnknownSink
+    │   └── NotMissing           the partition to retire is still there
     ├── SearchError              searching
     │   ├── InvalidQuestion      the query cannot be asked like this
     │   └── NothingAnswered      no engine could answer (raised by retrievers)
@@ -68,7 +69,10 @@ from chunksink.rebuild.errors import OtherModel as OtherModel
 from chunksink.rebuild.errors import OtherPlan as OtherPlan
 from chunksink.rebuild.errors import RebuildError as RebuildError
 from chunksink.rebuild.errors import SeveralSources as SeveralSources
+from chunksink.rebuild.errors import UnknownChunk as UnknownChunk
 from chunksink.rebuild.errors import UnknownPlan as UnknownPlan
+from chunksink.rebuild.errors import UnknownRun as UnknownRun
+from chunksink.rebuild.errors import UnknownSink as UnknownSink
 from chunksink.rebuild.errors import UnknownSource as UnknownSource
 from chunksink.search.errors import InvalidQuestion as InvalidQuestion
 from chunksink.search.errors import NothingAnswered as NothingAnswered

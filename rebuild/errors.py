@@ -84,6 +84,14 @@ class UnknownSource(RebuildError):
     """No source of this name is known here."""
 
 
+class UnknownChunk(RebuildError):
+    """No chunk and no source of this name is known."""
+
+
+class UnknownRun(RebuildError):
+    """No run of this home has this id, or more than one id begins with it."""
+
+
 class UnknownSink(RebuildError):
     """The live generation has no build in a sink of this name."""
 

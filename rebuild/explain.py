@@ -14,7 +14,7 @@ from chunksink.chunkbus.identity import resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.families import FamilyReader, label_of, source_names
 from chunksink.rebuild.forget import names_of
 from chunksink.rebuild.state import Generation, State
@@ -30,10 +30,6 @@ _HASHED = "h-"
 
 Verdict = Literal["current", "superseded", "retired", "undecided"]
 Copy = Literal["present", "absent", "different", "unknown"]
-
-
-class UnknownChunk(RebuildError):
-    """No chunk and no source of this name is known."""
 
 
 class _ChunkRow(NamedTuple):

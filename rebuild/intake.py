@@ -30,7 +30,7 @@ _TRIES = 3
 OnFinding = Callable[[Finding], object]
 OnBytes = Callable[[int], object]
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
-"""Number of helper processes for validating this many bytes; none if not worthwhile."""
+"""Opens helper processes for validating this many bytes; None if not worthwhile."""
 
 
 def _ignore(_anything: object) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from chunksink.chunkbus.runlog import read_run
-from chunksink.rebuild.errors import RebuildError
+from chunksink.rebuild.errors import UnknownRun
 
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
@@ -24,10 +24,6 @@ _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
 """Fields that a blanked line keeps: none has the name of a source."""
 _NO_NAMES = {*_KEPT, "sink", "generation", "code", "severity"}
-
-
-class UnknownRun(RebuildError):
-    """No run of this home has that id, or more than one begins with it."""
 
 
 @dataclass(frozen=True)

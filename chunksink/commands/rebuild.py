@@ -12,8 +12,8 @@ from chunksink.summary import BUILT, exit_code, print_report
 @click.option("--model", metavar="NAME", help="Sentence-transformers model: a folder or a name on the hub.")
 @click.option(
     "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
-    help="Number format of the computation; auto uses bfloat16 where the hardware has it.  [default: auto]",
+    type=click.Choice(["auto", "float32", "bfloat16", "int8"]),
+    help="Number format of the computation; auto uses bfloat16 if the hardware has it.  [default: auto]",
 )
 @click.option("--deep", is_flag=True, help="Also compare every vector in the engines with the computed one.")
 @click.option(
