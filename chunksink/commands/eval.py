@@ -27,7 +27,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--queries", required=True, type=_FILE, help="JSON lines with _id and text, id<TAB>text, or TREC topics.")
-@click.option("--qrels", required=True, type=_FILE, help="Judgements as BEIR has them (TSV), or TREC.")
+@click.option("--qrels", required=True, type=_FILE, help="Judgements in the format of BEIR (TSV) or TREC.")
 @click.option(
     "--mode",
     "modes",
@@ -41,9 +41,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="The field by which judgements name documents; filenames without extension, rows by their id.",
+    help="The field that judgements use to name documents: filenames without extension, rows by their id.",
 )
-@click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
+@click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
 @chunks_option
 @home_option
@@ -60,9 +60,9 @@ def command(
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
     Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields. `--id
-    auto` takes the field with the most matches, of equal ones the first of document_id, chunk_id, parent_id,
-    source_uri, filename. Unless it is chunk_id, each source answers once. Exits with 5 if an engine or the model could
-    not be asked. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
+    auto` takes the field with the most matches, on a tie the first of document_id, chunk_id, parent_id, source_uri,
+    filename. Unless it is chunk_id, each source counts once. Exits with 5 if an engine or the model does not answer. To
+    prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     \b
     Examples:
@@ -70,19 +70,19 @@ def command(
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
     """
     config = config_from()
-    asked = choose(read_queries(queries), read_judgements(qrels), limit_queries)
+    judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
     access = access_of(config, tenant)
     documents = filter(access.admits, chunk_documents(config))
-    naming = find_naming(documents, asked.judgements, None if field == "auto" else field, tenant)
+    naming = find_naming(documents, judged.judgements, None if field == "auto" else field, tenant)
     measured: dict[str, Figures] = {}
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
-                measured[mode] = evaluate(asked, partial(_names, live, access, naming, mode))
+                measured[mode] = evaluate(judged, partial(_names, live, access, naming, mode))
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
-    show(as_json, _report(asked, naming, measured), _lines(asked, naming, measured))
+    show(as_json, _report(judged, naming, measured), _lines(judged, naming, measured))
     return Exit.OK
 
 
@@ -90,15 +90,15 @@ def _names(live: LiveSearch, access: Access, naming: Naming, mode: Mode, text: s
     answer = live.search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
     if answer.unavailable:
         reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
-        raise Refusal(f"{mode} cannot be measured, {reasons}", Exit.ENGINE)
+        raise Refusal(f"{mode} cannot be measured: {reasons}", Exit.ENGINE)
     return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
 
-def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> dict[str, object]:
+def _report(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> dict[str, object]:
     return {
-        "queries": len(asked.queries),
-        "queries_not_judged": asked.not_judged,
-        "judged_without_text": asked.without_text,
+        "queries": len(judged.queries),
+        "queries_not_judged": judged.not_judged,
+        "judged_without_text": judged.without_text,
         "id": naming.field,
         "judged_but_missing": sorted(naming.missing),
         "modes": {
@@ -107,15 +107,15 @@ def _report(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) 
     }
 
 
-def _lines(asked: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> Iterator[str]:
-    yield f"{len(asked.queries):,} judged queries, documents named by {naming.field}"
-    if asked.not_judged:
-        yield f"{asked.not_judged:,} without a relevant document were left out"
-    if asked.without_text:
-        yield f"{asked.without_text:,} judged, but not in the file of queries"
+def _lines(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> Iterator[str]:
+    yield f"{len(judged.queries):,} judged queries, documents named by {naming.field}"
+    if judged.not_judged:
+        yield f"{judged.not_judged:,} queries without a relevant document were skipped"
+    if judged.without_text:
+        yield f"{judged.without_text:,} judged queries are missing from the queries file"
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
-        yield Note(f"{len(naming.missing):,} judged, but no document has the name: {examples}")
+        yield Note(f"{len(naming.missing):,} judged documents are not in the index: {examples}")
     yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
     for mode, of_mode in measured.items():
         figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())

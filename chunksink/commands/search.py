@@ -10,7 +10,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
 from chunksink.home_cache import cached_vector
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, print_json, printable, some
+from chunksink.output import columns, counted, print_json, printable, some, wrapped
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
@@ -29,9 +29,11 @@ _TEXT_CHARACTERS = 240
 _BEFORE_CHARACTERS = 240
 _MOST_VALUES = 20
 _MOST_NAMED = 3
-"""Of the sources that have the same text; `--json` has all of them."""
+"""At most this many sources with the same text are named; `--json` lists all."""
 _FRAGMENT_CHARACTERS = 300
-"""Of a link. A heading of some length, each letter quoted."""
+"""At most this many characters of a link's fragment: a long heading, each letter quoted."""
+_BOLD, _NORMAL = "\ufdd0", "\ufdd1"
+"""Mark bold text while lines are broken. `printable` escapes both, so no text contains them."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -40,24 +42,28 @@ _SPACE = re.compile(r"\s+")
 @click.option(
     "--mode",
     type=click.Choice(MODES),
-    help="Which indexes to ask. [default: hybrid; keyword where no sink is to hold vectors]",
+    help="Which indexes to search. [default: hybrid; keyword if no sink has vectors]",
 )
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most this many sources.")
-@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Leave out the first N.")
+@click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N.")
 @click.option(
     "--filter",
     "filters",
     multiple=True,
     metavar="CONDITION",
-    help="field=value, year>=2020 and the like; all must hold, values given for one field are alternatives.",
+    help="For example tags=vet or year>=2020. All conditions must match; several values of one field are alternatives.",
 )
 @click.option(
-    "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among the answers."
+    "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among all results."
 )
-@click.option("--tenant", metavar="NAME", help="Search only what belongs to this tenant.")
+@click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--all-chunks", is_flag=True, help="Show every matching chunk, not each source once.")
-@click.option("--context", type=click.IntRange(0, 20), default=0, metavar="N", help="With N chunks before and after.")
-@click.option("--fusion", type=click.Choice(FUSIONS), default="scores", show_default=True, help="How to fuse both.")
+@click.option(
+    "--context", type=click.IntRange(0, 20), default=0, metavar="N", help="Show N chunks before and after each hit."
+)
+@click.option(
+    "--fusion", type=click.Choice(FUSIONS), default="scores", show_default=True, help="How to combine both searches."
+)
 @click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score is computed.")
 @chunks_option
 @home_option
@@ -81,9 +87,9 @@ def command(
     Several words are one query. Quotes within it mark phrases: '"left the harbour" boat' finds these words side by
     side.
 
-    Keyword search finds words, semantic search finds similar meanings, hybrid (the default) fuses both; engine is
-    Meilisearch's own hybrid search. Each source is shown once, by its best chunk. Exits with 5 if one of the two could
-    not be asked; the hits are then those of the other.
+    Keyword search finds words, semantic search finds similar meanings, hybrid (the default) combines both. Engine is
+    Meilisearch's own hybrid search. Each source is shown once, by its best chunk. If one of the two searches fails, the
+    hits come from the other one and the exit code is 5.
 
     \b
     Examples:
@@ -109,7 +115,7 @@ def command(
     )
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
-        # The keyword leg is always wanted: it finds quoted phrases.
+        # The keyword leg is always needed: it finds quoted phrases.
         answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
     if as_json:
         print_json(answer.as_json(explain=explain))
@@ -130,7 +136,7 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
     for place, hit in enumerate(answer.hits):
         _print_hit(offset + place + 1, hit, names_tenant=names_tenants)
         for line in why[place] if why else ():
-            click.secho(f"     {printable(line)}", dim=True)
+            _dim(f"     {printable(line)}")
     for field, values in answer.facets.items():
         counts = [f"{printable(str(value.value))} ({value.families:,})" for value in values]
         click.echo(f"{field}: {some(counts, _MOST_VALUES) or 'none'}")
@@ -142,16 +148,24 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
         ranks += f"; tenant {_line(hit.document.tenant_id, _TITLE_CHARACTERS)}"
     title = hit.title or hit.source_uri or hit.chunk_id
     place = f"{hit.locator.get('section', '')} > ".removeprefix(f"{title} > ").removesuffix(" > ")
-    click.secho(f"{number}. {_line(title, _TITLE_CHARACTERS)}", bold=True, nl=False)
-    click.echo(f"  {_line(place, _TITLE_CHARACTERS)}" if place else "")
+    click.echo(_bold(f"{_BOLD}{number}. {_line(title, _TITLE_CHARACTERS)}{_NORMAL}  {_line(place, _TITLE_CHARACTERS)}"))
     for document in hit.before:
-        click.secho(f"   | {_line(document.text)}", dim=True)
-    click.echo(f"   {_excerpt(hit)}")
+        _dim(f"   | {_line(document.text)}")
+    click.echo(_bold(f"   {_excerpt(hit)}"))
     for document in hit.after:
-        click.secho(f"   | {_line(document.text)}", dim=True)
-    click.secho(f"   {_address(hit)}  ({ranks})", dim=True)
+        _dim(f"   | {_line(document.text)}")
+    _dim(f"   {_address(hit)}  ({ranks})")
+    _dim(f"   chunk {printable(hit.chunk_id)}")
     if hit.same_text:
-        click.secho(f"   {_elsewhere(hit.same_text)}", dim=True)
+        _dim(f"   {_elsewhere(hit.same_text)}")
+
+
+def _dim(line: str) -> None:
+    click.secho(wrapped(line, columns()), dim=True)
+
+
+def _bold(line: str) -> str:
+    return wrapped(line.rstrip(), columns()).replace(_BOLD, "\x1b[1m").replace(_NORMAL, "\x1b[0m")
 
 
 def _elsewhere(documents: Sequence[Document]) -> str:
@@ -160,8 +174,7 @@ def _elsewhere(documents: Sequence[Document]) -> str:
 
 
 def _address(hit: SearchHit) -> str:
-    """The link of a hit; files by their plain name, so that they can be opened. Long fragments are cut: the rest still
-    opens the source."""
+    """The link of a hit. File names are unquoted so that they can be opened. Long fragments are cut."""
     if hit.link is None:
         return printable(hit.source_uri or "")
     source, mark, fragment = hit.link.partition("#")
@@ -175,7 +188,7 @@ def _excerpt(hit: SearchHit) -> str:
         return _line("".join(piece.text for piece in shown))
     pieces = around_match([Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown], _BEFORE_CHARACTERS)
     return "".join(
-        click.style(printable(piece.text), bold=True) if piece.match else printable(piece.text) for piece in pieces
+        f"{_BOLD}{printable(piece.text)}{_NORMAL}" if piece.match else printable(piece.text) for piece in pieces
     ).strip()
 
 
@@ -190,7 +203,7 @@ def _explanation(config: Config, generation: Generation, answer: Answer, hit: Se
     return [
         *(f"{share.leg}: {share_text(share, fused=fused)}" for share in hit.shares),
         f"score {score_text(hit, fused=fused)}: {formula(answer, fused=fused)}",
-        *(f"{name} {value}" for name, value in facts(hit.document)),
+        *(f"{name} {value}" for name, value in facts(hit.document) if name != "chunk"),
         f"vector {_cached(config, generation, hit.document.text_hash)}",
         f"generation {generation.id}: {builds}",
     ]
@@ -198,7 +211,7 @@ def _explanation(config: Config, generation: Generation, answer: Answer, hit: Se
 
 def _cached(config: Config, generation: Generation, text_hash: str) -> str:
     if not generation.holds_vectors:
-        return "none, as no sink of the live index holds vectors"
+        return "none: no sink of the live index has vectors"
     try:
         vector = cached_vector(config, generation.model_fingerprint, text_hash)
     except EmbeddingsError as error:

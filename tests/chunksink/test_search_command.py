@@ -55,7 +55,7 @@ def test_context_and_explanation(built: Shell) -> None:
     ended = built("search", "dog", "--context", "1", "--explain")
     assert "| the cat sleeps" in ended.out
     assert "| nothing else" in ended.out
-    assert "vector none, as no sink of the live index holds vectors" in ended.out
+    assert "vector none: no sink of the live index has vectors" in ended.out
     assert f"generation {built.live().id}: fts " in ended.out
     told = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
     assert told["shares"][0]["leg"] == "keyword"
