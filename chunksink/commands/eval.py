@@ -110,12 +110,12 @@ def _report(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures])
 def _lines(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> Iterator[str]:
     yield f"{len(judged.queries):,} judged queries, documents named by {naming.field}"
     if judged.not_judged:
-        yield f"{judged.not_judged:,} queries without a relevant document were skipped"
+        yield f"skipped, without a relevant document: {judged.not_judged:,}"
     if judged.without_text:
-        yield f"{judged.without_text:,} judged queries are missing from the queries file"
+        yield f"judged, but missing from the queries file: {judged.without_text:,}"
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
-        yield Note(f"{len(naming.missing):,} judged documents are not in the index: {examples}")
+        yield Note(f"judged, but not in the index: {len(naming.missing):,} ({examples})")
     yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
     for mode, of_mode in measured.items():
         figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())

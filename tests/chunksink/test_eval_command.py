@@ -57,8 +57,8 @@ def test_without_a_mode_all_are_shown(built: Shell) -> None:
     assert ended.code == Exit.OK
     assert [line.split()[0] for line in ended.out.splitlines()[-3:]] == ["keyword", "semantic", "hybrid"]
     assert "2 judged queries, documents named by source_uri" in ended.out
-    assert "1 queries without a relevant document" in ended.out
-    assert "1 judged queries are missing" in ended.out
+    assert "without a relevant document: 1" in ended.out
+    assert "missing from the queries file: 1" in ended.out
     assert "docs/never.md" in ended.err
 
 
