@@ -106,7 +106,7 @@ class Session:
         return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
-        """Update the catalog from the bus; with `reread`, read every partition again."""
+        """Bring the catalog up to date with the bus; with `reread`, read every partition again."""
         size = self.intake.pending_bytes(reread=reread)
         with self.stage("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)

@@ -116,7 +116,7 @@ def test_refused_sync_leaves_no_index(home_in: Make) -> None:
     def swap() -> None:
         sink = server_sink(one)
         order = partial(sink._connection.control.swap_indexes, [{"indexes": names}])
-        sink._indexes._single_tasks.carry_out("swap", order)
+        sink._indexes._single_tasks.run("swap", order)
         sink.close()
 
     swap()
