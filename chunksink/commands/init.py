@@ -14,7 +14,7 @@ from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config
 _WIDTH = 100
 _HEAD = """\
 # Settings of chunksink. Every line is commented out and shows the default, or an example where there is none.
-# Remove the `#` of what you want to change. Environment variables and flags override this file;
+# To change a setting, remove the `#` before it. Environment variables and flags override this file;
 # relative paths start at the folder of this file.
 """
 # For settings without a default.

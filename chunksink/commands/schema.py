@@ -1,4 +1,4 @@
-"""`chunksink schema`: the JSON Schemas of what chunksink reads."""
+"""`chunksink schema`: the JSON Schemas of chunks, manifests and IR records."""
 
 from pathlib import Path
 
