@@ -148,7 +148,7 @@ class Scan:
     def finds_drift_in(self, families: Sequence[str]) -> bool:
         """Whether documents of these families differ from the catalog. Reads only these families."""
         if self.build is not None:
-            self._read(self.build.held(families, content=True))
+            self._read(self.build.of_families(families, content=True))
         among = f"and family in ({marks(families)})"
         self._compare(self.db.execute(_SUSPECTS.format(among=among), [*families, self.build_id]))
         return not self.is_clean()

@@ -21,7 +21,7 @@ from typing import Protocol
 from chunksink.sinks.document import Document, Family, Vectors
 
 NO_PARENT = ""
-"""The `parent_id` reported for foreign documents that have none. `delete` and `held` accept it."""
+"""The `parent_id` reported for foreign documents that have none. `delete` and `of_families` accept it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Build(Protocol):
         Returns the documents refused since the last flush that returned; each is reported once.
         """
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         """The stored documents of these families, as `scan` reads them. Absent families are no error."""
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:

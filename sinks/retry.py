@@ -199,8 +199,8 @@ class RetryingBuild:
         update = required(self._build, SupportsSearchSettings).update_search_settings
         return self._call("update_search_settings", update)
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        return self._read("held", lambda: self._build.held(parent_ids, content=content))
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        return self._read("of_families", lambda: self._build.of_families(parent_ids, content=content))
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))

@@ -75,7 +75,7 @@ class ChromaBuild:
             self._delete(ids)
         return self._replacements.finish()
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         yield from rows.read(self.page, PAGE, content=content, parent_ids=parent_ids)
         if NO_PARENT in parent_ids:  # no condition selects rows without a parent
             yield from (stored for stored in self.scan(content=content) if stored.parent_id == NO_PARENT)
@@ -155,7 +155,7 @@ class ChromaBuild:
             with self._handle.calling() as collection:
                 yield from collection.get(where=where, include=[])["ids"]
         if NO_PARENT in parent_ids:
-            yield from (one.id for one in self.held([NO_PARENT]))
+            yield from (one.id for one in self.of_families([NO_PARENT]))
 
     def _delete(self, ids: Sequence[str]) -> None:
         with self._handle.calling() as collection:

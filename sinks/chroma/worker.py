@@ -131,7 +131,7 @@ class WorkerBuild:
         refused: list[RefusedDocument] = self._worker.call("flush")
         return refused
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         return rows.read(self._page, _READ_AT_ONCE, content=content, parent_ids=parent_ids)
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:

@@ -274,12 +274,12 @@ class SinkConformance:
             fill(build, [part])
         assert held(build, content=True) == wanted([new, other])
 
-    def test_held_returns_only_the_requested_families(self, build: Build) -> None:
+    def test_of_families_returns_only_the_requested_families(self, build: Build) -> None:
         families = [family(name, ALPHA) for name in "abcd"]
         fill(build, families)
         asked = [families[0].parent_id, families[2].parent_id, "0" * 64]
         for content in False, True:
-            found = build.held(asked, content=content)
+            found = build.of_families(asked, content=content)
             assert sorted(stored.hashes() for stored in found) == wanted([families[0], families[2]])
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:

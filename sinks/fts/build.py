@@ -74,7 +74,7 @@ class FtsBuild:
                 connection.executemany(_UPSERT, map(_row, changed.values()))
                 schema.add_to_indexes(connection, self._rows("id", list(changed)))
                 self._replacements.add(latest)
-                surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
+                surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
                 self._delete(connection, self._rows("id", surplus))
         except BaseException:
             self._replacements.begin(latest)
@@ -91,7 +91,7 @@ class FtsBuild:
         """Every call is on disk already, and SQLite accepts every document."""
         return []
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         columns = ", ".join(FIELDS) if content else _HASHES
         for some in batches(parent_ids, _KEYS):
             select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"

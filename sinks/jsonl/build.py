@@ -83,7 +83,7 @@ class JsonlBuild:
             self._discard_pending(parent_id)
             self._pending[parent_id] = None
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         places = [(f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in parent_ids]
         with translated(self._folder):
             files = [place for place in places if _FILE.fullmatch(place[0]) and (self._families / place[0]).is_file()]

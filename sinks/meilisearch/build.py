@@ -84,14 +84,14 @@ class MeilisearchBuild:
 
     def flush(self) -> list[RefusedDocument]:
         self._await_payloads()
-        surplus = self._replacements.surplus(lambda families: (one.id for one in self.held(families)))
+        surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
         deletions = [self._start_task("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
         for error in tasks.failures(self._connection, deletions, self._limits.patience).values():
             raise error
         self._pending = PendingWork(self._replacements)
         return self._replacements.finish()
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
             condition = f"parent_id IN {rows.listed(some)}"
             try:

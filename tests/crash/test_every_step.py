@@ -61,7 +61,7 @@ COMES_AGAIN = ("confirm", "flush", "flip")
 TAKES_AWAY = ("forget", "lost", "recovered")
 """Scenarios in which somebody means a source or a build to go."""
 READERS_WAIT = 2.0  # seconds, at most
-READING = {"marker", "count", "held", "scan", "close", "open", "builds"}
+READING = {"marker", "count", "of_families", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
 

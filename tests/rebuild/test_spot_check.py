@@ -77,9 +77,9 @@ class _Asked(WrappedBuild):
         super().__init__(build)
         self._compared = compared
 
-    def held(self, parent_ids: list[str], **options: bool) -> Any:
+    def of_families(self, parent_ids: list[str], **options: bool) -> Any:
         self._compared.append(list(parent_ids))
-        return self._build.held(parent_ids, **options)
+        return self._build.of_families(parent_ids, **options)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

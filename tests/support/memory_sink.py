@@ -109,7 +109,7 @@ class MemoryBuild:
         self._queue = []
         return self._replacements.finish()
 
-    def held(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         wanted = set(parent_ids)
         return (found for found in self.scan(content=content) if found.parent_id in wanted)
 
@@ -148,7 +148,7 @@ class MemoryBuild:
         self._take(self._replacements.surplus(self.ids_of))
 
     def ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
-        return (one.id for one in self.held(parent_ids))
+        return (one.id for one in self.of_families(parent_ids))
 
     def _take(self, ids: list[str]) -> None:
         with self.content.lock:

@@ -49,7 +49,7 @@ def _put(home: Home, build: Build, documents: Sequence[Document]) -> None:
     by_family = attrgetter("parent_id")
     for parent_id, members in groupby(sorted(documents, key=by_family), key=by_family):
         changed = {document.id: document for document in members}
-        held = [stored.document for stored in build.held([parent_id], content=True)]
+        held = [stored.document for stored in build.of_families([parent_id], content=True)]
         family = [*(each for each in held if each is not None and each.id not in changed), *changed.values()]
         vectors = np.stack([home.encoder.vector(document.text) for document in family])
         build.replace([Family(family, vectors, list(changed))])
