@@ -1,4 +1,4 @@
-"""Who asks, and what they may see. Every text, hit, neighbour, facet and count that leaves `search` passes here."""
+"""Access control by tenant. It applies to every text, hit, neighbour, facet and count that `search` returns."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from chunksink.sinks.reader import Filter
 
 @dataclass(frozen=True)
 class Access:
-    """`tenant` is whom the question is asked for. Where the index requires one, a question without gets nothing, and
-    documents without a tenant are served to nobody."""
+    """The tenant that a question is asked for. If the index requires tenants, a question without one gets no documents,
+    and documents without a tenant are never served."""
 
     tenant: str | None = None
     required: bool = False
@@ -20,22 +20,22 @@ class Access:
         if self.tenant is None:
             return
         if not isinstance(self.tenant, str):
-            raise InvalidQuestion(f"the tenant is a name, not {self.tenant!r:.100}")
-        if not self.tenant.strip():  # who lost its name on the way must not see what belongs to all
-            raise InvalidQuestion("an empty tenant is nobody: name the tenant, or leave it out")
+            raise InvalidQuestion(f"the tenant must be a name, not {self.tenant!r:.100}")
+        if not self.tenant.strip():  # a caller that lost its tenant name must not see all documents
+            raise InvalidQuestion("the tenant is empty: name a tenant, or leave it out")
 
     @property
     def denied(self) -> bool:
         return self.required and self.tenant is None
 
     def filters(self) -> tuple[Filter, ...]:
-        """What is added to every question; only ever narrows it."""
+        """Filters to add to every question."""
         if self.tenant is None:
             return ()
         return (Filter("tenant_key", any_of=(_key(self.tenant),)),)
 
     def admits(self, document: Document) -> bool:
-        """The same for a document that was fetched by its id."""
+        """Whether a document that was fetched by its id may be shown."""
         if self.denied:
             return False
         return self.tenant is None or document.tenant_key == _key(self.tenant)

@@ -4,7 +4,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class SearchError(ChunksinkError):
-    """A problem with a question that its asker can fix."""
+    """A problem that the caller can fix by asking differently."""
 
 
 class InvalidQuestion(SearchError):

@@ -1,6 +1,5 @@
-"""Texts that are shown in part: whole words, where the one that would be cut through is no giant, as a line of Chinese
-is; and without the marks of Markdown for links, headings, bold words, code and rules, tags of HTML, and roles of
-reStructuredText.
+"""Shortens texts for display and removes markup: Markdown links, headings, bold, code and rules, HTML tags, and roles
+of reStructuredText. Texts are cut between words, unless a word is very long (a line of Chinese has no spaces).
 """
 
 import re
@@ -9,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around what was found: of no script, so that hardly any text has them
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around found words; noncharacters, which texts hardly ever contain
 _MARKS = re.compile(f"({_OPEN}[^{_OPEN}{_CLOSE}]*{_CLOSE})")
 # An address, as opposed to arguments in code such as `list[0](x)`. The last one may be cut off.
 _ADDRESS = r"(?=[^()\s]*[/#.])(?:[^()<>\s\\*^|]|\([^()<>\s\\*^|]*\))+"
@@ -18,23 +17,23 @@ _LINK = re.compile(
 )
 _HEADING = re.compile(r"^#{1,6} (.*?)(?:[ \t]+\{[ \t]*#[^{}\n]*\})?$", re.MULTILINE)
 _REST_OF_HEADING = re.compile(r"\A(…[^\n]*?)[ \t]+\{[ \t]*#[^{}\n]*\}$", re.MULTILINE)
-"""What is left of a heading where the excerpt begins within it."""
+"""The rest of a heading if the excerpt begins within it."""
 _BOLD = re.compile(rf"(?<![\w*{_CLOSE}])\*\*(?=[^\s*])([^*\n]{{1,500}})(?<=\S)\*\*(?![\w*{_OPEN}])")
 _ROLE = re.compile(
     r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?(?P<words>[^`<>]{1,500}?)(?:\s*<(?P<address>[^`<>]{1,500})>)?`(?![`\w])"
 )
-# Code between backticks, or a tag that is used within a line.
+# Code between backticks, or an inline tag.
 _TAG = re.compile(
     r"(?P<ticks>`+).*?(?:(?P=ticks)|\Z)|</?(?P<name>a|abbr|b|br|code|del|dfn|em|font|i|img|ins|kbd|mark|q|s|samp|small|span|"
     r"strong|sub|sup|tt|u|var)(?:\s[^<>]*)? ?/?>",
     re.IGNORECASE | re.DOTALL,
 )
 _REST_OF_TAG = re.compile(r"\A…[^<>\n]{0,300}[\"'](?:\s*/)?>")
-"""What is left of a tag where the excerpt begins within it."""
+"""The rest of a tag if the excerpt begins within it."""
 _LINE_OF_TAGS = re.compile(r"^[ \t]*(?:</?[A-Za-z][\w.-]*(?:\s[^<>\n]*)?/?>[ \t]*)+(?:\n|\Z)", re.MULTILINE)
 _FENCES = ("```", "~~~")
-# Lines of Markdown that readers of it do not see: definitions of links, edges of code and of containers, rules, also of
-# tables and below headings. In any other text they are content.
+# Lines of Markdown that are not displayed: link definitions, fences of code and containers, rules, and the lines below
+# headings and table headers. In other formats such lines are content.
 _ONLY_MARKS = re.compile(
     r"^[ \t]*(?:\[[^\[\]\n]+\]:[ \t]+\S[^\n]*|:{3,}[ \t]*[\w-]*|(?:`{3,}|~{3,})[^`\n]*|={2,}[ \t]*|-{3,}[ \t]*"
     r"|\|?(?:[ \t]*:?-{3,}:?[ \t]*\|)+(?:[ \t]*:?-{3,}:?)?[ \t]*)(?:\n|\Z)",
@@ -42,19 +41,19 @@ _ONLY_MARKS = re.compile(
 )
 _SIGNS = str.maketrans("", "", f"`*{_OPEN}{_CLOSE}")
 _MOST = 5_000
-"""Characters at each end of a piece that are looked at: nobody is shown more."""
+"""Only this many characters at each end of a piece are read; less is shown."""
 _MOST_SHOWN = 600
-"""Characters of an excerpt around what was found: more than engines give, but for words without an end."""
+"""The longest excerpt around found words, in characters. Engines return less, except for very long words."""
 
 
 def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
-    """As it is read below the title and the headings of its document: without marks of Markdown, links as their words.
+    """The text without markup, and without the title and headings that are shown above it. Links become their words.
 
-    A mark in which alone a word was found stays.
+    Markup stays if a found word occurs only in it, for example in the address of a link.
     """
     ends = [(_ends(piece.text), piece.match) for piece in pieces]
     marked = "".join(f"{_OPEN}{text}{_CLOSE}" if match else text for text, match in ends)
-    shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may show a picture
+    shown = _LINK.sub(_words, _LINK.sub(_words, marked))  # twice: a link may contain a picture
     if document.mime_type == "text/markdown" and not document.text.startswith(_FENCES):
         shown = _REST_OF_TAG.sub(lambda rest: rest[0] if _OPEN in rest[0] else "…", shown)
         shown = _LINE_OF_TAGS.sub(_unless_found, _TAG.sub(_without_tag, shown))
@@ -68,7 +67,7 @@ def excerpt(pieces: Sequence[Piece], document: Document) -> list[Piece]:
 
 
 def _below_headings(marked: str, headings: Collection[str]) -> str:
-    """Without the headings that the text begins with, where these are shown above it."""
+    """Remove headings from the start of the text if they are shown above it."""
     line, _, rest = marked.partition("\n")
     if not rest.strip() or _words_of(line) not in headings or line.count(_OPEN) != line.count(_CLOSE):
         return marked
@@ -100,7 +99,7 @@ def _without_tag(tag: re.Match[str]) -> str:
 
 
 def around_match(pieces: Sequence[Piece], before: int) -> Iterator[Piece]:
-    """From so many characters before the first word that was found, or it might not be seen; and not without an end."""
+    """Start at most `before` characters before the first found word, so that it is visible, and limit the length."""
     left = _MOST_SHOWN
     first = next((number for number, piece in enumerate(pieces) if piece.match), 0)
     for number, piece in enumerate(pieces):
@@ -112,7 +111,7 @@ def around_match(pieces: Sequence[Piece], before: int) -> Iterator[Piece]:
 
 
 def beginning(text: str, most: int) -> str:
-    """Up to so many characters of it."""
+    """The first characters, up to `most`."""
     if len(text) <= most:
         return text
     start = text[:most]
@@ -121,7 +120,7 @@ def beginning(text: str, most: int) -> str:
 
 
 def ending(text: str, most: int) -> str:
-    """Its last characters, up to so many."""
+    """The last characters, up to `most`."""
     if len(text) <= most:
         return text
     end = text[-most:]

@@ -1,4 +1,4 @@
-"""Why a hit has its rank, in words: the same ones on the command line and on the page."""
+"""Explains in words why a hit has its rank, for the command line and the page."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,17 @@ from chunksink.sinks.document import Document
 
 
 def is_fused(answer: Answer) -> bool:
-    """Whether scores were scaled or added up; a leg alone keeps those of its engine."""
+    """Whether scores were scaled or added. A single leg keeps the scores of its engine."""
     return any(share.weight != 1.0 or share.value != share.score for hit in answer.hits for share in hit.shares)
 
 
 def share_text(share: Share, *, fused: bool) -> str:
-    """What one leg gave the hit."""
+    """The contribution of one leg."""
     place = "not among its best" if share.rank is None else f"place {share.rank}"
     score = f"{place}, score {share.score:.4g}"
     if not fused:
         return score
-    return f"{score}{_scale(share)}, gives {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
+    return f"{score}{_scale(share)}, adds {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
 
 
 def score_text(hit: SearchHit, *, fused: bool) -> str:
@@ -27,14 +27,14 @@ def score_text(hit: SearchHit, *, fused: bool) -> str:
 
 def formula(answer: Answer, *, fused: bool) -> str:
     if not fused:
-        return "one leg alone, with its engine's own scores"
+        return "the engine's own score, from one leg"
     if answer.fusion == "ranks":
-        return "1 / (60 + place) of each leg, added"
-    return "each leg's scores scaled to 0..1, half each, added"
+        return "the sum of 1 / (60 + place) over the legs"
+    return "the scores of each leg scaled to 0..1, then averaged"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:
-    """What is known of the chunk beside the arithmetic."""
+    """Facts about the chunk that do not affect its score."""
     yield "chunk", document.chunk_id
     if document.chunk_index is not None:
         yield "number", str(document.chunk_index + 1)
@@ -50,9 +50,9 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _scale(share: Share) -> str:
-    """How the score was scaled; empty where it was not."""
+    """How the score was scaled; empty if it was not."""
     if share.low is None or share.high is None:
         return ""
     if share.low == share.high:
-        return " (all alike)"
+        return " (all scores are equal)"
     return f" ({share.low:.4g} counts as 0, {share.high:.4g} as 1)"

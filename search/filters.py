@@ -1,4 +1,4 @@
-"""Filters as people write them: `source_type=md`, `year>=2020`. The same field twice means either value."""
+"""Parses filters such as `source_type=md` and `year>=2020`. Several values of one field are alternatives."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ Given = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
 
 
 def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
-    """All conditions must hold; values given for one field are alternatives, and of its bounds the narrowest count."""
+    """All conditions must match. Values of one field are alternatives; of several bounds the narrowest applies."""
     values: dict[str, list[Value]] = {}
     least: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -29,7 +29,7 @@ def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
             continue
         number = _number(field, value)
         if sign.startswith(">"):
-            number += sign == ">"  # all fields with an order hold whole numbers
+            number += sign == ">"  # all fields with bounds are whole numbers
             least[field] = max(number, least.get(field, number))
         else:
             number -= sign == "<"
@@ -42,15 +42,15 @@ def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
 
 
 def as_filters(given: Given) -> tuple[Filter, ...]:
-    """Filters from what a program gives: conditions as they are written, or a value or several for each field."""
+    """Filters from Python arguments: a list of conditions, or a mapping of fields to one or several values."""
     if given is None:
         return ()
     if isinstance(given, Mapping):
         return tuple(_of_field(field, value) for field, value in given.items())
     if isinstance(given, str | bytes):
-        raise InvalidQuestion(f"the filters {given!r:.100} are one string: give a list of them")
+        raise InvalidQuestion(f"filters must be a list, not the string {given!r:.100}")
     if not isinstance(given, Iterable):
-        raise InvalidQuestion(f"the filters {given!r:.100} are no list: give a list of them")
+        raise InvalidQuestion(f"filters must be a list, not {given!r:.100}")
     filters: list[Filter] = []
     written: list[str] = []
     for one in given:
@@ -59,7 +59,7 @@ def as_filters(given: Given) -> tuple[Filter, ...]:
         elif isinstance(one, str):
             written.append(one)
         else:
-            raise InvalidQuestion(f"{one!r:.200} is no filter: {_HOW}")
+            raise InvalidQuestion(f"{one!r:.200} is not a filter: {_HOW}")
     return (*filters, *parse_filters(written))
 
 
@@ -71,13 +71,13 @@ def _of_field(field: str, given: object) -> Filter:
 
 def _check_field(field: str) -> None:
     if field not in FILTERS:
-        raise InvalidFilter(f"{field!r:.100} cannot be filtered; these can: {', '.join(sorted(FILTERS))}")
+        raise InvalidFilter(f"{field!r:.100} cannot be filtered. Fields to filter by: {', '.join(sorted(FILTERS))}")
 
 
 def _parts(text: str) -> tuple[str, str, str]:
     found = _WRITTEN.fullmatch(text)
     if found is None:
-        raise InvalidQuestion(f"{text!r:.200} is no filter: {_HOW}")
+        raise InvalidQuestion(f"{text!r:.200} is not a filter: {_HOW}")
     field, sign, value = found[1], found[2], found[3].strip()
     _check_field(field)
     if not value:
@@ -92,7 +92,7 @@ def _value(field: str, value: str) -> Value:
         if value.lower() not in _BOOLEANS:
             raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
         return _BOOLEANS[value.lower()]
-    return (facet(value) or value) if len(value) * 3 > FACET_BYTES else value  # longer ones are stored in part
+    return (facet(value) or value) if len(value) * 3 > FACET_BYTES else value  # longer values are stored shortened
 
 
 def _number(field: str, value: str) -> int:

@@ -47,10 +47,10 @@ def section_of(document: Document) -> str | None:
 
 
 def link_of(document: Document) -> str | None:
-    """The source with a fragment that viewers know; None where its name is no address that a page may link to."""
+    """The source with a fragment that viewers understand; None if a page may not link to the source."""
     source = document.source_uri
     if not source or "\\" in source or _CONTROL.search(source):
-        return None  # browsers read a backslash as a slash
+        return None  # browsers treat a backslash as a slash
     split = _of_web(source.strip(" ")) if _SCHEME.match(source.lstrip(" ")) else _of_file(source)
     if split is None:
         return None
@@ -60,16 +60,16 @@ def link_of(document: Document) -> str | None:
 
 
 def name_of(source: str) -> str:
-    """What the file is called, without the folders that it is in."""
+    """The file name without its folders."""
     try:
         name = urlsplit(source).path if _SCHEME.match(source) else _apart(source)[0]
-    except ValueError:  # brackets, where they mean an address
+    except ValueError:  # for example unpaired brackets
         name = _apart(source)[0]
     return name.rstrip("/").rpartition("/")[2]
 
 
 def _of_web(source: str) -> tuple[str, str] | None:
-    """An address is quoted already, but for spaces; and its fragment."""
+    """A web address and its fragment. Only spaces need quoting."""
     try:
         scheme = urlsplit(source).scheme.lower()
     except ValueError:
@@ -79,7 +79,7 @@ def _of_web(source: str) -> tuple[str, str] | None:
 
 
 def _of_file(source: str) -> tuple[str, str] | None:
-    """A file name, with all special characters quoted."""
+    """A file name with its special characters quoted, and the fragment."""
     if source.startswith("//"):
         return None
     name, own = _apart(source)
@@ -87,7 +87,7 @@ def _of_file(source: str) -> tuple[str, str] | None:
 
 
 def _apart(source: str) -> tuple[str, str]:
-    """The name of a file, and the place in it that the source names itself."""
+    """The name of a file, and the fragment that the source itself has."""
     found = _NAMED.fullmatch(source)
     if found is None:
         return source, ""
@@ -95,7 +95,7 @@ def _apart(source: str) -> tuple[str, str]:
 
 
 def _fragment(document: Document, own: str) -> str:
-    """The source's own place, and what it leaves open. An anchor alone leads somewhere: nothing can follow it."""
+    """The fragment of the source, extended by the place of the chunk. Nothing can follow an anchor."""
     if own and "=" not in own:
         return own
     places = list(_places(document))
@@ -121,5 +121,5 @@ def _places(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _is_markdown(document: Document) -> bool:
-    """What else has headings has no anchors that follow from their words."""
+    """Only in Markdown are anchors derived from the words of headings."""
     return document.mime_type == _MARKDOWN or (document.file_type or "").lower() in _MARKDOWN_FILES

@@ -1,8 +1,10 @@
 """Notices about an answer: which leg was not asked, why nothing was found, and suggestions."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from chunksink.search.access import Access
 from chunksink.search.legs import REMEDY, Asking, Legs
@@ -11,10 +13,12 @@ from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, LEGS_OF, Question
 from chunksink.sinks.document import LISTS
 from chunksink.sinks.errors import SinkError
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.reader import Filter, KeywordReader
+
+T = TypeVar("T")
 
 _WORD = re.compile(r"\w+")
-_EMPTY = "This index has no sources. `chunksink sync` adds those of the chunks."
+_EMPTY = "This index has no sources. `chunksink sync` adds them."
 
 
 def notices(
@@ -43,50 +47,47 @@ def notices(
 
 def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[str, str]:
     """Maps words that no visible document contains to similar words that some do."""
-    if legs.keyword is None or KEYWORD not in LEGS_OF[question.mode]:
+    if KEYWORD not in LEGS_OF[question.mode]:
         return {}
-    try:
-        return legs.keyword.reader.corrections(for_words(question.text), access.filters())
-    except SinkError:  # reported by its leg
-        return {}
+    words = for_words(question.text)
+    return _ask(legs, lambda reader: reader.corrections(words, access.filters()), {})
 
 
 def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:
     """Whether nothing was found because of a filter, or because nothing is visible at all. Only documents that the
     tenant may see are considered."""
-    if _sees_nothing(legs, access):
+    visible = access.filters()
+    if _ask(legs, lambda reader: not reader.search("", 1, visible), False):
         tenant = access.tenant
         yield _EMPTY if tenant is None else f"The tenant {tenant!r:.100} has no documents in this index."
-    elif question.filters and _answers(legs, replace(question, filters=()), access.filters()):
+    elif question.filters and any(legs.begin(replace(question, filters=()), visible).ask(1).values()):
         fields = list(dict.fromkeys(one.field for one in question.filters))
-        yield f"No results with the filter of {' and '.join(fields)}. Without it there are results."
-        missing = [field for field in fields if _bears_nothing(legs, field, access)]
-        if missing:
-            yield f"No document has {' or '.join(map(_some, missing))}."
+        missing = [_some(field) for field in fields if _ask(legs, partial(_is_unused, field, visible), False)]
+        reason = f": no document has {' or '.join(missing)}" if missing else ""
+        filters = "the filter" if len(fields) == 1 else "the filters"
+        yield f"No results with {' and '.join(map(_condition, question.filters))}{reason}."
+        yield f"Without {filters} there are results."
+
+
+def _ask(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
+    """The default without a keyword leg, and if it fails: the leg itself reports that."""
+    try:
+        return default if legs.keyword is None else ask(legs.keyword.reader)
+    except SinkError:
+        return default
+
+
+def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -> bool:
+    return not reader.facets("", [field], visible, limit=1)[field]
+
+
+def _condition(one: Filter) -> str:
+    """Without the values, which may be of any length."""
+    bounds = ((">=", one.at_least), ("<=", one.at_most))
+    if one.any_of is not None:
+        return f"this {one.field}"
+    return " and ".join(f"{one.field}{sign}{bound}" for sign, bound in bounds if bound is not None)
 
 
 def _some(field: str) -> str:
     return field if field in LISTS else f"a{'n' if field[0] in 'aeiou' else ''} {field}"
-
-
-def _sees_nothing(legs: Legs, access: Access) -> bool:
-    """False if it is unknown, without a keyword leg."""
-    if legs.keyword is None:
-        return False
-    try:
-        return not legs.keyword.reader.search("", 1, access.filters())
-    except SinkError:
-        return False
-
-
-def _answers(legs: Legs, question: Question, filters: Sequence[Filter]) -> bool:
-    return any(legs.begin(question, filters).ask(1).values())
-
-
-def _bears_nothing(legs: Legs, field: str, access: Access) -> bool:
-    if legs.keyword is None:
-        return False
-    try:
-        return not legs.keyword.reader.facets("", [field], access.filters(), limit=1)[field]
-    except SinkError:
-        return False

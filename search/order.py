@@ -1,9 +1,10 @@
 """The order of all results of a question. It does not depend on limit and offset.
 
-The legs are asked in steps, always from the top: their best 100, then 400, 1600 and so on. What a step brings is fused
-chunk by chunk, and the best of it settled: 60 chunks after the first step, 240 after the second, since chunks that both
-legs have just beyond its depth would be above the last of it. The next step is taken only where more is asked for. It
-fuses the rest again on the scale of the first, and adds below what is settled. So no hit moves with limit or offset.
+The legs are asked in steps, always from the top: for their best 100 hits, then 400, 1600 and so on. After each step the
+hits are fused, and the best are final: 60 chunks after the first step, 240 after the second. The rest waits, because a
+chunk that both legs rank just below the depth of the step could still overtake it. The next step runs only if more
+results are requested. It fuses the rest on the scale of the first step and adds it below the final chunks. So no hit
+moves with limit or offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ FETCH_AT_FIRST = 100
 """Hits requested from each leg in the first step."""
 _DEEPER = 4
 _SETTLED = 0.6
-"""Of the depth of a step, so many chunks: a page of ten sources mostly costs one look."""
+"""This share of the depth of a step becomes final. A page of ten sources usually needs one step."""
 
 _FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
 

@@ -1,6 +1,7 @@
-"""Vectors of queries, by the model that made an index: remembered, and computed in batches where several wait.
+"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries.
 
-A model takes a third longer for four queries than for one, so those that arrive while it computes are its next batch.
+A model takes only a third longer for four queries than for one. So queries that arrive while it computes form the next
+batch.
 """
 
 import threading
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from chunksink.embeddings.settings import EncoderSettings
 
 _REMEMBERED = 512
-"""Queries whose vectors are kept: paging or another filter asks the same query again."""
+"""The number of cached vectors. Paging or changing a filter repeats the query."""
 _BATCH = 16
-"""Queries in one batch at most, so that none waits long for others."""
+"""The largest batch, so that no query waits long for others."""
 _QUERY_SECONDS = 5.0
-"""How long a search waits for an endpoint; then it answers by words."""
+"""How long a search waits for an endpoint before it answers without vectors."""
 _PAUSE_SECONDS = 10.0
-"""How long a model is left alone after a failure: not every search should wait for one that is unavailable."""
+"""After a failure, searches do not try the model again for this long."""
 
 
 class Generation(Protocol):
-    """What is needed of a generation: the model that made its vectors."""
+    """The part of a generation that is needed here: the model of its vectors."""
 
     @property
     def model_fingerprint(self) -> str: ...
@@ -61,7 +62,7 @@ class Queries:
 
 
 class QueryModel:
-    """From a query to its vector."""
+    """One model, which computes vectors of queries."""
 
     def __init__(self, generation: Generation, model_cache: Path | None = None) -> None:
         from chunksink.embeddings.lazy import LazyEncoder
@@ -82,7 +83,7 @@ class QueryModel:
                 return vector
             promised = self._waiting.setdefault(text, Future())
         try:
-            with self._computing:  # the thread that holds it computes for all that wait by then
+            with self._computing:  # this thread computes all queries that are waiting by now
                 while not promised.done():
                     self._compute_next()
         finally:
@@ -94,8 +95,8 @@ class QueryModel:
         return promised.result()
 
     def prepare(self) -> None:
-        """Begin to load a model that is prepared, while the caller opens its engines. One that is not, and a failure,
-        are left to the first question: it can be interrupted."""
+        """Start to load the model in the background while the caller opens its engines. A model that must be prepared
+        first is left to the first question, which can be interrupted."""
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
             threading.Thread(target=self._load, name="chunksink-load").start()
@@ -112,7 +113,7 @@ class QueryModel:
             self._close_if_idle()
 
     def close(self) -> None:
-        """Does not wait: a batch that is being computed is answered first."""
+        """Does not wait: the thread that computes a batch closes the model afterwards."""
         self._closed = True
         self._close_if_idle()
 
@@ -145,7 +146,7 @@ class QueryModel:
                         del self._waiting[text]
 
     def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
-        """Every future gets its vector, or the reason why there is none."""
+        """Set each future to its vector or its error."""
         from chunksink.embeddings.errors import TextRefused
 
         try:
@@ -192,7 +193,7 @@ def _is_usable(vector: "Vectors") -> bool:
 
 
 def _again(error: BaseException) -> BaseException:
-    """A copy for one more thread: an exception that is raised repeatedly grows. A bug keeps its traceback."""
+    """A copy for another thread, because a re-raised exception collects tracebacks. A bug is raised unchanged."""
     from chunksink.embeddings.errors import EmbeddingsError
 
     return type(error)(*error.args) if isinstance(error, EmbeddingsError) else error

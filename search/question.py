@@ -26,15 +26,15 @@ MOST_HITS = 10_000
 MOST_CONTEXT = 20
 MOST_FILTERS = 100
 MOST_VALUES = 10_000
-"""In all filters together. Some engines cannot read more."""
+"""In all filters together. Some engines fail with more."""
 MOST_CHARACTERS = 10_000
-"""Of a query, several pages. A longer one takes seconds and finds nothing better."""
+"""Of a query: several pages. Longer ones take seconds and find nothing better."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """`limit` hits after the first `offset` ones. With `collapse` each source answers once, by its best chunk; with
-    `context` each hit brings so many chunks before and after it. Filters all hold; `facets` are fields to count."""
+    """Asks for `limit` hits after the first `offset` ones. With `collapse` each source is one hit, its best chunk.
+    `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count."""
 
     text: str
     mode: Mode = "hybrid"
@@ -50,55 +50,55 @@ class Question:
         self._check_types()
         if len(self.text) > MOST_CHARACTERS:
             raise InvalidQuestion(
-                f"the query has {len(self.text):,} characters, at most {MOST_CHARACTERS:,} can be asked: ask with the "
-                "sentences that matter"
+                f"the query has {len(self.text):,} characters; at most {MOST_CHARACTERS:,} are possible. Use the "
+                "sentences that matter."
             )
         require_mode(self.mode)
         if self.fusion not in FUSIONS:
-            raise InvalidQuestion(f"there is no fusion {self.fusion!r:.100}; these are: {', '.join(FUSIONS)}")
+            raise InvalidQuestion(f"there is no fusion {self.fusion!r:.100}. Choose one of: {', '.join(FUSIONS)}")
         if self.limit < 1:
-            raise InvalidQuestion(f"limit is {self.limit}: it begins at 1")
+            raise InvalidQuestion(f"limit is {self.limit}: it must be at least 1")
         if self.offset < 0:
-            raise InvalidQuestion(f"offset is {self.offset}: it begins at 0")
+            raise InvalidQuestion(f"offset is {self.offset}: it must be at least 0")
         if self.last > MOST_HITS:
             raise InvalidQuestion(
-                f"hits {self.offset + 1} to {self.last} were asked for: they end at {MOST_HITS}; narrow the question "
-                "with filters to see further"
+                f"hits {self.offset + 1} to {self.last} were requested; only the first {MOST_HITS} can be. Narrow the "
+                "question with filters."
             )
         self._check_filters()
         if not 0 <= self.context <= MOST_CONTEXT:
-            raise InvalidQuestion(f"{self.context} chunks of context: 0 to {MOST_CONTEXT} can be asked for")
+            raise InvalidQuestion(f"context is {self.context}: it must be between 0 and {MOST_CONTEXT}")
 
     def _check_filters(self) -> None:
         values = sum(len(one.any_of or ()) for one in self.filters)
         if len(self.filters) > MOST_FILTERS or values > MOST_VALUES:
             raise InvalidQuestion(
-                f"the question has {len(self.filters):,} filters with {values:,} values: at most {MOST_FILTERS} "
-                f"filters with {MOST_VALUES:,} values in all can be asked; ask for fewer at a time"
+                f"the question has {len(self.filters):,} filters with {values:,} values; at most {MOST_FILTERS} "
+                f"filters with {MOST_VALUES:,} values in all are possible"
             )
 
     def _check_types(self) -> None:
-        """Callers without type checks exist, too."""
+        """Not every caller uses a type checker."""
         if not isinstance(self.text, str):
-            raise InvalidQuestion(f"the query is a text, not {self.text!r:.100}")
+            raise InvalidQuestion(f"the query must be a string, not {self.text!r:.100}")
         for name in ("limit", "offset", "context"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int):
-                raise InvalidQuestion(f"{name} is a whole number, not {number!r:.100}")
+                raise InvalidQuestion(f"{name} must be a whole number, not {number!r:.100}")
         for one in self.filters:
             if not isinstance(one, Filter):
-                raise InvalidQuestion(f"{one!r:.100} is no Filter: make one, or have search.filters read it")
+                raise InvalidQuestion(f"{one!r:.100} is not a Filter")
         if not isinstance(self.collapse, bool):
-            raise InvalidQuestion(f"collapse is True or False, not {self.collapse!r:.100}")
+            raise InvalidQuestion(f"collapse must be True or False, not {self.collapse!r:.100}")
         if isinstance(self.facets, str):
-            raise InvalidQuestion(f"the facets {self.facets!r:.100} are no list: give a list of fields")
+            raise InvalidQuestion(f"facets must be a list of fields, not {self.facets!r:.100}")
         for field in self.facets:
             if not isinstance(field, str):
-                raise InvalidQuestion(f"{field!r:.100} is no field to count: give the names of fields")
+                raise InvalidQuestion(f"facets must be names of fields, not {field!r:.100}")
 
     @property
     def last(self) -> int:
-        """The number of hits that must be known."""
+        """The number of the last requested hit."""
         return self.offset + self.limit
 
 
@@ -107,10 +107,10 @@ def as_fields(given: object) -> tuple[Any, ...]:
     if given is None or isinstance(given, str):
         return () if given is None else (given,)
     if not isinstance(given, Iterable):
-        raise InvalidQuestion(f"the facets {given!r:.100} are no list: give a list of fields")
+        raise InvalidQuestion(f"facets must be a list of fields, not {given!r:.100}")
     return tuple(given)
 
 
 def require_mode(mode: object) -> None:
     if mode not in MODES:
-        raise InvalidQuestion(f"there is no mode {mode!r:.100}; these are: {', '.join(MODES)}")
+        raise InvalidQuestion(f"there is no mode {mode!r:.100}. Choose one of: {', '.join(MODES)}")

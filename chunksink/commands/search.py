@@ -130,7 +130,7 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
     for leg, reason in answer.unavailable.items():
         click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
     if answer.notice:
-        click.secho(answer.notice, fg="yellow", err=True)
+        click.secho(wrapped(printable(answer.notice), columns(is_error=True)), fg="yellow", err=True)
     if answer.answered and not answer.hits:
         click.echo("nothing more found" if offset else "nothing found")
     for place, hit in enumerate(answer.hits):

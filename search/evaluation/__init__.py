@@ -1,1 +1,1 @@
-"""evaluation: how well an index finds what people have judged relevant."""
+"""evaluation: measures how well an index finds the documents that people judged relevant."""

@@ -1,5 +1,5 @@
-"""Asks all judged queries and measures the answers, as trec_eval does: nDCG with the degree of relevance itself as the
-gain, recall, MRR.
+"""Asks all judged queries and computes nDCG, recall and MRR as trec_eval does. The gain in nDCG is the degree of
+relevance.
 
 A document without a judgement, or judged below 1, is not relevant. Confidence intervals come from a bootstrap over the
 queries.
@@ -38,7 +38,7 @@ def reciprocal_rank(ranked: Sequence[str], gains: Gains, depth: int = 10) -> flo
 
 METRICS: Mapping[str, Metric] = {"nDCG@10": ndcg, "recall@100": recall, "MRR@10": reciprocal_rank}
 DEPTH = 100
-"""So many documents of a ranking are looked at."""
+"""How many documents of a ranking are evaluated."""
 
 
 def _discounted(gains: Sequence[int]) -> float:
@@ -47,7 +47,7 @@ def _discounted(gains: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and the bounds that 95 % of its resamples lie between."""
+    """A mean and its 95 % confidence interval."""
 
     mean: float
     low: float
@@ -55,7 +55,7 @@ class Interval:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The same for the same values: the dice are thrown from a fixed seed."""
+    """A bootstrap with a fixed seed: the same values have the same interval."""
     known = np.array(values, dtype=float)
     dice = np.random.default_rng(_SEED)
     means = np.concatenate(
@@ -67,14 +67,14 @@ def interval(values: Sequence[float]) -> Interval:
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """What can be measured: queries with a relevant document. The others are counted."""
+    """The queries that have a relevant document. The others are only counted."""
 
     queries: Queries
     judgements: Judgements
     not_judged: int
-    """Queries without a judgement, or with none but of irrelevant documents."""
+    """Queries without a relevant document."""
     without_text: int
-    """Judged queries that the file of queries does not have."""
+    """Judged queries that are missing from the file of queries."""
 
 
 def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -> JudgedQueries:
@@ -83,7 +83,7 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
     chosen = [query for query in queries if query in relevant]
     if not chosen:
         raise UnreadableSet(
-            "no query has a document that was judged relevant: do queries and judgements belong together?"
+            "no query has a document that was judged relevant: do both files belong to the same test set?"
         )
     return JudgedQueries(
         queries={query: queries[query] for query in chosen[:limit]},
@@ -94,13 +94,13 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
 
 
 Figures = Mapping[str, Interval]
-"""Each metric, its mean over the queries and what that is worth."""
+"""Maps each metric to its mean over the queries, with the confidence interval."""
 
 
-def evaluate(asked: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Figures:
-    """`rank` gives for the text of a query the names of documents, best first."""
-    rankings = {query: rank(text) for query, text in asked.queries.items()}
+def evaluate(judged: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Figures:
+    """`rank` returns the names of documents for the text of a query, best first."""
+    rankings = {query: rank(text) for query, text in judged.queries.items()}
     return {
-        name: interval([metric(ranked, asked.judgements[query]) for query, ranked in rankings.items()])
+        name: interval([metric(ranked, judged.judgements[query]) for query, ranked in rankings.items()])
         for name, metric in METRICS.items()
     }

@@ -1,4 +1,4 @@
-"""By which of its fields judgements name a document."""
+"""Finds out which field of a document the judgements use as its name."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
     "source_uri": lambda document: document.source_uri,
     "filename": _name_of_file,
 }
-"""In the order in which they are tried. A file name counts without its extension; of a row it is its id."""
+"""In the order in which they are tried. File names are compared without extension; the file name of a row is its id."""
 
 
 @dataclass(frozen=True)
 class Naming:
-    """`known` are the judged names, as the index has them, to what the judgements call them."""
+    """`known` maps names as the index stores them to names as the judgements write them."""
 
     field: str
     known: Mapping[str, str]
@@ -47,7 +47,7 @@ class Naming:
 def find_naming(
     documents: Iterable[Document], judgements: Judgements, field: str | None = None, tenant: str | None = None
 ) -> Naming:
-    """The given field, or the first of those under which the most judged names are found."""
+    """Uses the given field, or else the one that matches the most judged names; on a tie the first."""
     judged = {name for of_query in judgements.values() for name in of_query}
     known = {one: _as_stored(one, judged, tenant) for one in ([field] if field else FIELDS)}
     found: dict[str, set[str]] = {one: set() for one in known}
@@ -55,17 +55,17 @@ def find_naming(
         for one, stored in known.items():
             if (name := stored.get(FIELDS[one](document) or "")) is not None:
                 found[one].add(name)
-    best = max(found, key=lambda one: len(found[one]))  # the first of equal ones
+    best = max(found, key=lambda one: len(found[one]))
     if not found[best]:
         raise UnreadableSet(
-            f"none of the {len(judged)} judged names is the {' or '.join(found)} of a document: are these the "
-            "judgements of this index?"
+            f"none of the {len(judged)} judged names is the {' or '.join(found)} of a document: do the judgements "
+            "belong to this index?"
         )
     return Naming(best, known[best], frozenset(judged - found[best]))
 
 
 def _as_stored(field: str, judged: set[str], tenant: str | None) -> dict[str, str]:
     stored = {name: name for name in judged}
-    if field == "parent_id":  # the key of a family is a hash of the name that its records have
+    if field == "parent_id":  # a hash of the name in the records
         stored |= {family_key(name, tenant): name for name in judged}
     return stored

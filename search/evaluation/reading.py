@@ -1,7 +1,7 @@
-"""Queries and judgements from files, in the forms of BEIR and of TREC.
+"""Reads queries and judgements from files in the formats of BEIR and TREC.
 
-Queries: JSON lines `{"_id": ..., "text": ...}`; lines `id<TAB>text`; or TREC topics, of which the title is the query.
-Judgements: lines `query-id corpus-id score` below that header, or TREC's `query 0 document score`.
+Queries: JSON lines `{"_id": ..., "text": ...}`; lines `id<TAB>text`; or TREC topics, whose title is the query.
+Judgements: lines `query-id corpus-id score` below a header with these names, or TREC's `query 0 document score`.
 """
 
 import json
@@ -14,7 +14,7 @@ from chunksink.search.errors import SearchError
 Queries = dict[str, str]
 """Text by id, in the order of the file."""
 Judgements = dict[str, dict[str, int]]
-"""By query, the degree of relevance of documents."""
+"""Maps each query to its documents with their degrees of relevance."""
 
 _TOPIC = re.compile(r"<top>(.*?)(?:</top>|(?=<top>)|$)", re.DOTALL | re.IGNORECASE)
 _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
@@ -22,7 +22,7 @@ _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*([^<]+)", re.IGNORECASE)
 
 
 class UnreadableSet(SearchError):
-    """A file of queries or judgements has an unknown form. The message explains what was expected."""
+    """A file of queries or judgements has an unknown format. The message explains what was expected."""
 
 
 def read_queries(path: Path) -> Queries:
@@ -34,7 +34,7 @@ def read_queries(path: Path) -> Queries:
     for number, line in _lines(text):
         id, query = _json_query(path, number, line) if first == "{" else _plain_query(path, number, line)
         if id in queries:
-            raise UnreadableSet(f"{path}, line {number}: there was a query {id!r:.100} before")
+            raise UnreadableSet(f"{path}, line {number}: the query {id!r:.100} occurs twice")
         queries[id] = query
     return queries
 
@@ -49,10 +49,12 @@ def read_judgements(path: Path) -> Judgements:
             if parts[-1].strip().lower() == "score":
                 continue  # the header
             if columns not in (3, 4):
-                raise UnreadableSet(f"{path}, line {number}: query, document and score were expected, or TREC's four")
+                raise UnreadableSet(
+                    f"{path}, line {number}: expected three fields (query, document, score) or the four of TREC"
+                )
         if len(parts) != columns or not _is_number(parts[-1]):
-            wanted = f"{columns} fields with a whole number at the end were expected"
-            raise UnreadableSet(f"{path}, line {number}: {wanted}, not {line!r:.100}")
+            expected = f"expected {columns} fields with a whole number at the end"
+            raise UnreadableSet(f"{path}, line {number}: {expected}, not {line!r:.100}")
         query, document = parts[0].strip(), parts[columns - 2].strip()
         judgements.setdefault(query, {})[document] = int(parts[-1])
     return judgements
@@ -66,7 +68,7 @@ def _topics(path: Path, text: str) -> Queries:
         if number is None or title is None:
             raise UnreadableSet(f"{path}, line {line}: this topic has no <num> or no <title>")
         if number[1] in queries:
-            raise UnreadableSet(f"{path}, line {line}: there was a topic {number[1]!r:.100} before")
+            raise UnreadableSet(f"{path}, line {line}: the topic {number[1]!r:.100} occurs twice")
         queries[number[1]] = " ".join(title[1].split())
     return queries
 
@@ -78,14 +80,14 @@ def _json_query(path: Path, number: int, line: str) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError):
         id = text = None
     if not isinstance(id, str | int) or not isinstance(text, str):
-        raise UnreadableSet(f'{path}, line {number}: {{"_id": ..., "text": ...}} was expected, not {line!r:.100}')
+        raise UnreadableSet(f'{path}, line {number}: expected {{"_id": ..., "text": ...}}, not {line!r:.100}')
     return str(id), text
 
 
 def _plain_query(path: Path, number: int, line: str) -> tuple[str, str]:
     id, tab, text = line.partition("\t")
     if not tab or not id.strip() or not text.strip():
-        raise UnreadableSet(f"{path}, line {number}: id, tab and text were expected, not {line!r:.100}")
+        raise UnreadableSet(f"{path}, line {number}: expected id, tab and text, not {line!r:.100}")
     return id.strip(), text.strip()
 
 

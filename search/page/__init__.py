@@ -1,4 +1,4 @@
-"""The search page and its API: one application, asked by people with a browser and by programs.
+"""The search page and its API: one application, for people with a browser and for programs.
 
-`app.make_app` puts it together from what it is given; it knows no engine and no configuration.
+`app.make_app` builds it from a `Site`. It depends on no engine and no configuration.
 """

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from chunksink.search.access import Access
 from chunksink.search.page.form import once, read
 from chunksink.search.page.health import Health
 from chunksink.search.page.openapi import described
@@ -67,7 +66,7 @@ class Api:
         try:
             once("id", request.query_params.getlist("id"))
             form = read([pair for pair in given if pair[0] != "id"], strict=True)
-            access: Access = caller.access(form.tenant, required=self._site.tenants_required)
+            access = caller.access(form.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:
             return error_response(self._site.problem(error, caller))

@@ -16,7 +16,7 @@ _MOST_SESSIONS = 1000
 
 
 class NotYours(SearchError):
-    """The token belongs to another tenant than the one requested."""
+    """The token does not belong to the requested tenant."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Caller:
         return self.tenant is None
 
     def access(self, named: str | None, *, required: bool) -> Access:
-        asked = Access(named, required=required)  # refuses an empty one
+        requested = Access(named, required=required)  # refuses an empty name
         if self.tenant is None:
-            return asked
+            return requested
         if named not in (None, self.tenant):
             raise NotYours("Your token belongs to another tenant: leave the tenant out, or use that tenant's token.")
         return Access(self.tenant, required=required)

@@ -1,4 +1,4 @@
-"""The explain drawer: what each leg gave a hit, as bars that can be compared down the page."""
+"""The "Why this result?" drawer: the contribution of each leg as a bar. Bars of different hits are comparable."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from chunksink.search.question import LEGS_OF
 
 @dataclass(frozen=True)
 class Bar:
-    """`percent` of the longest bar that there could be; `start` is where the bars before it in the sum end."""
+    """`percent` of the longest possible bar; `start` is the end of the previous bar of the sum."""
 
     leg: str
     found: bool
@@ -22,21 +22,21 @@ class Bar:
 @dataclass(frozen=True)
 class Drawer:
     reason: str
-    """In one sentence, for readers; the rest is arithmetic."""
+    """One sentence for readers. The other fields show the arithmetic."""
     bars: tuple[Bar, ...]
     total: str
     how: str
 
 
 def drawers(answer: Answer) -> list[Drawer]:
-    """For each hit of the page its drawer."""
+    """The drawers of all hits of the page."""
     fused = is_fused(answer)
     whole = _longest(answer, fused=fused)
     return [_drawer(answer, hit, whole, fused=fused) for hit in answer.hits]
 
 
 def _longest(answer: Answer, *, fused: bool) -> float:
-    """The score of a hit that both legs put first; of one leg alone, the best on the page."""
+    """The score of a hit that is first in both legs; with one leg, the best score on the page."""
     if not fused:
         return max((hit.score for hit in answer.hits), default=0.0)
     return 2 / (RANK_CONSTANT + 1) if answer.fusion == "ranks" else 1.0

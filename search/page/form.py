@@ -29,19 +29,19 @@ PARAMETERS = (
     Parameter(
         "mode",
         "text",
-        "keyword finds words, semantic finds meaning, hybrid fuses both (the default if a sink has vectors)",
+        "keyword finds words, semantic finds meaning, hybrid combines both (the default if a sink has vectors)",
     ),
     Parameter("limit", "number", "the highest number of hits", 1, MOST_LIMIT),
     Parameter("offset", "number", "how many hits to skip"),
     Parameter(
         "filter",
         "list",
-        "conditions such as field=value or year>=2020; all must hold, values of one field are alternatives",
+        "conditions such as field=value or year>=2020; all must match, values of one field are alternatives",
     ),
     Parameter("facet", "list", "count the values of this field among the results"),
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
     Parameter("context", "number", "how many chunks to add before and after each hit", 0, 20),
-    Parameter("fusion", "text", "how hybrid mode fuses: scores (the default) or ranks"),
+    Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )
@@ -109,7 +109,7 @@ def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "
     for name, value in pairs:
         if name not in _BY_NAME:
             if strict:
-                raise InvalidQuestion(f"there is no parameter {name!r:.100}; these are: {', '.join(_BY_NAME)}")
+                raise InvalidQuestion(f"there is no parameter {name!r:.100}. Parameters: {', '.join(_BY_NAME)}")
             continue
         if value.strip() or name == "q" or (strict and name == "tenant"):
             given.setdefault(name, []).append(value)
@@ -123,7 +123,7 @@ def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "
 def once(name: str, values: Sequence[str]) -> None:
     """Refuse a second value."""
     if len(values) > 1:
-        raise InvalidQuestion(f"{name} is given {len(values)} times: give it once")
+        raise InvalidQuestion(f"{name} occurs {len(values)} times; it may occur only once")
 
 
 def _text(_: Parameter, values: list[str]) -> str:
@@ -135,21 +135,21 @@ def _number(parameter: Parameter, values: list[str]) -> int:
     number = int(written) if written.isascii() and written.isdigit() and len(written) < 10 else -1
     if number < parameter.least or (parameter.most is not None and number > parameter.most):
         upwards = f"{parameter.least} or more" if parameter.most is None else f"{parameter.least} to {parameter.most}"
-        raise InvalidQuestion(f"{parameter.name} is a whole number, {upwards}, not {written!r:.100}")
+        raise InvalidQuestion(f"{parameter.name} must be a whole number, {upwards}, not {written!r:.100}")
     return number
 
 
 def _yes_or_no(parameter: Parameter, values: list[str]) -> bool:
     found = _YES_NO.get(values[-1].strip().lower())
     if found is None:
-        raise InvalidQuestion(f"{parameter.name} is true or false, not {values[-1]!r:.100}")
+        raise InvalidQuestion(f"{parameter.name} must be true or false, not {values[-1]!r:.100}")
     return found
 
 
 def _list(parameter: Parameter, values: list[str]) -> tuple[str, ...]:
     different = tuple(dict.fromkeys(value.strip() for value in values))
     if parameter.name == "facet" and len(different) > MOST_FACETS:
-        raise InvalidQuestion(f"{len(different)} facets were asked for: at most {MOST_FACETS} at once")
+        raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are possible")
     return different
 
 

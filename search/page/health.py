@@ -1,4 +1,4 @@
-"""Whether searches are answered, and by how much of the index."""
+"""Health: whether searches are answered, and which legs are unavailable."""
 
 import asyncio
 from dataclasses import dataclass

@@ -38,14 +38,9 @@ def described(version: str) -> dict[str, Any]:
                 [chunk_id, *(_parameter(parameter) for parameter in few)],
                 {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
             ),
-            "/healthz": {
-                **_get(
-                    "health",
-                    "Whether searches are answered. Requires no token.",
-                    [],
-                    {"200": "Health", "503": "Health"},
-                ),
-            },
+            "/healthz": _get(
+                "health", "Whether searches are answered. Requires no token.", [], {"200": "Health", "503": "Health"}
+            ),
         },
         "components": {
             "schemas": _SCHEMAS,
@@ -116,8 +111,8 @@ _REFERENCE = {
     "parent_id": _TEXT,
     "title": _TEXT_OR_NULL,
     "source_uri": _TEXT_OR_NULL,
-    "link": {**_TEXT_OR_NULL, "description": "The source with a fragment that leads to the place."},
-    "locator": {"type": "object", "description": "Page, slide, moment, section and the like, as far as known."},
+    "link": {**_TEXT_OR_NULL, "description": "The source, with a fragment for the place of the chunk."},
+    "locator": {"type": "object", "description": "The place of the chunk: page, slide, time or section, if known."},
 }
 _CHUNK = {**_REFERENCE, "text": _TEXT}
 _SHARE = _object(
@@ -139,7 +134,7 @@ _SCHEMAS: dict[str, Any] = {
             "took_ms": _NUMBER,
             "unavailable": {
                 **_map(_TEXT),
-                "description": "Legs that could not be asked, with the reason. The hits come from the other leg.",
+                "description": "Maps each failed leg (keyword or semantic) to the reason. The other found the hits.",
             },
             "notice": _TEXT_OR_NULL,
             "suggestions": {

@@ -1,4 +1,4 @@
-"""The text of a passage as safe HTML: Markdown rendered, the words that a search found marked."""
+"""Renders the text of a passage as safe HTML, with the found words marked."""
 
 import re
 from collections.abc import Sequence
@@ -17,13 +17,12 @@ _TOP_HEADING = 2
 
 
 def is_markdown(mime_type: str | None) -> bool:
-    """HTML and office files are Markdown, too, once they have been read."""
+    """HTML and office files are converted to Markdown when they are read."""
     return mime_type is not None and (mime_type in _MARKDOWN or "officedocument" in mime_type)
 
 
 def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
-    """Nothing in the text becomes markup of its own: HTML is shown as text, images as their words, and only links to
-    the web stay links."""
+    """HTML in the text is escaped, images are replaced by their words, and only links to the web stay links."""
     marked = _pattern(found)
     if not markdown:
         return _with_marks(text, marked)
@@ -69,14 +68,14 @@ class _Renderer(RendererHTML):
         return f"</h{_level(tokens[idx])}>"
 
     def th_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
-        return f"<{tokens[idx].tag}>"  # without the style that aligns it, which the page's policy forbids
+        return f"<{tokens[idx].tag}>"  # without its style: the Content-Security-Policy forbids it
 
     td_open = th_open
 
     def link_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
         address = str(tokens[idx].attrs.get("href", ""))
         if not _WEB.match(address):
-            return "<a>"  # it leads to a place in the source, which is not served here
+            return "<a>"  # a place in the source, which this server does not have
         return f'<a href="{escape(address)}" rel="noreferrer noopener">'
 
 

@@ -62,7 +62,7 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """Around the whole application, so that no route can forget it."""
+    """Wraps the whole application, so that no route can bypass it."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts, tokens: Tokens, sessions: Sessions, refuse: Refuse) -> None:
         self._app = app
@@ -89,13 +89,17 @@ class Guard:
         except Exception as error:
             note_bug(scope["path"], error)
             if began:
-                raise ConnectionAbortedError from None  # half an answer must not look like a whole one
-            what = PlainTextResponse("An error of chunksink itself: the terminal of the server shows where.\n", 500)
+                raise ConnectionAbortedError from None  # a truncated response must not look complete
+            what = PlainTextResponse(
+                "This is a bug in chunksink. The log of the server shows where it happened.\n", 500
+            )
             await what(scope, receive, guarded)
 
     def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         if not self._hosts.serves(Headers(scope=scope).get("host", "")):
-            return PlainTextResponse("This name is not served here: use the address that `serve` printed.\n", 421)
+            return PlainTextResponse(
+                "This host name is not served: use the address that `chunksink serve` printed.\n", 421
+            )
         request = Request(scope)
         caller = self._caller(request)
         path = scope["path"]
@@ -114,10 +118,10 @@ class Guard:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who asks, as the guard found it."""
+    """The caller that the guard identified."""
     caller = request.state.caller
-    if caller is None:  # a route that is open to anybody must not ask for anything
-        raise LookupError(f"{request.url.path} is answered without a token and asks who asks")
+    if caller is None:  # a route without authentication must not search
+        raise LookupError(f"{request.url.path} needs no token, so it has no caller")
     assert isinstance(caller, Caller)
     return caller
 
@@ -127,8 +131,8 @@ def session_id(request: Request) -> str:
 
 
 def is_own_form(request: Request) -> bool:
-    """Whether the form of this site sent the request, as far as the browser reports it. Over plain HTTP it may not. The
-    cookie is never sent by other sites anyway."""
+    """Whether the form of this site sent the request. Over plain HTTP some browsers do not report it; the cookie is
+    `SameSite=Strict` anyway."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -143,6 +147,6 @@ def _add_headers(headers: MutableHeaders) -> None:
 
 
 def note_bug(path: str, error: Exception) -> None:
-    """Where it happened. What was asked, and messages that may repeat it, stay out of the log."""
+    """Log where an error happened. Queries, and messages that may repeat them, are not logged."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s while answering %s\n%s", type(error).__name__, path, frames)

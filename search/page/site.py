@@ -1,4 +1,4 @@
-"""The parts that the application is made of, and how errors become HTTP responses."""
+"""The parts of the application, and the mapping of errors to HTTP responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class LiveAnswers(Answers, Protocol):
 
 @dataclass(frozen=True)
 class Site:
-    """`unready` are errors that say that something is not there yet, or not now; any other one is a bug.
+    """`unready` are errors that mean "not available yet" or "not available now". Any other error is a bug.
 
-    With `source_url` before them, relative sources become links. `usual_mode` is that of a question which names none.
+    `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
     """
 
     answers: LiveAnswers

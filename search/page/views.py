@@ -1,4 +1,4 @@
-"""Turns answers into what the templates show: texts, addresses and lengths of bars."""
+"""Converts answers into the values that the templates show."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ FACETS = {
 }
 """The facets of the page, with their labels."""
 COUNTED = "schema_version"
-"""A field that every document has: its values add up to the number of sources found."""
+"""A field that every document has, so the counts of its values add up to the number of sources."""
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
 _BEFORE = 90
@@ -122,7 +122,7 @@ def place_of(document: Document, source_url: str | None) -> PlaceView:
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
-    """A link if the source is on the web. Other sources are named, and can be copied."""
+    """A link if the source is on the web. Other sources are shown as text."""
     link = link_of(document)
     if link is None:
         return None
@@ -156,7 +156,7 @@ def _moment(seconds: float) -> str:
 
 
 def chunk_url(chunk_id: str, form: SearchForm, context: int = 2) -> str:
-    """The page of a passage. It keeps what was asked, so that it can lead back."""
+    """The address of a passage page. It contains the query, so that the page can link back."""
     return form.url(f"/chunk?id={quote(chunk_id, safe='', errors='replace')}", context=context)
 
 
@@ -166,7 +166,7 @@ def modes(form: SearchForm) -> list[tuple[str, str]]:
 
 
 def facet_views(answer: Answer, form: SearchForm) -> list[FacetView]:
-    """Facets that offer a choice."""
+    """Facets with more than one value, or with a chosen one."""
     shown = []
     for field, label in FACETS.items():
         choices = []
@@ -190,7 +190,7 @@ def _passage(document: Document, found: Surrounded) -> PassageView:
 
 
 def outcome(answer: Answer, form: SearchForm) -> str:
-    """How many hits a search has, in a few words."""
+    """The number of hits, in words."""
     noun = "passage" if form.all or any(hit.same_text for hit in answer.hits) else "source"
     first, last = form.offset + 1, form.offset + len(answer.hits)
     if not answer.hits:

@@ -212,5 +212,5 @@ def test_only_a_text_is_embedded_and_only_where_meaning_is_searched(index: Index
 def test_facets_are_one_field_several_or_none(index: Index) -> None:
     for given, counted in ((None, set()), ("language", {"language"}), (["language", "year"], {"language", "year"})):
         assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
-    with pytest.raises(errors.InvalidQuestion, match="the facets 5 are no list"):
+    with pytest.raises(errors.InvalidQuestion, match="facets must be a list of fields, not 5"):
         index.search("cat", facets=5)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def test_an_explanation_can_be_followed(both: Shell) -> None:
     for share in shares:
         assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
     score, low, high = (shares[0][name] for name in ("score", "low", "high"))
-    said = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), gives 0.5 ×"
+    said = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), adds 0.5 ×"
     assert said in both("search", "boat cat", "--explain").out
 
 
@@ -232,10 +232,10 @@ def test_an_engine_that_lost_its_build_is_named(damage: str, both: Shell) -> Non
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (["cat", "--filter", "colour=red"], "'colour' cannot be filtered; these can: authors"),
-        (["cat", "--tenant", ""], "an empty tenant is nobody"),
-        (["x" * 10_001], "the query has 10,001 characters, at most 10,000"),
-        (["cat", "--offset", "10000"], "hits 10001 to 10005 were asked for: they end at 10000"),
+        (["cat", "--filter", "colour=red"], "'colour' cannot be filtered. Fields to filter by: authors"),
+        (["cat", "--tenant", ""], "the tenant is empty"),
+        (["x" * 10_001], "the query has 10,001 characters; at most 10,000"),
+        (["cat", "--offset", "10000"], "hits 10001 to 10005 were requested; only the first 10000"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(built: Shell, wrong: list[str], said: str) -> None:

@@ -83,22 +83,22 @@ def test_values_of_mappings_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (["md"], "is no filter: write them as field=value"),
-        (["source_type!=md"], "is no filter"),
+        (["md"], "is not a filter: write them as field=value"),
+        (["source_type!=md"], "is not a filter"),
         (["source_type="], "has no value"),
         (["year>=2020.5"], "year is compared with whole numbers, not with '2020.5'"),
         (["source_type>=md"], "whole numbers"),
         (["content_truncated=maybe"], "content_truncated is true or false"),
-        (["colour=red"], r"'colour' cannot be filtered; these can: authors, .*year"),
-        ("language=de", "give a list"),
-        (5, "5 are no list: give a list of them"),
-        ([("year", 2019)], r"\('year', 2019\) is no filter: write them as field=value"),
+        (["colour=red"], r"'colour' cannot be filtered. Fields to filter by: authors, .*year"),
+        ("language=de", "filters must be a list"),
+        (5, "filters must be a list, not 5"),
+        ([("year", 2019)], r"\('year', 2019\) is not a filter: write them as field=value"),
         ({"year": {"$gte": 2020}}, r"year is compared with whole numbers, not with \{'\$gte': 2020\}"),
         ({"year": True}, "year is compared with whole numbers, not with True"),
         ({"year": "soon"}, "year is compared with whole numbers, not with 'soon'"),
         ({"language": ["en", None]}, "language is compared with text, not with None"),
         ({"content_truncated": 1}, "content_truncated is true or false, not 1"),
-        ({"colour": "red"}, "'colour' cannot be filtered; these can: authors"),
+        ({"colour": "red"}, "'colour' cannot be filtered. Fields to filter by: authors"),
     ],
 )
 def test_a_wrong_filter_is_refused_and_never_dropped(wrong: Any, said: str) -> None:
@@ -119,23 +119,23 @@ def test_nothing_that_is_typed_is_a_crash(text: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"text": None}, "the query is a text, not None"),
-        ({"text": "x" * 10_001}, "the query has 10,001 characters, at most 10,000 can be asked"),
-        ({"limit": 0}, "limit is 0: it begins at 1"),
-        ({"limit": True}, "limit is a whole number, not True"),
-        ({"offset": -1}, "offset is -1: it begins at 0"),
-        ({"offset": "1"}, "offset is a whole number"),
-        ({"limit": 10, "offset": 9_991}, "hits 9992 to 10001 were asked for: they end at 10000; narrow"),
-        ({"context": "1"}, "context is a whole number"),
-        ({"context": 21}, "21 chunks of context: 0 to 20"),
+        ({"text": None}, "the query must be a string, not None"),
+        ({"text": "x" * 10_001}, "the query has 10,001 characters; at most 10,000 are possible"),
+        ({"limit": 0}, "limit is 0: it must be at least 1"),
+        ({"limit": True}, "limit must be a whole number, not True"),
+        ({"offset": -1}, "offset is -1: it must be at least 0"),
+        ({"offset": "1"}, "offset must be a whole number"),
+        ({"limit": 10, "offset": 9_991}, "hits 9992 to 10001 were requested; only the first 10000"),
+        ({"context": "1"}, "context must be a whole number"),
+        ({"context": 21}, "context is 21: it must be between 0 and 20"),
         ({"mode": ["hybrid"]}, "there is no mode"),
         ({"fusion": None}, "there is no fusion None"),
-        ({"filters": ("year=2020",)}, "'year=2020' is no Filter"),
-        ({"filters": (Filter("year", at_least=1),) * 101}, "101 filters with 0 values: at most 100 filters"),
-        ({"filters": (Filter("year", any_of=(1,) * 5_001),) * 2}, "2 filters with 10,002 values: .* 10,000 values"),
-        ({"facets": "language"}, "the facets 'language' are no list"),
-        ({"collapse": "no"}, "collapse is True or False, not 'no'"),
-        ({"facets": (1,)}, "1 is no field to count"),
+        ({"filters": ("year=2020",)}, "'year=2020' is not a Filter"),
+        ({"filters": (Filter("year", at_least=1),) * 101}, "101 filters with 0 values; at most 100 filters"),
+        ({"filters": (Filter("year", any_of=(1,) * 5_001),) * 2}, "2 filters with 10,002 values; .* 10,000 values"),
+        ({"facets": "language"}, "facets must be a list of fields, not 'language'"),
+        ({"collapse": "no"}, "collapse must be True or False, not 'no'"),
+        ({"facets": (1,)}, "facets must be names of fields, not 1"),
     ],
 )
 def test_a_wrong_question(wrong: dict[str, Any], said: str) -> None:
@@ -151,5 +151,5 @@ def test_the_longest_query() -> None:
 @pytest.mark.parametrize("required", [True, False])
 def test_a_tenant_is_a_name(tenant: Any, required: bool) -> None:
     """An empty one would see the documents of all, where no tenant is required."""
-    with pytest.raises(InvalidQuestion, match=r"the tenant|an empty tenant"):
+    with pytest.raises(InvalidQuestion, match="the tenant"):
         Access(tenant, required=required)

@@ -98,7 +98,7 @@ def test_only_queries_with_something_to_find_are_measured() -> None:
     assert asked.queries == {"a": "cat", "d": "tax"}
     assert (asked.not_judged, asked.without_text) == (2, 1)
     assert choose(queries, judgements, 1).judgements == {"a": {"x": 1}}
-    with pytest.raises(UnreadableSet, match="belong together"):
+    with pytest.raises(UnreadableSet, match="belong to the same test set"):
         choose(queries, {"other": {"x": 1}, "b": {"x": 0}})
 
 

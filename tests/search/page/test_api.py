@@ -69,19 +69,19 @@ def test_every_parameter_reaches_the_search(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("filter=color%3Dred", "'color' cannot be filtered; these can: authors,"),
-        ("filter=nothing", "is no filter"),
-        ("mode=best", "there is no mode 'best'; these are: hybrid"),
-        ("limit=0", "limit is a whole number, 1 to 100"),
-        ("limit=1e9", "limit is a whole number"),
-        ("offset=-1", "offset is a whole number, 0 or more"),
-        ("offset=99999", "end at 10000"),
-        ("all=perhaps", "all is true or false"),
+        ("filter=color%3Dred", "'color' cannot be filtered. Fields to filter by: authors,"),
+        ("filter=nothing", "is not a filter"),
+        ("mode=best", "there is no mode 'best'. Choose one of: hybrid"),
+        ("limit=0", "limit must be a whole number, 1 to 100"),
+        ("limit=1e9", "limit must be a whole number"),
+        ("offset=-1", "offset must be a whole number, 0 or more"),
+        ("offset=99999", "only the first 10000 can be"),
+        ("all=perhaps", "all must be true or false"),
         ("facet=color", "no facets for color"),
-        ("tenant=%20", "an empty tenant is nobody: name the tenant, or leave it out"),
-        ("tenant=acme&tenant=", "tenant is given 2 times: give it once"),
-        ("limit=5&limit=6&limit=5", "limit is given 3 times: give it once"),
-        ("limt=3", "there is no parameter 'limt'; these are: q, mode"),
+        ("tenant=%20", "the tenant is empty: name a tenant, or leave it out"),
+        ("tenant=acme&tenant=", "tenant occurs 2 times; it may occur only once"),
+        ("limit=5&limit=6&limit=5", "limit occurs 3 times; it may occur only once"),
+        ("limt=3", "there is no parameter 'limt'. Parameters: q, mode"),
         ("&".join(f"facet=f{n}" for n in range(21)), "at most 20"),
     ],
 )
@@ -127,7 +127,7 @@ def test_one_chunk_and_its_neighbours(client: TestClient) -> None:
     assert refused.status_code == 400
     by_description(client, "/api/chunk", "400", refused.json())
     twice = client.get("/api/chunk", params={"id": ["nowhere", best["chunk_id"]]})
-    assert (twice.status_code, twice.json()) == (400, {"error": "id is given 2 times: give it once"})
+    assert (twice.status_code, twice.json()) == (400, {"error": "id occurs 2 times; it may occur only once"})
     gone = client.get("/api/chunk", params={"id": "nowhere\x00"})
     assert gone.status_code == 404
     by_description(client, "/api/chunk", "404", gone.json())
@@ -250,7 +250,7 @@ def test_an_answer_that_takes_too_long_is_given_up(legs: Legs, monkeypatch: pyte
     with client_of(make_app(site_over(Held(legs, before=lambda: go_on.wait(20))))) as client:
         answer = client.get("/api/search?q=cat")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-        assert "no answer within" in answer.json()["error"]
+        assert "No answer within" in answer.json()["error"]
         go_on.set()
 
 

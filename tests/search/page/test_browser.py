@@ -164,7 +164,7 @@ def test_a_wrong_condition_is_told_in_place(browser: Browser, address: str) -> N
     page.get_by_label("Condition").fill("color=red")
     page.keyboard.press("Enter")
     page.wait_for_selector(".notice.bad")
-    assert "'color' cannot be filtered; these can: authors" in page.locator(".notice").inner_text()
+    assert "'color' cannot be filtered. Fields to filter by: authors" in page.locator(".notice").inner_text()
     page.get_by_label("Remove the filter color=red").click()
     page.wait_for_selector(".hit")
     page.close()

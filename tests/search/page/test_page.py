@@ -211,12 +211,12 @@ def test_bars_are_shares_of_the_best_that_could_be() -> None:
         ("keyword", 0.0, 50.0),
         ("semantic", 50.0, 12.5),
     ]
-    assert drawer.bars[1].meaning == "place 3, score 0.4, gives 0.5 × 0.2500 = 0.1250"
+    assert drawer.bars[1].meaning == "place 3, score 0.4, adds 0.5 × 0.2500 = 0.1250"
     scaled = (Share("keyword", 1, 2.5e-6, 0.5, 0.5, 0.0, 5e-6),)
     (drawer,) = drawers(answer("scores", (0.25, scaled)))
     alike = (Share("keyword", 1, 3.0, 0.5, 1.0, 3.0, 3.0),)
-    assert "score 3 (all alike), gives" in drawers(answer("scores", (0.5, alike)))[0].bars[0].meaning
-    assert drawer.bars[0].meaning == "place 1, score 2.5e-06 (0 counts as 0, 5e-06 as 1), gives 0.5 × 0.5000 = 0.2500"
+    assert "score 3 (all scores are equal), adds" in drawers(answer("scores", (0.5, alike)))[0].bars[0].meaning
+    assert drawer.bars[0].meaning == "place 1, score 2.5e-06 (0 counts as 0, 5e-06 as 1), adds 0.5 × 0.5000 = 0.2500"
     ranks = (Share("keyword", 1, 9.0, 1.0, 1 / 61), Share("semantic", 1, 0.4, 1.0, 1 / 61))
     (drawer,) = drawers(answer("ranks", (2 / 61, ranks)))
     assert [(bar.start, bar.percent) for bar in drawer.bars] == [(0.0, 50.0), (50.0, 50.0)]
