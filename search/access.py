@@ -10,8 +10,8 @@ from chunksink.sinks.reader import Filter
 
 @dataclass(frozen=True)
 class Access:
-    """The tenant that a question is asked for. If the index requires tenants, a question without one gets no documents,
-    and documents without a tenant are never served."""
+    """The tenant whose documents may be shown; None means all documents. If the index requires tenants, a question
+    without one finds nothing, and documents without a tenant are never shown."""
 
     tenant: str | None = None
     required: bool = False

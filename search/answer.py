@@ -1,4 +1,4 @@
-"""The answer to a search: hits, each with its source, its neighbours and how its score came about."""
+"""The answer to a search: hits, each with its source, its neighbours and the parts of its score."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,8 +19,8 @@ class Surrounded:
     document: Document
     before: tuple[Document, ...]
     after: tuple[Document, ...]
-    found: tuple[str, ...] = ()
-    """Words of these texts that the query found, as they are written there."""
+    matches: tuple[str, ...] = ()
+    """The words of these texts that match the query, as written in the texts."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -78,7 +78,7 @@ class SearchHit:
 
     @property
     def highlights(self) -> list[str]:
-        """The words of the text that the query found."""
+        """The words of the text that match the query."""
         return [piece.text for piece in self.snippet if piece.match]
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def hit_of(
 class Answer:
     """A sequence of hits, with notices about them.
 
-    `unavailable` maps each leg that could not be asked to the reason. The hits then come from the other leg.
+    `unavailable` maps each leg that failed to the reason. The hits then come from the other leg.
     """
 
     query: str
@@ -142,7 +142,7 @@ class Answer:
     suggestions: Mapping[str, str] = field(default_factory=dict)
     """Maps words that no document contains to similar words that some do."""
     answered: bool = True
-    """Whether any leg could be asked. If not, the lack of hits means nothing."""
+    """Whether any leg answered. If not, there may be matches although there are no hits."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
 
@@ -153,7 +153,7 @@ class Answer:
     @property
     def outage(self) -> str:
         """The unavailable legs and the reasons, as a sentence."""
-        return "; ".join(f"no answer of {leg} search: {why}" for leg, why in self.unavailable.items())
+        return "; ".join(f"no answer from {leg} search: {reason}" for leg, reason in self.unavailable.items())
 
     def __iter__(self) -> Iterator[SearchHit]:
         return iter(self.hits)

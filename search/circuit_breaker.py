@@ -34,8 +34,8 @@ _LONG_SECONDS = 1.0
 class CircuitBreaker:
     """Forwards the calls and capabilities of another reader.
 
-    After a call that failed slowly, all calls fail at once with the same error. When the time is over, one call tries
-    the engine; if it succeeds, all calls go through again.
+    After a call that failed slowly, all calls fail at once with the same error. After `seconds`, one call tries the
+    engine; if it succeeds, all calls go through again.
     """
 
     def __init__(self, reader: Reader, seconds: float = OPEN_SECONDS) -> None:
@@ -94,7 +94,7 @@ class CircuitBreaker:
         return self._call(required(self._reader, HybridReader).hybrid, query, vector, limit, filters, every=every)
 
     def refresh(self) -> None:
-        """Put off until the engine answers again: some know what was written without being asked."""
+        """Postponed while calls fail at once: some readers refresh without a call, so success would prove nothing."""
         if self._failure is None:
             self._call(self._reader.refresh)
         else:
@@ -108,7 +108,7 @@ class CircuitBreaker:
         began = monotonic()
         try:
             if self._refresh_is_due:
-                self._refresh_is_due = False  # before: another one may come meanwhile
+                self._refresh_is_due = False  # first: another refresh may be requested meanwhile
                 self._refresh()
             answer = call(*args, **kwargs)
         except SinkError as error:
@@ -131,7 +131,7 @@ class CircuitBreaker:
             if failure is None:
                 return
             if now >= self._until:
-                self._until = now + self._seconds  # this one tries
+                self._until = now + self._seconds  # this call tries the engine
                 return
         raise type(failure)(*failure.args)
 

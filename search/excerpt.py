@@ -41,7 +41,7 @@ _ONLY_MARKS = re.compile(
 )
 _SIGNS = str.maketrans("", "", f"`*{_OPEN}{_CLOSE}")
 _MOST = 5_000
-"""Only this many characters at each end of a piece are read; less is shown."""
+"""Characters at each end of a piece that are processed. What is shown is shorter."""
 _MOST_SHOWN = 600
 """The longest excerpt around found words, in characters. Engines return less, except for very long words."""
 
@@ -100,13 +100,13 @@ def _without_tag(tag: re.Match[str]) -> str:
 
 def around_match(pieces: Sequence[Piece], before: int) -> Iterator[Piece]:
     """Start at most `before` characters before the first found word, so that it is visible, and limit the length."""
-    left = _MOST_SHOWN
+    remaining = _MOST_SHOWN
     first = next((number for number, piece in enumerate(pieces) if piece.match), 0)
     for number, piece in enumerate(pieces):
         text = ending(piece.text, before) if number < first else piece.text
-        yield Piece(beginning(text, left), piece.match)
-        left -= len(text)
-        if left <= 0:
+        yield Piece(beginning(text, remaining), piece.match)
+        remaining -= len(text)
+        if remaining <= 0:
             return
 
 

@@ -14,7 +14,7 @@ def is_fused(answer: Answer) -> bool:
 
 def share_text(share: Share, *, fused: bool) -> str:
     """The contribution of one leg."""
-    place = "not among its best" if share.rank is None else f"place {share.rank}"
+    place = "not among its best hits" if share.rank is None else f"place {share.rank}"
     score = f"{place}, score {share.score:.4g}"
     if not fused:
         return score

@@ -7,33 +7,35 @@ so all of them are counted. A hybrid search also counts the sources that only th
 from collections.abc import Mapping, Sequence
 
 from chunksink.search.access import Access
-from chunksink.search.legs import Asking, Legs
-from chunksink.search.order import Look
+from chunksink.search.legs import LegQueries, Legs
+from chunksink.search.order import LegResults
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, Question
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 
 
-def count(legs: Legs, question: Question, access: Access, asking: Asking, looked: Look) -> dict[str, list[FacetValue]]:
-    """Filters on a field do not narrow that field's own values, so that other values can still be chosen."""
-    if not question.facets or legs.keyword is None or KEYWORD in asking.failed:
+def count(
+    legs: Legs, question: Question, access: Access, queries: LegQueries, results: LegResults
+) -> dict[str, list[FacetValue]]:
+    """Each field is counted without the filters on that field, so that its other values can still be chosen."""
+    if not question.facets or legs.keyword is None or KEYWORD in queries.failed:
         return {}
     reader = legs.keyword.reader
     counted: dict[str, list[FacetValue]] = {}
     try:
-        for fields, own in _by_filters(question):
-            filters = (*own, *access.filters())
+        for fields, conditions in _by_filters(question):
+            filters = (*conditions, *access.filters())
             counted |= reader.facets(_words(question), fields, filters)
             if question.mode in ("hybrid", "engine") and (
-                near := _only_near(reader, _words(question), filters, looked)
+                sources := _not_by_words(reader, _words(question), filters, results)
             ):
-                added = reader.facets("", fields, filters, among=near)
+                added = reader.facets("", fields, filters, among=sources)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
     except InvalidFilter:
         raise
     except SinkError as error:
-        asking.failed[KEYWORD] = str(error)
+        queries.failed[KEYWORD] = str(error)
         return {}
     return {field: counted[field] for field in question.facets}
 
@@ -52,25 +54,25 @@ def _words(question: Question) -> str:
 
 
 def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]]:
+    """The fields to count, grouped by the filters that apply to them."""
     filtered = {one.field for one in question.filters}
     apart = [field for field in question.facets if field in filtered]
     together = [field for field in question.facets if field not in filtered]
-    asked = [([field], tuple(one for one in question.filters if one.field != field)) for field in apart]
-    return ([(together, question.filters)] if together else []) + asked
+    groups = [([field], tuple(one for one in question.filters if one.field != field)) for field in apart]
+    return ([(together, question.filters)] if together else []) + groups
 
 
-def _only_near(reader: KeywordReader, text: str, filters: Sequence[Filter], looked: Look) -> tuple[str, ...]:
-    """All sources that only the semantic leg found."""
-    by_words = {hit.parent_id for hit in looked.found.get(KEYWORD, ())}
-    sources = dict.fromkeys(hit.parent_id for hits in looked.found.values() for hit in hits)
-    near = [source for source in sources if source not in by_words]
-    if near and not (
-        KEYWORD in looked.found and looked.exhausts(KEYWORD)
-    ):  # the keyword leg may find some of them further down
-        found = reader.facets(text, ["parent_id"], filters, limit=len(near), among=near)
-        further = {one.value for one in found["parent_id"]}
-        return tuple(one for one in near if one not in further)
-    return tuple(near)
+def _not_by_words(reader: KeywordReader, text: str, filters: Sequence[Filter], results: LegResults) -> tuple[str, ...]:
+    """The sources that the other legs found and keyword search does not find."""
+    by_words = {hit.parent_id for hit in results.hits.get(KEYWORD, ())}
+    sources = dict.fromkeys(hit.parent_id for hits in results.hits.values() for hit in hits)
+    others = [source for source in sources if source not in by_words]
+    if others and not (KEYWORD in results.hits and results.exhausts(KEYWORD)):
+        # Keyword search may find some of them further down.
+        counted = reader.facets(text, ["parent_id"], filters, limit=len(others), among=others)
+        further = {one.value for one in counted["parent_id"]}
+        others = [source for source in others if source not in further]
+    return tuple(others)
 
 
 def _summed(counted: Sequence[FacetValue], added: Sequence[FacetValue]) -> list[FacetValue]:

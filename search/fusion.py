@@ -1,4 +1,4 @@
-"""Fusing ranked lists into one. Each result keeps the arithmetic that explains it.
+"""Fuses ranked lists into one. Each result keeps the arithmetic that explains it.
 
 `by_scores` scales the scores of each leg to 0..1, so that a clear winner counts for more than a narrow one
 (docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack, Clarke, Buettcher
@@ -19,13 +19,13 @@ _GOOD = 0.5
 class Ranking:
     """The results of one leg: keys and their scores, best first.
 
-    `beyond` has its scores of keys that only another leg found. `low` is the lowest possible score; if None, the lowest
-    score found. `most` is roughly the score of a document that contains everything asked for, if known. `scale` is the
-    scale of an earlier, less deep request to the same leg, and is used again.
+    `other_scores` has its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
+    lowest of these scores. `most` is roughly the score of a document that contains the whole query, if known. `scale`
+    is the scale of an earlier, less deep request to the same leg; if None, one is computed.
     """
 
     hits: Sequence[tuple[str, float]]
-    beyond: Mapping[str, float] = field(default_factory=dict)
+    other_scores: Mapping[str, float] = field(default_factory=dict)
     low: float | None = None
     most: float | None = None
     scale: "Scale | None" = None
@@ -87,7 +87,7 @@ def alone(rankings: Mapping[str, Ranking]) -> list[Fused]:
 
 
 def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], float]) -> list[Fused]:
-    return _added(
+    return _sum(
         (key, Share(leg, rank, score, 1.0, value(rank, score)))
         for leg, ranking in rankings.items()
         for rank, (key, score) in enumerate(ranking.hits, start=1)
@@ -100,12 +100,12 @@ def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
     The best score of a leg becomes 1, unless it is below half of the best possible score. Then that half becomes 1, so
     that the best of poor hits does not outrank good ones.
     """
-    return _added(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
+    return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
 
 
 def scale_of(ranking: Ranking) -> Scale | None:
     """None if there is nothing to scale."""
-    scores = [*(score for _, score in ranking.hits), *ranking.beyond.values()]
+    scores = [*(score for _, score in ranking.hits), *ranking.other_scores.values()]
     if ranking.scale is not None or not scores:
         return ranking.scale
     low = min(scores) if ranking.low is None else ranking.low
@@ -118,14 +118,14 @@ def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Sh
     if scale is None:
         return
     ranked = [(key, rank, score) for rank, (key, score) in enumerate(ranking.hits, start=1)]
-    for key, rank, score in [*ranked, *((key, None, score) for key, score in ranking.beyond.items())]:
+    for key, rank, score in [*ranked, *((key, None, score) for key, score in ranking.other_scores.items())]:
         yield key, Share(leg, rank, score, weight, scale.value(score), scale.low, scale.high)
 
 
-def _added(shares: Iterator[tuple[str, Share]]) -> list[Fused]:
+def _sum(shares: Iterator[tuple[str, Share]]) -> list[Fused]:
     """Best first. Ties go to the better rank, then to the first leg (words before meaning), so the order is stable."""
-    found: dict[str, list[Share]] = {}
+    by_key: dict[str, list[Share]] = {}
     for key, share in shares:
-        found.setdefault(key, []).append(share)
-    fused = [Fused(key, sum(share.points for share in of_key), tuple(of_key)) for key, of_key in found.items()]
-    return sorted(fused, key=lambda one: (-one.score, one.best_rank))  # stable: leg by leg
+        by_key.setdefault(key, []).append(share)
+    fused = [Fused(key, sum(share.points for share in of_key), tuple(of_key)) for key, of_key in by_key.items()]
+    return sorted(fused, key=lambda one: (-one.score, one.best_rank))

@@ -12,20 +12,20 @@ from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, unknown
 
-REMEDY = "where a sink for that is configured, `chunksink sync` builds it"
-"""A sink may be missing from the configuration, or configured and not built yet: which is unknown here."""
+REMEDY = "run `chunksink sync` if such a sink is configured"
+"""Here it is unknown whether a missing sink is configured."""
 
-QuoteHits = Sequence[Hit] | None
-"""The documents that contain all quoted phrases; None if the query has none, or if they could not be searched."""
+PhraseHits = Sequence[Hit] | None
+"""The documents that contain all quoted phrases; None if the query has no phrases, or if their search failed."""
 
-_DEEPER = 4
+_DEPTH_FACTOR = 4
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """Maps ids of documents, each with its source, to the documents that the chunks have."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class LegQuery:
     """A question to one leg: `hits(limit)`, the scores of given documents, and roughly the best possible score."""
 
     hits: Callable[[int], list[Hit]]
@@ -39,8 +39,8 @@ class KeywordLeg:
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
-        del held  # the engine finds phrases itself
+    def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
+        del phrase_hits  # the engine finds phrases itself
         # Fusion needs every chunk. A single leg may let the engine collapse families, and finds more that way.
         every = not question.collapse or question.mode == "hybrid"
         words = for_words(question.text)
@@ -48,7 +48,7 @@ class KeywordLeg:
         def ask(depth: int) -> list[Hit]:
             return self.reader.search(words, depth, filters, every=every)
 
-        return Ask(ask, most_score=partial(self.reader.most_score, words, filters))
+        return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,23 @@ class SemanticLeg:
     build_id: str
     families: FamiliesOf = unknown
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
-        if held == ():
-            return Ask(lambda _depth: [])
+    def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
+        if phrase_hits == ():
+            return LegQuery(lambda _depth: [])
         vector = self.encode(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            if held is None:
+            if phrase_hits is None:
                 return self.reader.query(vector, depth, filters, self._families)
-            return compared()[:depth]
+            return by_similarity()[:depth]
 
         @cache
-        def compared() -> list[Hit]:
-            similar = self.reader.similarities(vector, [hit.id for hit in held or ()])
-            hits = [replace(hit, score=similar[hit.id]) for hit in held or () if hit.id in similar]
+        def by_similarity() -> list[Hit]:
+            similar = self.reader.similarities(vector, [hit.id for hit in phrase_hits or ()])
+            hits = [replace(hit, score=similar[hit.id]) for hit in phrase_hits or () if hit.id in similar]
             return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
-        return Ask(ask, partial(self.reader.similarities, vector))
+        return LegQuery(ask, partial(self.reader.similarities, vector))
 
     def _families(self, ids: Sequence[str]) -> Mapping[str, str]:
         try:
@@ -88,33 +88,33 @@ class SemanticLeg:
 
 @dataclass(frozen=True)
 class EngineLeg:
-    """An engine with a hybrid search of its own."""
+    """An engine that has its own hybrid search."""
 
     reader: HybridReader
     encode: Callable[[str], Vectors]
     sink: str
     build_id: str
 
-    def begin(self, question: Question, filters: Sequence[Filter], held: QuoteHits = None) -> Ask:
-        if held == ():
-            return Ask(lambda _depth: [])
+    def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
+        if phrase_hits == ():
+            return LegQuery(lambda _depth: [])
         vector = self.encode(question.text)
         # Another document of the same source may contain the phrase.
-        every = not question.collapse or held is not None
+        every = not question.collapse or phrase_hits is not None
 
         def ask(depth: int) -> list[Hit]:
-            asked = depth
+            requested = depth
             while True:
-                found = self.reader.hybrid(for_words(question.text), vector, asked, filters, every=every)
-                if held is None:
+                found = self.reader.hybrid(for_words(question.text), vector, requested, filters, every=every)
+                if phrase_hits is None:
                     return found
                 hits = [hit for hit in found if hit.id in ids]
-                if len(hits) >= min(depth, len(ids)) or len(found) < asked:
+                if len(hits) >= min(depth, len(ids)) or len(found) < requested:
                     return hits[:depth]
-                asked *= _DEEPER
+                requested *= _DEPTH_FACTOR
 
-        ids = {hit.id for hit in held or ()}
-        return Ask(ask)
+        ids = {hit.id for hit in phrase_hits or ()}
+        return LegQuery(ask)
 
 
 Leg = KeywordLeg | SemanticLeg | EngineLeg
@@ -122,81 +122,81 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 
 @dataclass(frozen=True)
 class Legs:
-    """The legs of one generation. `unavailable` maps legs that cannot be asked to the reasons; `from_chunks` reads
+    """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads
     documents that the engines lack."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
     unavailable: Mapping[str, str] = field(default_factory=dict)
-    from_chunks: FromChunks = lambda _wanted: []
+    from_chunks: FromChunks = lambda _sources: []
     engine: EngineLeg | None = None
 
-    def begin(self, question: Question, filters: Sequence[Filter]) -> "Asking":
-        wanted = LEGS_OF[question.mode]
-        there = {KEYWORD: self.keyword, SEMANTIC: self.semantic, ENGINE: self.engine}
-        failed = {leg: reason for leg, reason in self.unavailable.items() if leg in wanted}
-        legs = {name: leg for name in wanted if name not in failed and (leg := there[name]) is not None}
+    def begin(self, question: Question, filters: Sequence[Filter]) -> "LegQueries":
+        names = LEGS_OF[question.mode]
+        built = {KEYWORD: self.keyword, SEMANTIC: self.semantic, ENGINE: self.engine}
+        failed = {leg: reason for leg, reason in self.unavailable.items() if leg in names}
+        legs = {name: leg for name in names if name not in failed and (leg := built[name]) is not None}
         if not legs and not failed:
-            others = [mode for mode in MODES if any(there[leg] is not None for leg in LEGS_OF[mode])]
-            problem = f"no build of this index answers {question.mode} searches"
-            ways = [f"ask with the mode {' or '.join(others)}"] if others else []
-            raise InvalidQuestion("; ".join([problem, *ways, REMEDY]))
-        asking = Asking(legs, failed)
-        asking.begin(question, filters, self.keyword)
-        return asking
+            others = [mode for mode in MODES if any(built[leg] is not None for leg in LEGS_OF[mode])]
+            ways = [f"use the mode {' or '.join(others)}"] if others else []
+            problem = f"this index has no sink for {question.mode} searches"
+            raise InvalidQuestion(f"{problem}: {', or '.join([*ways, REMEDY])}")
+        queries = LegQueries(legs, failed)
+        queries.begin(question, filters, self.keyword)
+        return queries
 
     def readers(self) -> list[Reader]:
         """In the order in which documents are requested from them."""
         return [leg.reader for leg in (self.keyword, self.semantic) if leg is not None]
 
 
-class Asking:
+class LegQueries:
     """One question to all its legs."""
 
     def __init__(self, legs: Mapping[str, Leg], failed: dict[str, str]) -> None:
         self._legs = dict(legs)
-        self._asks: dict[str, Ask] = {}
+        self._queries: dict[str, LegQuery] = {}
         self.failed = failed
         self.moved = False
-        self.phrases_held = True
+        self.phrases_required = True
         """Whether every hit contains the quoted phrases."""
 
     def begin(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> None:
-        """`words` is the leg that finds phrases, even if the mode does not ask it for anything else."""
-        held = self._held(question, filters, words) if self._legs.keys() - {KEYWORD} else None
+        """`words` is the leg that finds phrases, even if the mode does not use it otherwise."""
+        phrase_hits = self._phrase_hits(question, filters, words) if self._legs.keys() - {KEYWORD} else None
         for name, leg in list(self._legs.items()):
             try:
-                self._asks[name] = leg.begin(question, filters, held)
-            except EmbeddingsError as error:  # an endpoint that is out of reach
+                self._queries[name] = leg.begin(question, filters, phrase_hits)
+            except EmbeddingsError as error:  # for example an endpoint that does not answer
                 self.failed[name] = str(error)
 
-    def _held(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> QuoteHits:
+    def _phrase_hits(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> PhraseHits:
         phrases = phrases_of(question.text)
         if not phrases:
             return None
-        self.phrases_held = False
+        self.phrases_required = False
         if words is None:
             return None
         try:
-            held = phrases.held(words.reader, filters)
+            hits = phrases.hits(words.reader, filters)
             marker = words.reader.marker()
         except InvalidFilter:
             raise
-        except SinkError:  # reported by that leg, if the mode asks it
+        except SinkError:  # reported by that leg, if the mode uses it
             return None
         if marker is None or marker.build_id != words.build_id:
             self.moved = True
             return None
-        self.phrases_held = True
-        return tuple(held)
+        self.phrases_required = True
+        return tuple(hits)
 
     def ask(self, depth: int) -> dict[str, list[Hit]]:
         """The hits of each leg that answers from the expected build."""
         found = {}
-        for name, ask in list(self._asks.items()):
+        for name, query in list(self._queries.items()):
             leg = self._legs[name]
             try:
-                hits = ask.hits(depth)
+                hits = query.hits(depth)
                 marker = leg.reader.marker()
             except InvalidFilter:
                 raise
@@ -213,21 +213,21 @@ class Asking:
     @property
     def answered(self) -> bool:
         """Whether any leg answered."""
-        return bool(self._asks)
+        return bool(self._queries)
 
     def scores(self, leg: str, ids: Sequence[str]) -> dict[str, float]:
-        """The leg's scores of documents that another leg found; empty if it cannot compute them."""
+        """The scores of documents that only another leg found; empty if the leg cannot compute them."""
         try:
-            return self._asks[leg].scores(ids) if ids and leg in self._asks else {}
+            return self._queries[leg].scores(ids) if ids and leg in self._queries else {}
         except SinkError:  # its hits are known; without these scores the order is slightly worse
             return {}
 
     def most_score(self, leg: str) -> float | None:
         try:
-            return self._asks[leg].most_score() if leg in self._asks else None
+            return self._queries[leg].most_score() if leg in self._queries else None
         except SinkError:
             return None
 
     def _drop(self, name: str, reason: str) -> None:
-        del self._asks[name]
+        del self._queries[name]
         self.failed[name] = reason

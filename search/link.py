@@ -15,10 +15,10 @@ _LINKED = ("http", "https", "file")
 _NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
 """The path of a chunk before the first heading, for example `/ul[4]` or front matter. It is not shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a name
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a file name
 # `#` starts a fragment if `pane=0&part=1` follows, or one word after a file suffix; otherwise it is part of the name.
 _NAMED = re.compile(r"(?P<name>.+?)#(?P<place>[\w.-]+=[^#\s]*)|(?P<file>.+\.\w+)#(?P<word>[^\W\d][\w-]*)", re.DOTALL)
-_AS_WRITTEN = "/%?:@!$&'()*+,;=~"
+_UNQUOTED = "/%?:@!$&'()*+,;=~"
 
 
 def locator_of(document: Document) -> Locator:
@@ -54,17 +54,17 @@ def link_of(document: Document) -> str | None:
     split = _of_web(source.strip(" ")) if _SCHEME.match(source.lstrip(" ")) else _of_file(source)
     if split is None:
         return None
-    address, own = split
-    fragment = _fragment(document, own)
+    address, source_fragment = split
+    fragment = _fragment(document, source_fragment)
     return f"{address}#{fragment}" if fragment else address
 
 
 def name_of(source: str) -> str:
     """The file name without its folders."""
     try:
-        name = urlsplit(source).path if _SCHEME.match(source) else _apart(source)[0]
+        name = urlsplit(source).path if _SCHEME.match(source) else _split_file(source)[0]
     except ValueError:  # for example unpaired brackets
-        name = _apart(source)[0]
+        name = _split_file(source)[0]
     return name.rstrip("/").rpartition("/")[2]
 
 
@@ -74,34 +74,34 @@ def _of_web(source: str) -> tuple[str, str] | None:
         scheme = urlsplit(source).scheme.lower()
     except ValueError:
         return None
-    address, _, own = source.replace(" ", "%20").partition("#")
-    return (address, own) if scheme in _LINKED else None
+    address, _, fragment = source.replace(" ", "%20").partition("#")
+    return (address, fragment) if scheme in _LINKED else None
 
 
 def _of_file(source: str) -> tuple[str, str] | None:
     """A file name with its special characters quoted, and the fragment."""
     if source.startswith("//"):
         return None
-    name, own = _apart(source)
-    return quote(name), quote(own, safe=_AS_WRITTEN)
+    name, fragment = _split_file(source)
+    return quote(name), quote(fragment, safe=_UNQUOTED)
 
 
-def _apart(source: str) -> tuple[str, str]:
-    """The name of a file, and the fragment that the source itself has."""
+def _split_file(source: str) -> tuple[str, str]:
+    """The name of a file, and the fragment if the source has one."""
     found = _NAMED.fullmatch(source)
     if found is None:
         return source, ""
     return (found["name"], found["place"]) if found["name"] else (found["file"], found["word"])
 
 
-def _fragment(document: Document, own: str) -> str:
+def _fragment(document: Document, source_fragment: str) -> str:
     """The fragment of the source, extended by the place of the chunk. Nothing can follow an anchor."""
-    if own and "=" not in own:
-        return own
+    if source_fragment and "=" not in source_fragment:
+        return source_fragment
     places = list(_places(document))
-    if own:
-        named = {place.partition("=")[0] for place in own.split("&")}
-        return "&".join([own, *(f"{name}={value}" for name, value in places if name not in named)])
+    if source_fragment:
+        names = {place.partition("=")[0] for place in source_fragment.split("&")}
+        return "&".join([source_fragment, *(f"{name}={value}" for name, value in places if name not in names)])
     if document.anchor:
         return quote(document.anchor)
     if _is_markdown(document) and document.headings and all(name == "offset" for name, _ in places):

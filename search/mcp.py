@@ -149,7 +149,7 @@ def mcp_server(
             )
             answer = answers.search(question, access)
         for leg, reason in answer.unavailable.items():
-            _logger.warning("no answer of %s search: %s", leg, reason)
+            _logger.warning("no answer from %s search: %s", leg, reason)
         if not answer.answered:
             raise ToolError(_UNAVAILABLE)
         return _found(answer)

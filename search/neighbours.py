@@ -29,49 +29,51 @@ _HIDDEN = re.compile(
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
 _LEADS_ON = (":", "\uff1a")
 _MOST_LEADING = 1000
+"""Characters. A longer text has content of its own, whatever its last line is."""
 _MOST_STEPS = 10
 """How many chunks without content are skipped. Each step asks an engine."""
 
 
-def fetch(legs: Legs, access: Access, wanted: Mapping[str, str]) -> dict[str, Document]:
-    """The documents with these ids (each with its source) that exist and that `access` may see."""
+def fetch(legs: Legs, access: Access, sources: Mapping[str, str]) -> dict[str, Document]:
+    """The documents that exist and that `access` may see. `sources` maps their ids to their sources."""
     found: dict[str, Document] = {}
     without_text: dict[str, Document] = {}
     for reader in legs.readers():
-        missing = [id for id in wanted if id not in found]
+        missing = [id for id in sources if id not in found]
         if not missing:
             break
         try:
-            known = reader.get(missing)
+            documents = reader.get(missing)
         except SinkError:  # reported by its leg; the other reader may have the document
             continue
-        found |= {document.id: document for document in known if document.text}
-        without_text |= {document.id: document for document in known if not document.text}
-    missing = [id for id in wanted if id not in found]
+        found |= {document.id: document for document in documents if document.text}
+        without_text |= {document.id: document for document in documents if not document.text}
+    missing = [id for id in sources if id not in found]
     if missing:
-        sources = {id: without_text[id].parent_id if id in without_text else wanted[id] for id in missing}
-        found |= {document.id: document for document in legs.from_chunks(sources)}
+        stored = {id: document.parent_id for id, document in without_text.items()}
+        unread = {id: stored.get(id, sources[id]) for id in missing}
+        found |= {document.id: document for document in legs.from_chunks(unread)}
     return {id: document for id, document in (without_text | found).items() if access.admits(document)}
 
 
 def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0, query: str = "") -> Surrounded | None:
-    """One document by the id of its chunk, or by its own; None if there is none that `access` may see. With a `query`
-    the result names the words that the query finds in it."""
-    wanted = dict.fromkeys((sink_id(chunk_id), chunk_id), "")
-    found = next(iter(fetch(legs, access, wanted).values()), None)
+    """One document by its `chunk_id` or `id`; None if there is none that `access` may see. With a `query`, the result
+    has the words that match it."""
+    sources = dict.fromkeys((sink_id(chunk_id), chunk_id), "")
+    found = next(iter(fetch(legs, access, sources).values()), None)
     if found is None:
         return None
     before, after = neighbours(legs, access, [found], distance)[found.id]
-    return Surrounded(found, before, after, _found_words(legs, access, query, [*before, found, *after]))
+    return Surrounded(found, before, after, _matches(legs, access, query, [*before, found, *after]))
 
 
-def _found_words(legs: Legs, access: Access, query: str, documents: Sequence[Document]) -> tuple[str, ...]:
+def _matches(legs: Legs, access: Access, query: str, documents: Sequence[Document]) -> tuple[str, ...]:
     if legs.keyword is None or not query.strip():
         return ()
     ids = [document.id for document in documents]
     try:
         snippets = legs.keyword.reader.snippets(for_words(canonical_text(query)), ids, access.filters())
-    except SinkError:  # without marks the passage can still be read
+    except SinkError:  # the passage is still readable without marked words
         return ()
     return tuple({piece.text: None for pieces in snippets.values() for piece in pieces if piece.match})
 
@@ -81,15 +83,15 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
     All documents take each step together, so an engine is asked once for each unit of distance.
     """
-    known = {document.id: document for document in documents}
+    fetched = {document.id: document for document in documents}
     sides = {document.id: ([document], [document]) for document in documents}
     for _ in range(distance):
         ends = [(one, sides[one.id][0][-1].previous_id, sides[one.id][1][-1].next_id) for one in documents]
-        wanted = {id: one.parent_id for one, *ids in ends for id in ids if id and id not in known}
-        known |= fetch(legs, access, wanted)
+        sources = {id: one.parent_id for one, *ids in ends for id in ids if id and id not in fetched}
+        fetched |= fetch(legs, access, sources)
         for before, after in sides.values():
-            _grow(before, known.get(before[-1].previous_id or ""))
-            _grow(after, known.get(after[-1].next_id or ""))
+            _grow(before, fetched.get(before[-1].previous_id or ""))
+            _grow(after, fetched.get(after[-1].next_id or ""))
     return {id: (tuple(reversed(before[1:])), tuple(after[1:])) for id, (before, after) in sides.items()}
 
 
@@ -104,22 +106,22 @@ def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequenc
     # A quoted phrase in hidden text (a comment) is not in the next chunk, so hidden text counts then.
     hidden_counts = bool(phrases_of(question.text))
     shown = {document.id: document for document in documents}
-    known = dict(shown)
-    walking = dict(shown)
-    for _ in range(_MOST_STEPS):  # one step for all of them at a time
-        leading = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in walking.items()}
-        walking = {id: one for id, one in walking.items() if one.next_id and leading[id] is not None}
-        wanted = {str(one.next_id): one.parent_id for one in walking.values() if one.next_id not in known}
-        known |= fetch(legs, access, wanted) if wanted else {}
-        following = {id: known.get(str(one.next_id)) for id, one in walking.items()}
-        walking = {
+    fetched = dict(shown)
+    pending = dict(shown)
+    for _ in range(_MOST_STEPS):  # all documents take each step together
+        leading = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in pending.items()}
+        pending = {id: one for id, one in pending.items() if one.next_id and leading[id] is not None}
+        sources = {str(one.next_id): one.parent_id for one in pending.values() if one.next_id not in fetched}
+        fetched |= fetch(legs, access, sources) if sources else {}
+        following = {id: fetched.get(str(one.next_id)) for id, one in pending.items()}
+        pending = {
             id: one
             for id, one in following.items()
             if one and one.text.startswith(leading[id] or "") and _may_stand_for(shown[id], one, question)
         }
-        if not walking:
+        if not pending:
             break
-        shown |= {id: one for id, one in walking.items() if _leading_text(one, hidden_counts=hidden_counts) != ""}
+        shown |= {id: one for id, one in pending.items() if _leading_text(one, hidden_counts=hidden_counts) != ""}
     return shown
 
 
@@ -129,7 +131,7 @@ def _leading_text(document: Document, *, hidden_counts: bool) -> str | None:
     if not document.text or len(text) > _MOST_LEADING:
         return None
     lines = text.splitlines()
-    # Without a place in an outline `# x` may be a comment of some code.
+    # If the document has no headings, `# x` may be a comment in code.
     while lines and (not lines[0].strip() or (document.headings and _is_heading(lines[0], document))):
         del lines[0]
     return "\n".join(lines) if not lines or text.endswith(_LEADS_ON) else None

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from chunksink.search.access import Access
-from chunksink.search.legs import REMEDY, Asking, Legs
+from chunksink.search.legs import REMEDY, LegQueries, Legs
 from chunksink.search.order import Order
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, LEGS_OF, Question
@@ -22,26 +22,26 @@ _EMPTY = "This index has no sources. `chunksink sync` adds them."
 
 
 def notices(
-    legs: Legs, question: Question, access: Access, asking: Asking, order: Order, suggestions: Mapping[str, str]
+    legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order, suggestions: Mapping[str, str]
 ) -> Iterator[str]:
-    """A leg that the index does not have is no failure, but changes what hybrid means."""
+    """The sentences for one answer. An index without one of the legs is not an error, so the notice mentions it."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
-            yield f"Found by words only: this index has no vectors; {REMEDY}."
+            yield f"Found by words only: this index has no sink with vectors; {REMEDY}."
         if legs.keyword is None:
             yield f"Found by meaning only: this index has no keyword sink; {REMEDY}."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
-    nothing = asking.answered and not order.placed
-    if phrases and not asking.phrases_held:
+    empty = queries.answered and not order.placed
+    if phrases and not queries.phrases_required:
         yield f"The hits need not contain {phrases}: phrases need keyword search, which is not available."
-    elif phrases and nothing:
+    elif phrases and empty:
         yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
-    if nothing and not asking.failed:
-        yield from _kept_out(legs, question, access)
-    for word, near in suggestions.items():
-        yield f"No text contains {word!r:.100}. Did you mean {near!r:.100}?"
-    if set(_WORD.findall(question.text)) - suggestions.keys() and order.placed and order.lacks(KEYWORD):
+    if empty and not queries.failed:
+        yield from _reasons(legs, question, access)
+    for word, suggestion in suggestions.items():
+        yield f"No text contains {word!r:.100}. Did you mean {suggestion!r:.100}?"
+    if set(_WORD.findall(question.text)) - suggestions.keys() and order.placed and order.is_empty(KEYWORD):
         yield f"No text{among} contains these words. The hits are only similar in meaning."
 
 
@@ -50,27 +50,28 @@ def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[s
     if KEYWORD not in LEGS_OF[question.mode]:
         return {}
     words = for_words(question.text)
-    return _ask(legs, lambda reader: reader.corrections(words, access.filters()), {})
+    return _ask_keyword(legs, lambda reader: reader.corrections(words, access.filters()), {})
 
 
-def _kept_out(legs: Legs, question: Question, access: Access) -> Iterator[str]:
-    """Whether nothing was found because of a filter, or because nothing is visible at all. Only documents that the
-    tenant may see are considered."""
+def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:
+    """Why there are no hits: nothing is visible, or filters exclude all hits. It ignores other tenants' documents."""
     visible = access.filters()
-    if _ask(legs, lambda reader: not reader.search("", 1, visible), False):
+    if _ask_keyword(legs, lambda reader: not reader.search("", 1, visible), False):
         tenant = access.tenant
         yield _EMPTY if tenant is None else f"The tenant {tenant!r:.100} has no documents in this index."
     elif question.filters and any(legs.begin(replace(question, filters=()), visible).ask(1).values()):
         fields = list(dict.fromkeys(one.field for one in question.filters))
-        missing = [_some(field) for field in fields if _ask(legs, partial(_is_unused, field, visible), False)]
+        missing = [
+            _with_article(field) for field in fields if _ask_keyword(legs, partial(_is_unused, field, visible), False)
+        ]
         reason = f": no document has {' or '.join(missing)}" if missing else ""
         filters = "the filter" if len(fields) == 1 else "the filters"
         yield f"No results with {' and '.join(map(_condition, question.filters))}{reason}."
         yield f"Without {filters} there are results."
 
 
-def _ask(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
-    """The default without a keyword leg, and if it fails: the leg itself reports that."""
+def _ask_keyword(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
+    """The default if there is no keyword leg, or if it fails, which the leg itself reports."""
     try:
         return default if legs.keyword is None else ask(legs.keyword.reader)
     except SinkError:
@@ -82,12 +83,11 @@ def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -
 
 
 def _condition(one: Filter) -> str:
-    """Without the values, which may be of any length."""
     bounds = ((">=", one.at_least), ("<=", one.at_most))
     if one.any_of is not None:
-        return f"this {one.field}"
+        return f"the given {one.field}"  # without the values, which may be very long
     return " and ".join(f"{one.field}{sign}{bound}" for sign, bound in bounds if bound is not None)
 
 
-def _some(field: str) -> str:
+def _with_article(field: str) -> str:
     return field if field in LISTS else f"a{'n' if field[0] in 'aeiou' else ''} {field}"

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chunksink.search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
-from chunksink.search.legs import Asking
+from chunksink.search.legs import LegQueries
 from chunksink.search.question import KEYWORD, SEMANTIC, FusionName, Question
 from chunksink.sinks.reader import Hit
 
 FETCH_AT_FIRST = 100
 """Hits requested from each leg in the first step."""
-_DEEPER = 4
-_SETTLED = 0.6
+_DEPTH_FACTOR = 4
+_FINAL_SHARE = 0.6
 """This share of the depth of a step becomes final. A page of ten sources usually needs one step."""
 
 _FUSIONS: Mapping[FusionName, Fusion] = {"scores": by_scores, "ranks": by_ranks}
@@ -33,59 +33,59 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Look:
-    """The hits of all legs down to one depth."""
+class LegResults:
+    """The best hits of each leg, at most `depth` of them."""
 
-    found: Mapping[str, Sequence[Hit]]
+    hits: Mapping[str, Sequence[Hit]]
     depth: int
 
     def exhausts(self, leg: str) -> bool:
         """Whether the leg has no further hits."""
-        return len(self.found.get(leg, ())) < self.depth
+        return len(self.hits.get(leg, ())) < self.depth
 
 
 class Order:
     """The order of one question, computed as far down as it is read."""
 
-    def __init__(self, asking: Asking, question: Question) -> None:
-        self._asking = asking
+    def __init__(self, queries: LegQueries, question: Question) -> None:
+        self._queries = queries
         self._question = question
         self._scales: dict[str, Scale | None] = {}
-        self._settled: set[str] = set()
+        self._final: set[str] = set()
         self._sources: set[str] = set()
         self._depth = FETCH_AT_FIRST
         self.placed: list[Placed] = []
         self.complete = False
         """Whether there are no further results."""
-        self.looked = self._step()
+        self.results = self._step()
         """The hits of the last step, which include those of earlier steps."""
 
-    def lacks(self, leg: str) -> bool:
+    def is_empty(self, leg: str) -> bool:
         """Whether that leg answered without any hit."""
-        return leg in self.looked.found and not self.looked.found[leg]
+        return leg in self.results.hits and not self.results.hits[leg]
 
     def parts(self) -> Iterator[list[Placed]]:
-        """The places that each step settles, from the top. A step runs when its part is requested. Iterate once."""
-        begun = 0
+        """The places that each step makes final, from the top. A step runs when its part is requested. Iterate once."""
+        start = 0
         while True:
-            yield self.placed[begun:]
+            yield self.placed[start:]
             if self.complete:
                 return
-            begun = len(self.placed)
-            self.looked = self._step()
+            start = len(self.placed)
+            self.results = self._step()
 
-    def _step(self) -> Look:
-        look = Look(self._asking.ask(self._depth), self._depth)
-        self._depth *= _DEEPER
-        self.complete = all(look.exhausts(leg) for leg in look.found)
-        hits = {hit.id: hit for of_leg in look.found.values() for hit in of_leg}
-        fused = self._fused(look.found)
+    def _step(self) -> LegResults:
+        results = LegResults(self._queries.ask(self._depth), self._depth)
+        self._depth *= _DEPTH_FACTOR
+        self.complete = all(results.exhausts(leg) for leg in results.hits)
+        hits = {hit.id: hit for of_leg in results.hits.values() for hit in of_leg}
+        fused = self._fused(results.hits)
         for one in fused:
-            if not self.complete and len(self._settled) >= _SETTLED * look.depth:
+            if not self.complete and len(self._final) >= _FINAL_SHARE * results.depth:
                 break
-            self._settled.add(one.key)
+            self._final.add(one.key)
             self._place(one, hits[one.key])
-        return look
+        return results
 
     def _place(self, fused: Fused, hit: Hit) -> None:
         """A source takes the place of its best chunk."""
@@ -94,22 +94,22 @@ class Order:
             self._sources.add(source)
             self.placed.append(Placed(fused, hit))
 
-    def _fused(self, found: Mapping[str, Sequence[Hit]]) -> list[Fused]:
-        """The fused chunks that are not settled yet."""
-        fusion = _FUSIONS[self._question.fusion] if len(found) > 1 else alone
-        rankings = {leg: Ranking([(hit.id, hit.score) for hit in hits]) for leg, hits in found.items()}
+    def _fused(self, by_leg: Mapping[str, Sequence[Hit]]) -> list[Fused]:
+        """The fused chunks that are not final yet."""
+        fusion = _FUSIONS[self._question.fusion] if len(by_leg) > 1 else alone
+        rankings = {leg: Ranking([(hit.id, hit.score) for hit in hits]) for leg, hits in by_leg.items()}
         if fusion is by_scores:
             rankings = self._comparable(rankings)
-        return [fused for fused in fusion(rankings) if fused.key not in self._settled]
+        return [fused for fused in fusion(rankings) if fused.key not in self._final]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
         """A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0."""
-        by_meaning = {id for id, _ in rankings[SEMANTIC].hits}
-        missing = [id for id, _ in rankings[KEYWORD].hits if id not in by_meaning and id not in self._settled]
-        beyond = self._asking.scores(SEMANTIC, missing)
+        semantic = {id for id, _ in rankings[SEMANTIC].hits}
+        missing = [id for id, _ in rankings[KEYWORD].hits if id not in semantic and id not in self._final]
+        other_scores = self._queries.scores(SEMANTIC, missing)
         scored = {
-            KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._asking.most_score(KEYWORD)),
-            SEMANTIC: replace(rankings[SEMANTIC], beyond=beyond),
+            KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._queries.most_score(KEYWORD)),
+            SEMANTIC: replace(rankings[SEMANTIC], other_scores=other_scores),
         }
         if not self._scales:
             self._scales = {leg: scale_of(ranking) for leg, ranking in scored.items()}

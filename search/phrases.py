@@ -22,7 +22,7 @@ _QUOTED = re.compile(
     )
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
-MOST_HOLDING = 2_000
+MOST_PHRASE_HITS = 2_000
 """The highest number of documents with the phrases that the semantic leg compares, since each vector must be read."""
 
 
@@ -43,8 +43,8 @@ class Phrases:
         """A query of the phrases alone."""
         return " ".join(f'"{phrase}"' for phrase in self.texts)
 
-    def held(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
-        return reader.search(self.query, MOST_HOLDING, filters, every=True)
+    def hits(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
+        return reader.search(self.query, MOST_PHRASE_HITS, filters, every=True)
 
 
 def phrases_of(text: str) -> Phrases:

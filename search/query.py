@@ -9,7 +9,7 @@ from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import count
-from chunksink.search.legs import Asking, Legs
+from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, stand_ins
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
@@ -19,8 +19,7 @@ from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import Filter, Hit
 
-_FEW_WORDS = 80
-"""Characters."""
+_SHORT_TEXT = 80  # characters
 
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
@@ -29,19 +28,19 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     # Normalise the query like the texts.
     question = replace(question, text=canonical_text(question.text))
     if not question.text.strip():
-        raise InvalidQuestion("The query is empty: ask a question, or give words to look for.")
+        raise InvalidQuestion("The query is empty: enter a question or words.")
     if access.denied:
         return _nothing(question, started, "This index serves each tenant its own documents: name the tenant.")
     filters = (*question.filters, *access.filters())
-    asking = legs.begin(question, filters)
-    order = Order(asking, question)
-    hits, more, gone = _page(legs, access, order, question)
-    if gone:  # replaced since the legs named it: what is there now has not been asked yet
-        order = Order(asking, question)
+    queries = legs.begin(question, filters)
+    order = Order(queries, question)
+    hits, more, is_stale = _page(legs, access, order, question)
+    if is_stale:  # the documents that replace the missing ones may match, too
+        order = Order(queries, question)
         hits, more, _ = _page(legs, access, order, question)
-    hits = _with_snippets(legs, question, filters, asking, hits)
+    hits = _with_snippets(legs, question, filters, queries, hits)
     hits = _with_context(legs, access, question, hits)
-    facets = count(legs, question, access, asking, order.looked)
+    facets = count(legs, question, access, queries, order.results)
     suggestions = suggestions_for(legs, question, access)
     return Answer(
         query=question.text,
@@ -51,45 +50,46 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         more=more,
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
-        unavailable=asking.failed,
-        notice=" ".join(notices(legs, question, access, asking, order, suggestions)) or None,
+        unavailable=queries.failed,
+        notice=" ".join(notices(legs, question, access, queries, order, suggestions)) or None,
         suggestions=suggestions,
-        answered=asking.answered,
-        moved=asking.moved,
+        answered=queries.answered,
+        moved=queries.moved,
     )
 
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
-    """The requested hits, whether more follow, and whether a document vanished meanwhile: the next hit takes its place.
-    The places before the offset must be read too, because several places may be one hit."""
-    gone: list[Hit] = []
+    """The requested hits, whether more follow, and whether a document has vanished since the legs found it.
+
+    The places before the offset are read too, because several places may be one hit."""
+    missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
-    for hit in _described(legs, access, order, question, gone):
-        hits.setdefault(hit.document.id, hit)  # two chunks may be shown by the same document: the better place counts
+    for hit in _described(legs, access, order, question, missing):
+        hits.setdefault(hit.document.id, hit)  # a document may be shown for two chunks: the better place counts
         if len(hits) > question.last:
             break
-    return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(gone)
+    return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)
 
 
-def _described(legs: Legs, access: Access, order: Order, question: Question, gone: list[Hit]) -> Iterator[SearchHit]:
-    """The hits in order. If sources are collapsed, hits with the same text are one.
+def _described(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
+    """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text are one.
 
-    The grouping depends only on the parts of the order. The hits with the text of a part's last place wait for the next
-    part, which may have more of them. A later copy is a hit of its own."""
-    alike: dict[Hashable, list[tuple[Placed, Document]]] = {}
+    Grouping does not depend on limit and offset, because it uses whole parts of the order. The text of a part's last
+    place stays open, because the next part may have more copies of it."""
+    groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None
     for part in order.parts():
         documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in part})
         shown = stand_ins(legs, access, question, list(documents.values()))
-        gone += [one.hit for one in part if one.hit.id not in shown]
+        missing += [one.hit for one in part if one.hit.id not in shown]
         for one in part:
             if document := shown.get(one.hit.id):
                 last = _text_of(document) if question.collapse else document.id
-                alike.setdefault(last, []).append((one, document))
-        for key in list(alike):
+                groups.setdefault(last, []).append((one, document))
+        for key in list(groups):
             if key == last and not order.complete:
                 break
-            (best, document), *others = alike.pop(key)
+            (best, document), *others = groups.pop(key)
             same_text = tuple(other for _, other in others if other.id != document.id)
             yield hit_of(document, best.fused.score, best.fused.shares, same_text)
 
@@ -100,19 +100,19 @@ def _text_of(document: Document) -> Hashable:
     text = document.text.strip()
     if not text:
         return document.id
-    return document.tenant_key, document.text_hash, document.title if len(text) < _FEW_WORDS else None
+    return document.tenant_key, document.text_hash, document.title if len(text) < _SHORT_TEXT else None
 
 
 def _with_snippets(
-    legs: Legs, question: Question, filters: Sequence[Filter], asking: Asking, hits: list[SearchHit]
+    legs: Legs, question: Question, filters: Sequence[Filter], queries: LegQueries, hits: list[SearchHit]
 ) -> list[SearchHit]:
     """Add snippets with the found words to all hits, whichever leg found them; not in semantic mode."""
-    if legs.keyword is None or KEYWORD in asking.failed or question.mode == "semantic":
+    if legs.keyword is None or KEYWORD in queries.failed or question.mode == "semantic":
         return hits
     try:
         shown = legs.keyword.reader.snippets(for_words(question.text), [hit.document.id for hit in hits], filters)
     except SinkError as error:
-        asking.failed[KEYWORD] = str(error)
+        queries.failed[KEYWORD] = str(error)
         return hits
     return [replace(hit, snippet=shown.get(hit.document.id, ())) for hit in hits]
 

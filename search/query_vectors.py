@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.embeddings.settings import EncoderSettings
 
-_REMEMBERED = 512
+_MOST_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""
 _BATCH = 16
 """The largest batch, so that no query waits long for others."""
@@ -39,7 +39,7 @@ class Generation(Protocol):
 
 
 class Queries:
-    """Encodes queries with the models that made indexes, each loaded for its first query. Any thread may ask."""
+    """Encodes queries with the models that made indexes, each loaded for its first query. Thread-safe."""
 
     def __init__(self, model_cache: Path | None = None) -> None:
         """`model_cache` is the folder of prepared models, the user's own by default."""
@@ -81,18 +81,18 @@ class QueryModel:
         with self._lock:
             if (vector := self._vectors.get(text)) is not None:
                 return vector
-            promised = self._waiting.setdefault(text, Future())
+            future = self._waiting.setdefault(text, Future())
         try:
             with self._computing:  # this thread computes all queries that are waiting by now
-                while not promised.done():
+                while not future.done():
                     self._compute_next()
         finally:
             if self._closed:
                 self._close_if_idle()
-        error = promised.exception()
+        error = future.exception()
         if error is not None:
             raise _again(error)
-        return promised.result()
+        return future.result()
 
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines. A model that must be prepared
@@ -106,8 +106,8 @@ class QueryModel:
         from chunksink.embeddings.resolve import resolve_model
 
         with self._computing, suppress(Exception):
-            found = resolve_model(self._settings.model, network=False)
-            if expected_runtime(found, self._settings.precision, self._model_cache).prepared:
+            model = resolve_model(self._settings.model, network=False)
+            if expected_runtime(model, self._settings.precision, self._model_cache).prepared:
                 self._encoder.load()
         if self._closed:
             self._close_if_idle()
@@ -141,8 +141,8 @@ class QueryModel:
             self._settle(batch)
         finally:
             with self._lock:
-                for text, promised in batch.items():
-                    if promised.done():  # else this thread was interrupted, and the next one computes it
+                for text, future in batch.items():
+                    if future.done():  # else this thread was interrupted, and the next one computes it
                         del self._waiting[text]
 
     def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
@@ -153,22 +153,22 @@ class QueryModel:
             vectors = self._encode(list(batch))
         except Exception as error:
             if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them is refused
-                for text, promised in batch.items():
-                    self._settle({text: promised})
+                for text, future in batch.items():
+                    self._settle({text: future})
                 return
-            for promised in batch.values():
-                promised.set_exception(error)
+            for future in batch.values():
+                future.set_exception(error)
             return
         usable = {text: vector for text, vector in vectors.items() if _is_usable(vector)}
         with self._lock:
             self._vectors |= usable
-            for text in list(self._vectors)[:-_REMEMBERED]:
+            for text in list(self._vectors)[:-_MOST_CACHED]:
                 del self._vectors[text]
-        for text, promised in batch.items():
+        for text, future in batch.items():
             if text in usable:
-                promised.set_result(usable[text])
+                future.set_result(usable[text])
             else:
-                promised.set_exception(TextRefused("the model computes no vector with a direction for this query"))
+                future.set_exception(TextRefused("the model computed no usable vector for this query"))
 
     def _encode(self, texts: list[str]) -> "dict[str, Vectors]":
         from chunksink.embeddings.errors import EmbeddingsError, TextRefused
@@ -177,7 +177,7 @@ class QueryModel:
             raise _again(self._failure[1])
         try:
             vectors = self._encoder.encode_queries(texts)
-        except TextRefused:  # others may pass
+        except TextRefused:  # the model works; other queries may pass
             raise
         except EmbeddingsError as error:
             self._failure = (monotonic(), error)

@@ -62,8 +62,8 @@ class Question:
             raise InvalidQuestion(f"offset is {self.offset}: it must be at least 0")
         if self.last > MOST_HITS:
             raise InvalidQuestion(
-                f"hits {self.offset + 1} to {self.last} were requested; only the first {MOST_HITS} can be. Narrow the "
-                "question with filters."
+                f"hits {self.offset + 1} to {self.last} were requested; only the first {MOST_HITS} are available. "
+                "Narrow the question with filters."
             )
         self._check_filters()
         if not 0 <= self.context <= MOST_CONTEXT:
@@ -102,13 +102,13 @@ class Question:
         return self.offset + self.limit
 
 
-def as_fields(given: object) -> tuple[Any, ...]:
-    """The requested facets, from one field, several, or None."""
-    if given is None or isinstance(given, str):
-        return () if given is None else (given,)
-    if not isinstance(given, Iterable):
-        raise InvalidQuestion(f"facets must be a list of fields, not {given!r:.100}")
-    return tuple(given)
+def as_fields(fields: object) -> tuple[Any, ...]:
+    """The facets of a question, from one field, several, or None."""
+    if fields is None or isinstance(fields, str):
+        return () if fields is None else (fields,)
+    if not isinstance(fields, Iterable):
+        raise InvalidQuestion(f"facets must be a list of fields, not {fields!r:.100}")
+    return tuple(fields)
 
 
 def require_mode(mode: object) -> None:

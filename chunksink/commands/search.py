@@ -126,9 +126,9 @@ def command(
 
 
 def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: bool) -> None:
-    how = "without {} search" if answer.answered else "no answer of {} search"
+    problem = "without {} search" if answer.answered else "no answer from {} search"
     for leg, reason in answer.unavailable.items():
-        click.secho(f"{how.format(leg)}: {reason}", fg="yellow", err=True)
+        click.secho(f"{problem.format(leg)}: {reason}", fg="yellow", err=True)
     if answer.notice:
         click.secho(wrapped(printable(answer.notice), columns(is_error=True)), fg="yellow", err=True)
     if answer.answered and not answer.hits:

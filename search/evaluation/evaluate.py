@@ -12,9 +12,9 @@ import numpy as np
 
 from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
 
-_ROUNDS = 2000
+_RESAMPLES = 2000
 _SEED = 20_260_101
-_PART = 100  # rounds at a time: memory stays small, however many queries there are
+_PART = 100  # resamples at a time, to limit memory
 
 Gains = Mapping[str, int]
 Metric = Callable[[Sequence[str], Gains], float]
@@ -56,13 +56,16 @@ class Interval:
 
 def interval(values: Sequence[float]) -> Interval:
     """A bootstrap with a fixed seed: the same values have the same interval."""
-    known = np.array(values, dtype=float)
-    dice = np.random.default_rng(_SEED)
+    sample = np.array(values, dtype=float)
+    generator = np.random.default_rng(_SEED)
     means = np.concatenate(
-        [known[dice.integers(0, len(known), (_PART, len(known)))].mean(axis=1) for _ in range(_ROUNDS // _PART)]
+        [
+            sample[generator.integers(0, len(sample), (_PART, len(sample)))].mean(axis=1)
+            for _ in range(_RESAMPLES // _PART)
+        ]
     )
     low, high = np.percentile(means, [2.5, 97.5])
-    return Interval(float(known.mean()), float(low), float(high))
+    return Interval(float(sample.mean()), float(low), float(high))
 
 
 @dataclass(frozen=True)

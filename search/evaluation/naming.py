@@ -27,10 +27,10 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
 
 @dataclass(frozen=True)
 class Naming:
-    """`known` maps names as the index stores them to names as the judgements write them."""
+    """`judged` maps names as the index stores them to names as the judgements write them."""
 
     field: str
-    known: Mapping[str, str]
+    judged: Mapping[str, str]
     missing: frozenset[str]
     """Judged names that no document has."""
 
@@ -41,7 +41,7 @@ class Naming:
     def names(self, documents: Iterable[Document]) -> list[str]:
         """The names of these documents in the judgements, each once. An unjudged document keeps its own name."""
         names = (FIELDS[self.field](document) for document in documents)
-        return list(dict.fromkeys(self.known.get(name, name) for name in names if name))
+        return list(dict.fromkeys(self.judged.get(name, name) for name in names if name))
 
 
 def find_naming(
@@ -49,19 +49,19 @@ def find_naming(
 ) -> Naming:
     """Uses the given field, or else the one that matches the most judged names; on a tie the first."""
     judged = {name for of_query in judgements.values() for name in of_query}
-    known = {one: _as_stored(one, judged, tenant) for one in ([field] if field else FIELDS)}
-    found: dict[str, set[str]] = {one: set() for one in known}
+    stored = {one: _as_stored(one, judged, tenant) for one in ([field] if field else FIELDS)}
+    matches: dict[str, set[str]] = {one: set() for one in stored}
     for document in documents:
-        for one, stored in known.items():
-            if (name := stored.get(FIELDS[one](document) or "")) is not None:
-                found[one].add(name)
-    best = max(found, key=lambda one: len(found[one]))
-    if not found[best]:
+        for one, names in stored.items():
+            if (name := names.get(FIELDS[one](document) or "")) is not None:
+                matches[one].add(name)
+    best = max(matches, key=lambda one: len(matches[one]))
+    if not matches[best]:
         raise UnreadableSet(
-            f"none of the {len(judged)} judged names is the {' or '.join(found)} of a document: do the judgements "
+            f"none of the {len(judged)} judged names is the {' or '.join(matches)} of a document: do the judgements "
             "belong to this index?"
         )
-    return Naming(best, known[best], frozenset(judged - found[best]))
+    return Naming(best, stored[best], frozenset(judged - matches[best]))
 
 
 def _as_stored(field: str, judged: set[str], tenant: str | None) -> dict[str, str]:

@@ -26,7 +26,7 @@ def error_response(problem: HttpProblem) -> Response:
     return json_response({"error": problem.message}, problem.status, _HEADERS.get(problem.status))
 
 
-class ForPrograms(Route):
+class ApiRoute(Route):
     """A route of the API. Its errors are JSON, including the one for an unsupported method."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,11 +61,11 @@ class Api:
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)
-        given = request.query_params.multi_items()
+        pairs = request.query_params.multi_items()
         chunk_id = request.query_params.get("id", "")
         try:
             once("id", request.query_params.getlist("id"))
-            form = read([pair for pair in given if pair[0] != "id"], strict=True)
+            form = read([pair for pair in pairs if pair[0] != "id"], strict=True)
             access = caller.access(form.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:

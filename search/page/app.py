@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chunksink.search.page.api import Api, ForPrograms, error_response, refused
+from chunksink.search.page.api import Api, ApiRoute, error_response, refused
 from chunksink.search.page.callers import Sessions
 from chunksink.search.page.health import Health
 from chunksink.search.page.pages import HtmlPages
@@ -39,7 +39,7 @@ def make_app(site: Site) -> ASGIApp:
 
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        if _is_for_programs(request):
+        if _is_api(request):
             answer = error_response(
                 HttpProblem(404, "There is nothing at this address; /api/openapi.json describes the API.")
             )
@@ -48,7 +48,7 @@ def make_app(site: Site) -> ASGIApp:
         await answer(scope, receive, send)
 
     def refuse(request: Request) -> Response:
-        if _is_for_programs(request):
+        if _is_api(request):
             return refused()
         query = request.url.query
         return pages.sign_in_form(request.url.path + (f"?{query}" if query else ""))
@@ -60,10 +60,10 @@ def make_app(site: Site) -> ASGIApp:
         Route("/sign-in", pages.ask_to_sign_in),
         Route("/sign-in", pages.sign_in, methods=["POST"]),
         Route("/sign-out", pages.sign_out, methods=["POST"]),
-        ForPrograms("/api/search", api.search),
-        ForPrograms("/api/chunk", api.chunk),
-        ForPrograms("/api/openapi.json", api.description),
-        ForPrograms("/healthz", api.health),
+        ApiRoute("/api/search", api.search),
+        ApiRoute("/api/chunk", api.chunk),
+        ApiRoute("/api/openapi.json", api.description),
+        ApiRoute("/healthz", api.health),
         *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
     ]
     # A bare router: the guard handles errors, and reveals less of them than Starlette would.
@@ -71,7 +71,7 @@ def make_app(site: Site) -> ASGIApp:
     return Guard(app, site.hosts, site.tokens, sessions, refuse)
 
 
-def _is_for_programs(request: Request) -> bool:
+def _is_api(request: Request) -> bool:
     return request.url.path.startswith("/api/")
 
 

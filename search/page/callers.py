@@ -21,7 +21,7 @@ class NotYours(SearchError):
 
 @dataclass(frozen=True)
 class Caller:
-    """`tenant` is the only tenant whose documents are served; None may see all tenants, and may name one."""
+    """`tenant` is the only tenant whose documents are served. None may see all tenants, and may name one."""
 
     tenant: str | None = None
 
@@ -45,17 +45,17 @@ class Tokens:
         self._callers = {hashed: Caller(None if tenant == ALL else tenant) for hashed, tenant in tenants.items()}
 
     @property
-    def wanted(self) -> bool:
+    def required(self) -> bool:
         return bool(self._callers)
 
     def caller(self, token: str) -> Caller | None:
         """The caller of a token, compared in constant time. An empty token has none."""
         if not token.strip():
             return None
-        given = sha256(token.strip().encode("utf-8", "replace")).hexdigest()
+        digest = sha256(token.strip().encode("utf-8", "replace")).hexdigest()
         found = None
         for hashed, caller in self._callers.items():
-            if hmac.compare_digest(hashed, given):
+            if hmac.compare_digest(hashed, digest):
                 found = caller
         return found
 

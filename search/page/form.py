@@ -87,7 +87,7 @@ class SearchForm:
             for value in _several(getattr(form, parameter.name))
             if value != getattr(_NOTHING, parameter.name) and value is not None
         ]
-        # A lone surrogate has no form in an address.
+        # An address cannot contain a lone surrogate.
         sign = "&" if "?" in path else "?"
         return f"{path}{sign}{urlencode(pairs, errors='replace')}" if pairs else path
 
@@ -102,22 +102,22 @@ _NOTHING = SearchForm()
 def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> SearchForm:
     """Read the parameters of an address. Empty fields of a form are ignored.
 
-    `strict` is for programs: unknown names and second values are refused, and so is an empty tenant later on, since a
-    program that lost its tenant's name must not see everybody's documents.
+    `strict` is for the API: unknown names and second values are refused. An empty tenant is kept, so that it is refused
+    later: a program that lost its tenant's name must not see all documents.
     """
-    given: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     for name, value in pairs:
         if name not in _BY_NAME:
             if strict:
                 raise InvalidQuestion(f"there is no parameter {name!r:.100}. Parameters: {', '.join(_BY_NAME)}")
             continue
         if value.strip() or name == "q" or (strict and name == "tenant"):
-            given.setdefault(name, []).append(value)
-    for name, values in given.items() if strict else ():
+            fields.setdefault(name, []).append(value)
+    for name, values in fields.items() if strict else ():
         if _BY_NAME[name].kind != "list":
             once(name, values)
-    fields = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in given.items()}
-    return SearchForm(**{"mode": usual_mode, **fields})
+    read_fields = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in fields.items()}
+    return SearchForm(**{"mode": usual_mode, **read_fields})
 
 
 def once(name: str, values: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ class Health:
         self._site = site
         self._workers = Workers(threads=1, most_waiting=1, seconds=600)
         self._asking: asyncio.Task[Condition] | None = None
-        self._known = Condition("starting")
+        self._latest = Condition("starting")
         self._began = 0.0
         self._at = 0.0
 
@@ -46,9 +46,9 @@ class Health:
         await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
         if self._asking.done():
             return self._asking.result()
-        if self._known.status != "starting" and monotonic() - self._began > _LONGEST_SECONDS:
+        if self._latest.status != "starting" and monotonic() - self._began > _LONGEST_SECONDS:
             return Condition("unavailable")
-        return self._known
+        return self._latest
 
     def begin(self) -> None:
         """Called on the event loop."""
@@ -61,14 +61,14 @@ class Health:
 
     async def _ask(self) -> Condition:
         try:
-            self._known = await self._workers.do(self._look)
+            self._latest = await self._workers.do(self._search)
         except Exception as error:
             note_bug("/healthz", error)
-            self._known = Condition("unavailable")
+            self._latest = Condition("unavailable")
         self._at = monotonic()
-        return self._known
+        return self._latest
 
-    def _look(self) -> Condition:
+    def _search(self) -> Condition:
         try:
             answer = self._site.answers.search(Question("health", limit=1), EVERYTHING)
         except self._site.unready:

@@ -25,15 +25,15 @@ _FORM_BYTES = 8192
 
 def environment() -> Environment:
     """Templates escape everything, and an unknown name is an error."""
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["coded"] = coded
-    return made
+    templates.filters["coded"] = coded
+    return templates
 
 
 def coded(text: str) -> Markup:
@@ -70,7 +70,7 @@ class HtmlPages:
         return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
-        """The answer, if anything was asked, and when the index was last updated."""
+        """The answer, or None if the query is empty, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         question = form.question((*views.FACETS, views.COUNTED))
         answer = self._site.answers.search(question, access) if form.q.strip() else None
@@ -153,18 +153,18 @@ class HtmlPages:
         return HTMLResponse(text, 401, headers={"WWW-Authenticate": "Bearer"})
 
     async def ask_to_sign_in(self, request: Request) -> Response:
-        if not self._site.tokens.wanted:
+        if not self._site.tokens.required:
             return RedirectResponse("/", 303)
         return self.sign_in_form("/")
 
     async def sign_in(self, request: Request) -> Response:
         form = await _form(request)
-        target = _local(form.get("target", "/"))
+        target = _on_this_site(form.get("target", "/"))
         if not is_own_form(request):
             return self.sign_in_form(target, refused="That form came from another page. Please sign in here.")
         caller = self._site.tokens.caller(form.get("token", ""))
         if caller is None:
-            return self.sign_in_form(target, refused="This token is not known here.")
+            return self.sign_in_form(target, refused="This token is unknown.")
         answer = RedirectResponse(target, 303)
         answer.set_cookie(
             COOKIE,
@@ -202,7 +202,7 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in fields.items()}
 
 
-def _local(target: str) -> str:
+def _on_this_site(target: str) -> str:
     """The address if it is on this site, otherwise the start page."""
-    plain = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
-    return target if plain else "/"
+    is_local = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if is_local else "/"

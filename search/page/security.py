@@ -27,7 +27,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 WITHOUT_TOKEN = ("/healthz", "/sign-in", "/static/")
-"""Paths that need no token, because they reveal nothing of the index."""
+"""Paths that need no token, because they reveal nothing about the index."""
 
 Refuse = Callable[[Request], Response]
 
@@ -42,7 +42,7 @@ class Hosts:
         self._any_address = bound in ("", "0.0.0.0", "::")
 
     def serves(self, header: str) -> bool:
-        """The port may differ, as it does behind a tunnel. An address cannot be made to point elsewhere, a name can."""
+        """Any port is accepted, because tunnels change it. IP addresses are safe, since DNS cannot redirect them."""
         try:
             parts = urlsplit(f"//{header}")
             name = (parts.hostname or "").rstrip(".").lower()
@@ -90,10 +90,8 @@ class Guard:
             note_bug(scope["path"], error)
             if began:
                 raise ConnectionAbortedError from None  # a truncated response must not look complete
-            what = PlainTextResponse(
-                "This is a bug in chunksink. The log of the server shows where it happened.\n", 500
-            )
-            await what(scope, receive, guarded)
+            bug = PlainTextResponse("This is a bug in chunksink. The log of the server shows where it happened.\n", 500)
+            await bug(scope, receive, guarded)
 
     def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         if not self._hosts.serves(Headers(scope=scope).get("host", "")):
@@ -109,7 +107,7 @@ class Guard:
         return self._app
 
     def _caller(self, request: Request) -> Caller | None:
-        if not self._tokens.wanted:
+        if not self._tokens.required:
             return Caller()
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":

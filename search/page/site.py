@@ -46,7 +46,7 @@ class Site:
         if answer.answered:
             return None
         reasons = [
-            f"no answer of {leg} search: {answer.unavailable[leg] if caller.sees_all else HIDDEN}"
+            f"no answer from {leg} search: {answer.unavailable[leg] if caller.sees_all else HIDDEN}"
             for leg in LEGS_OF[answer.mode]
             if leg in answer.unavailable
         ]

@@ -57,11 +57,11 @@ class HitView:
     badges: tuple[tuple[str, int], ...]
     passage_url: str
     facts: tuple[tuple[str, str], ...]
-    same_text: tuple["Elsewhere", ...]
+    same_text: tuple["OtherSource", ...]
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OtherSource:
     """Another source of the same text."""
 
     place: PlaceView
@@ -102,7 +102,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
         passage_url=chunk_url(hit.chunk_id, form),
         facts=tuple(facts(hit.document)),
         same_text=tuple(
-            Elsewhere(place_of(other, source_url), chunk_url(other.chunk_id, form)) for other in hit.same_text
+            OtherSource(place_of(other, source_url), chunk_url(other.chunk_id, form)) for other in hit.same_text
         ),
     )
 
@@ -118,7 +118,7 @@ def place_of(document: Document, source_url: str | None) -> PlaceView:
     title = document.title or headed or name_of(source) or document.chunk_id
     headings = document.headings or (section_of(document) or "",)
     path = [heading for heading in headings if heading not in ("", title)]
-    return PlaceView(title, (*path, *_within(document)), source, _href(document, source_url))
+    return PlaceView(title, (*path, *_position(document)), source, _href(document, source_url))
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
@@ -134,7 +134,7 @@ def _href(document: Document, source_url: str | None) -> str | None:
     return f"{source_url.rstrip('/')}/{link.lstrip('/')}"
 
 
-def _within(document: Document) -> Iterator[str]:
+def _position(document: Document) -> Iterator[str]:
     place = locator_of(document)
     if "page_start" in place:
         first, last = place["page_start"], place.get("page_end")
@@ -144,12 +144,12 @@ def _within(document: Document) -> Iterator[str]:
     if "sheet_name" in place:
         yield f"sheet {place['sheet_name']}"
     if "timestamp_start" in place:
-        yield _moment(float(place["timestamp_start"]))
+        yield _time(float(place["timestamp_start"]))
     if "speaker" in place:
         yield str(place["speaker"])
 
 
-def _moment(seconds: float) -> str:
+def _time(seconds: float) -> str:
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
@@ -185,7 +185,7 @@ def passages(found: Surrounded) -> list[PassageView]:
 
 def _passage(document: Document, found: Surrounded) -> PassageView:
     markdown = is_markdown(document.mime_type)
-    html = as_html(document.text, found.found, markdown=markdown)
+    html = as_html(document.text, found.matches, markdown=markdown)
     return PassageView(html, markdown, document.id == found.document.id)
 
 
@@ -212,8 +212,8 @@ def suggestions(answer: Answer, form: SearchForm) -> list[str]:
 
 def _corrected(answer: Answer, form: SearchForm) -> str:
     text = form.q
-    for word, near in answer.suggestions.items():
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", near, text)  # `near` has letters only
+    for word, suggestion in answer.suggestions.items():
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", suggestion, text)  # it has letters only
     return text if text != form.q else ""
 
 

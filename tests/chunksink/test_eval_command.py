@@ -72,8 +72,8 @@ def test_a_given_field_is_taken(built: Shell) -> None:
     ("judged", "said"),
     [
         ("1\tpets\n", "line 1: "),
-        ("7\tpets\t1\n", "belong to the same test set"),
-        ("1\tpets\t0\n", "belong to the same test set"),
+        ("7\tpets\t1\n", "judged relevant"),
+        ("1\tpets\t0\n", "judged relevant"),
     ],
 )
 def test_what_cannot_be_measured_is_said(built: Shell, judged: str, said: str) -> None:

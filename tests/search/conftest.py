@@ -1,4 +1,4 @@
-"""The families of a test module in real engines."""
+"""Legs over real engines with the families of a test module."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,6 @@ from tests.search.support import legs_over
 
 @pytest.fixture(scope="module")
 def legs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
-    """Over what the module calls FAMILIES."""
+    """Legs over the `FAMILIES` of the module."""
     with legs_over(tmp_path_factory.mktemp("index"), request.module.FAMILIES) as legs:
         yield legs

@@ -1,4 +1,4 @@
-"""Legs over real engines that hold what a test says, and an encoder whose meaning a test can read."""
+"""Legs over real engines, and an encoder whose vectors follow from the words of a text."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,19 +22,19 @@ from tests.support.bus import source
 
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic")
 
-# Words of one meaning point the same way; all others nowhere in particular.
+# The words of one group have the same direction.
 MEANINGS = (("cat", "feline", "kitten"), ("boat", "ship", "vessel"), ("tax", "levy", "duty"))
 
-_OWN = HashEncoder(dimension=16)
-DIMENSIONS = len(MEANINGS) + _OWN.dimension
+_UNIQUE = HashEncoder(dimension=16)
+DIMENSIONS = len(MEANINGS) + _UNIQUE.dimension
 
 
 def meaning(text: str) -> Vectors:
-    """How often a text speaks of each meaning, and a little that is its own: an engine of approximate neighbours
-    loses some of many equal vectors."""
+    """The number of words of each group, and a small part that is unique: an approximate index loses some of many equal
+    vectors."""
     words = text.lower().split()
-    said = [sum(words.count(word) for word in group) for group in MEANINGS]
-    return np.array([*said, *(0.3 * _OWN.vector(text))], dtype=np.float32)
+    counts = [sum(words.count(word) for word in group) for group in MEANINGS]
+    return np.array([*counts, *(0.3 * _UNIQUE.vector(text))], dtype=np.float32)
 
 
 def family(name: str, *texts: str, **fields: Any) -> Family:
@@ -49,7 +49,7 @@ def document(**fields: Any) -> Document:
 
 
 class Counted:
-    """A reader that remembers how deep it was asked."""
+    """A reader that records the requested depths."""
 
     def __init__(self, reader: object, call: str) -> None:
         self._reader = reader
@@ -80,12 +80,12 @@ def legs_over(
     fts_families: Sequence[Family] | None = None,
     store_text: bool = True,
 ) -> Iterator[Legs]:
-    """Real engines that hold these families; `fts_families` are those of the keyword engine where it holds others."""
-    held = list(families)
+    """Real engines with these families; with `fts_families` the keyword engine has these instead."""
+    stored = list(families)
     with ExitStack() as stack:
         fts = FtsSink(folder / "fts")
         build = fts.create(Marker("home", "words", 1))
-        build.replace(held if fts_families is None else fts_families)
+        build.replace(stored if fts_families is None else fts_families)
         build.flush()
         build.close()
         keyword = fts.reader("words")
@@ -96,7 +96,7 @@ def legs_over(
             return
         chroma = EmbeddedChromaSink(folder / "chroma", store_text=store_text)
         vectors = chroma.create(Marker("home", "vectors", 1), DIMENSIONS)
-        vectors.replace(held)
+        vectors.replace(stored)
         vectors.flush()
         vectors.close()
         reader = chroma.reader("vectors")
@@ -105,23 +105,23 @@ def legs_over(
 
 
 def with_readers(legs: Legs, **readers: Any) -> Legs:
-    """The same legs, read through other readers."""
+    """The same legs with other readers."""
     return replace(
         legs, **{name: replace(leg, reader=reader) for name, reader in readers.items() if (leg := getattr(legs, name))}
     )
 
 
 class Failing:
-    """A reader that answers every call, or only the one named, with an error; the others reach `reader`."""
+    """A reader on which every call fails, or only `call`; then the other calls reach `reader`."""
 
     def __init__(self, error: Exception, reader: object = None, call: str | None = None) -> None:
         self._error, self._reader, self._call = error, reader, call
 
     def __getattr__(self, name: str) -> Any:
-        if name == "capability":  # it is a reader, and wraps none for `chunksink.sinks.capabilities`
+        if name == "capability":  # it wraps no other reader
             raise AttributeError(name)
 
-        def fails(*_given: object, **_named: object) -> None:
+        def fails(*_arguments: object, **_named: object) -> None:
             raise self._error
 
         return fails if self._call in (None, name) else getattr(self._reader, name)

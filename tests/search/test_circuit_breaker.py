@@ -1,4 +1,4 @@
-"""An engine that keeps searches waiting is asked by one of them only, now and then."""
+"""An engine that keeps searches waiting is tried by one of them, at intervals."""
 
 import threading
 import time
@@ -33,19 +33,19 @@ def silent() -> Iterator[str]:
 
 
 class Engine(Failing):
-    """Its search fails as long as there is a failure."""
+    """A reader whose searches raise `failure`, if it is set."""
 
     def __init__(self, failure: SinkError | None) -> None:
-        super().__init__(AssertionError("only searches are asked for"))
+        super().__init__(AssertionError("only `search` is implemented"))
         self.failure = failure
         self.seconds = 0.0
-        self.asked = 0
+        self.calls = 0
         self.refreshed = 0
         self.closed = False
         self.meanwhile: Callable[[], object] | None = None
 
     def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        self.asked += 1
+        self.calls += 1
         time.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
@@ -62,17 +62,17 @@ class Engine(Failing):
 
 
 def hit(query: str, *, every: bool = False) -> Hit:
-    """What an engine finds, where that says how it was asked."""
+    """A hit that contains the arguments of the search."""
     return Hit(query, str(every), 1.0)
 
 
-def test_after_a_call_that_took_too_long_none_waits() -> None:
+def test_calls_after_a_slow_failure_fail_at_once() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
     reader = CircuitBreaker(engine, seconds=0.3)
     for _ in range(3):
-        with pytest.raises(NotConfirmed, match="no answer in time"):
+        with pytest.raises(NotConfirmed):
             reader.search("cat")
-    assert engine.asked == 1
+    assert engine.calls == 1
     time.sleep(0.3)
     engine.failure = None
     assert [reader.search("cat", every=True) for _ in range(2)] == [[hit("cat", every=True)]] * 2
@@ -80,7 +80,7 @@ def test_after_a_call_that_took_too_long_none_waits() -> None:
     assert engine.closed
 
 
-def test_when_the_rest_is_over_one_call_tries_for_all() -> None:
+def test_one_call_tries_the_engine_after_the_pause() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
     reader = CircuitBreaker(engine, seconds=0.2)
     with pytest.raises(NotConfirmed):
@@ -100,12 +100,12 @@ def test_when_the_rest_is_over_one_call_tries_for_all() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert engine.asked == 2
+    assert engine.calls == 2
     assert len([seconds for seconds in failed if seconds < 0.1]) == 7
 
 
-def test_a_refresh_is_put_off_until_it_answers_again() -> None:
-    """It neither waits, nor hinders that of the other leg, nor looks like an answer of the engine."""
+def test_refresh_is_postponed_until_the_engine_answers() -> None:
+    """It does not wait, does not fail, and does not count as an answer of the engine."""
     engine = Engine(NotConfirmed("no answer in time"))
     reader = CircuitBreaker(engine, seconds=0.2)
     reader.refresh()
@@ -121,7 +121,7 @@ def test_a_refresh_is_put_off_until_it_answers_again() -> None:
     assert engine.refreshed == 2
 
 
-def test_a_refresh_that_fails_or_comes_while_one_is_made_up_for_is_still_due() -> None:
+def test_refresh_stays_due_if_it_fails_or_is_requested_meanwhile() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
     reader = CircuitBreaker(engine, seconds=0.0)
 
@@ -140,16 +140,16 @@ def test_a_refresh_that_fails_or_comes_while_one_is_made_up_for_is_still_due() -
 
 
 @pytest.mark.parametrize(
-    ("failure", "seconds", "asked"),
+    ("failure", "seconds", "calls"),
     [
         (Unreachable("refused at once"), 0.0, 2),
-        (BuildMissing("gone"), 0.0, 2),
+        (BuildMissing("removed"), 0.0, 2),
         (InvalidFilter("no such field"), 0.1, 2),
-        (Unreachable("an address that swallows everything"), 0.1, 1),
+        (Unreachable("an address that never answers"), 0.1, 1),
     ],
 )
-def test_only_what_made_a_search_wait_is_left_alone(
-    failure: SinkError, seconds: float, asked: int, monkeypatch: pytest.MonkeyPatch
+def test_only_slow_failures_open_the_breaker(
+    failure: SinkError, seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(circuit_breaker, "_LONG_SECONDS", 0.05)
     engine = Engine(failure)
@@ -158,10 +158,10 @@ def test_only_what_made_a_search_wait_is_left_alone(
     for _ in range(2):
         with pytest.raises(type(failure)):
             reader.search("cat")
-    assert engine.asked == asked
+    assert engine.calls == calls
 
 
-def test_it_has_the_capabilities_of_the_other_reader(legs: Legs) -> None:
+def test_breaker_has_the_capabilities_of_its_reader(legs: Legs) -> None:
     assert legs.keyword is not None and legs.semantic is not None
     kinds = (KeywordReader, SupportsFamilies, VectorReader, HybridReader)
     for reader, expected in (
@@ -175,7 +175,7 @@ def test_it_has_the_capabilities_of_the_other_reader(legs: Legs) -> None:
         ]
 
 
-def test_every_call_is_that_of_the_other_reader(legs: Legs) -> None:
+def test_breaker_forwards_all_calls(legs: Legs) -> None:
     assert legs.keyword is not None and legs.semantic is not None
     words, plain = CircuitBreaker(legs.keyword.reader), legs.keyword.reader
     ids = [found.id for found in plain.search("cat")]
@@ -191,7 +191,7 @@ def test_every_call_is_that_of_the_other_reader(legs: Legs) -> None:
     assert vectors.similarities(vector, ids) == nearest.similarities(vector, ids) != {}
 
 
-def test_a_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
+def test_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
     with closing(Connection(silent, "key", timeout=TIMEOUT)) as connection:
         keyword = KeywordLeg(CircuitBreaker(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
         stopped = replace(legs, keyword=keyword)
@@ -200,11 +200,11 @@ def test_a_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None
         assert TIMEOUT <= time.monotonic() - began < 2 * TIMEOUT + 1
     for answer in answers:
         assert [hit.text for hit in answer.hits] == ["a cat"]
-        assert "did not answer in time" in answer.unavailable["keyword"]
+        assert answer.unavailable.keys() == {"keyword"}
 
 
-def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> None:
-    """And not after that of a load, which may be long."""
+def test_silent_engine_times_out_after_the_search_timeout(silent: str) -> None:
+    """The timeout of writes may be longer."""
     sinks = (
         MeilisearchSink(silent, "key", settings={}, search_timeout=TIMEOUT),
         ChromaSink(Server(silent, search_timeout=TIMEOUT)),
@@ -217,13 +217,13 @@ def test_a_silent_engine_is_given_up_after_the_time_of_a_search(silent: str) -> 
             assert TIMEOUT <= time.monotonic() - began < 5
 
 
-def test_a_silent_keyword_engine_does_not_keep_the_other_from_answering(legs: Legs) -> None:
-    """It would have told whose the documents are."""
+def test_semantic_search_answers_if_the_keyword_engine_is_silent(legs: Legs) -> None:
+    """Without it, the sources of the documents are read from the vector sink."""
     assert legs.semantic is not None
     silent_words = replace(
         legs,
         semantic=replace(legs.semantic, families=CircuitBreaker(Failing(NotConfirmed("no answer in time"))).families),
     )
-    found, told = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
-    assert [hit.parent_id for hit in told] == [hit.parent_id for hit in found] != []
-    assert told.unavailable == {}
+    expected, answer = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
+    assert [hit.parent_id for hit in answer] == [hit.parent_id for hit in expected] != []
+    assert answer.unavailable == {}

@@ -1,4 +1,4 @@
-"""Parts of texts: whole words, and of a script without spaces as much as there is room for."""
+"""Excerpts: cut between words if possible, without markup."""
 
 import re
 
@@ -14,17 +14,17 @@ CHINESE = "Rust 里的所有权是一组规则它管理程序如何使用内存"
 
 
 def pieces(text: str) -> list[Piece]:
-    """What stands between ‹ and › was found."""
+    """The text between ‹ and › is a match."""
     return [Piece(part, match=number % 2 == 1) for number, part in enumerate(re.split("[‹›]", text)) if part]
 
 
-def test_words_stay_whole() -> None:
+def test_texts_are_cut_between_words() -> None:
     assert beginning("one two", 7) == ending("one two", 7) == "one two"
     assert beginning("one two three", 9) == "one two …"
     assert ending("one two three", 11) == "… two three"
 
 
-def test_a_giant_and_a_script_without_spaces_are_cut_through() -> None:
+def test_very_long_words_are_cut() -> None:
     assert beginning("a " + "x" * 10, 7) == "a xxxxx…"
     assert ending("x" * 10 + " a", 7) == "…xxxxx a"
     assert beginning(CHINESE, 12) == "Rust 里的所有权是一…"
@@ -54,8 +54,8 @@ def test_a_giant_and_a_script_without_spaces_are_cut_through() -> None:
         (":ref:`the book\n<a-target>`, :doc:`/usage/index`", "the book, /usage/index"),
     ],
 )
-def test_links_headings_bold_words_and_roles_are_shown_as_their_words(text: str, shown: str) -> None:
-    """And headings that are shown above the text are not repeated."""
+def test_excerpt_shows_the_words_of_links_headings_bold_and_roles(text: str, shown: str) -> None:
+    """Headings that are shown above the text are not repeated."""
     assert excerpt(pieces(text), DOCUMENT) == pieces(shown)
 
 
@@ -79,7 +79,7 @@ def test_links_headings_bold_words_and_roles_are_shown_as_their_words(text: str,
         ":ref:`the book <a-‹cat›>`",
     ],
 )
-def test_what_only_looks_like_marks_or_was_found_in_them_is_shown(text: str) -> None:
+def test_excerpt_keeps_what_is_no_markup_and_markup_with_matches(text: str) -> None:
     assert excerpt(pieces(text), DOCUMENT) == pieces(text)
 
 
@@ -96,9 +96,9 @@ def test_what_only_looks_like_marks_or_was_found_in_them_is_shown(text: str) -> 
         ('<p align="center"><img src="x.png"></p>\na cat\n</div>\n<Tabs.Item />\nsits', "a cat\nsits"),
     ],
 )
-def test_tags_and_lines_that_are_marks_alone_are_not_shown_of_markdown(text: str, shown: str) -> None:
+def test_excerpt_of_markdown_removes_tags_and_lines_of_markup(text: str, shown: str) -> None:
     assert excerpt(pieces(text), MARKDOWN) == pieces(shown)
-    assert excerpt(pieces(text), DOCUMENT) == pieces(text), "in any other text they are content"
+    assert excerpt(pieces(text), DOCUMENT) == pieces(text), "in other formats they are content"
 
 
 @pytest.mark.parametrize(
@@ -114,18 +114,18 @@ def test_tags_and_lines_that_are_marks_alone_are_not_shown_of_markdown(text: str
         'a <dfn title="‹cat›">big',
     ],
 )
-def test_of_markdown_too_what_only_looks_like_marks_or_was_found_in_them_is_shown(text: str) -> None:
+def test_excerpt_of_markdown_keeps_what_is_no_markup_and_markup_with_matches(text: str) -> None:
     assert excerpt(pieces(text), MARKDOWN) == pieces(text)
 
 
-def test_of_a_giant_its_ends_are_looked_at() -> None:
+def test_excerpt_of_a_very_long_text_keeps_both_ends() -> None:
     assert [piece.match for piece in excerpt(pieces(f"{'x' * 20_000}‹{'cat' * 5_000}› sits"), DOCUMENT)] == [0, 1, 0]
     long = excerpt(pieces("a" * 20_000 + " the fat ‹cat›"), DOCUMENT)
     assert long[0].text.endswith("a the fat ")
     assert len(long[0].text) == 10_000
 
 
-def test_an_excerpt_stands_below_its_title_and_headings() -> None:
+def test_excerpt_does_not_repeat_title_and_headings() -> None:
     text = "The Title\n## A\n\n```html\na **cat**"
     metadata = {"title": "The Title", "headings": ["A"], "mime_type": "text/markdown"}
     [document] = family("a.md", text, metadata=metadata).documents

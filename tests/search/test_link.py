@@ -1,4 +1,4 @@
-"""Links that open a source at the place of a chunk, and none that a page must not carry."""
+"""Links open a source at the place of a chunk; unsafe addresses get no link."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ from tests.search.support import document
         ),
     ],
 )
-def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
+def test_fragment_contains_the_place(fields: dict[str, Any], link: str) -> None:
     assert link_of(document(**fields)) == link
 
 
@@ -56,8 +56,8 @@ def test_the_fragment_says_where(fields: dict[str, Any], link: str) -> None:
         ("file:///My notes/a.md", "file:///My%20notes/a.md#q"),
     ],
 )
-def test_ordinary_names_are_quoted(source: str, link: str) -> None:
-    """A source without a scheme is a name on a disk, an address is quoted already but for spaces."""
+def test_file_names_are_quoted(source: str, link: str) -> None:
+    """A source without a scheme is a file name. In web addresses only spaces are quoted."""
     assert link_of(document(source_uri=source, file_type="md", headings=("Q",))) == link
 
 
@@ -71,7 +71,7 @@ def test_ordinary_names_are_quoted(source: str, link: str) -> None:
         ("", ""),
     ],
 )
-def test_a_file_is_called_by_its_whole_name(source: str, name: str) -> None:
+def test_name_of_returns_the_file_name(source: str, name: str) -> None:
     assert name_of(source) == name
 
 
@@ -90,16 +90,16 @@ def test_a_file_is_called_by_its_whole_name(source: str, name: str) -> None:
         "https://x.org/\n",
     ],
 )
-def test_no_link_where_a_page_must_not_carry_it(uri: str | None) -> None:
+def test_unsafe_sources_have_no_link(uri: str | None) -> None:
     assert link_of(document(source_uri=uri)) is None
 
 
-def test_the_locator_names_what_is_known() -> None:
+def test_locator_has_only_known_fields() -> None:
     found = locator_of(document(page_start=3, page_end=4, headings=("A", "B"), start_offset="1/2/3", char_start=0))
     assert found == {"page_start": 3, "page_end": 4, "section": "A > B", "start_offset": "1/2/3", "char_start": 0}
 
 
-def test_before_the_first_heading_there_is_no_section() -> None:
+def test_locator_before_the_first_heading_has_no_section() -> None:
     assert "section" not in locator_of(document(section="/"))
     assert "section" not in locator_of(document(section="/front_matter"))
     assert "section" not in locator_of(document(section="/ul[6]/code[1]"))

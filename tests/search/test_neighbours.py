@@ -1,4 +1,4 @@
-"""Neighbours of a hit; one of nothing but headings, comments or front matter is shown by the chunk that follows it."""
+"""Neighbours of hits. Chunks of headings, comments or front matter alone are replaced by the next chunk."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -35,15 +35,15 @@ def texts(documents: tuple[Document, ...]) -> list[str]:
     return [document.text for document in documents]
 
 
-def test_so_many_before_and_after_in_the_order_of_the_source(sources: Legs) -> None:
+def test_context_has_neighbours_in_the_order_of_the_source(sources: Legs) -> None:
     (hit,) = search(sources, Question('"part 4"', mode="keyword", context=2)).hits
     assert texts(hit.before) == ["part 2", "part 3"]
     assert texts(hit.after) == ["part 5", "part 6"]
-    told = hit.as_json()["context"]
-    assert [one["text"] for one in told["before"]] == ["part 2", "part 3"]
+    fields = hit.as_json()["context"]
+    assert [one["text"] for one in fields["before"]] == ["part 2", "part 3"]
 
 
-def test_a_source_ends(sources: Legs) -> None:
+def test_context_ends_with_the_source(sources: Legs) -> None:
     (hit,) = search(sources, Question("cat", mode="keyword", context=3)).hits
     assert (texts(hit.before), texts(hit.after)) == (["part 6", "part 7", "part 8"], [])
     (alone,) = search(sources, Question("boat", mode="keyword", context=20)).hits
@@ -51,7 +51,7 @@ def test_a_source_ends(sources: Legs) -> None:
     assert "context" not in alone.as_json()
 
 
-def test_hits_side_by_side_have_each_its_own(sources: Legs) -> None:
+def test_adjacent_hits_have_their_own_context(sources: Legs) -> None:
     answer = search(sources, Question("part", mode="keyword", collapse=False, limit=9, context=1))
     assert len(answer.hits) == 9
     for hit in answer.hits:
@@ -60,7 +60,7 @@ def test_hits_side_by_side_have_each_its_own(sources: Legs) -> None:
         assert texts(hit.after) == ([f"part {number + 1}"] if number < 8 else ["the cat"])
 
 
-def test_a_chunk_by_its_id(sources: Legs) -> None:
+def test_get_returns_a_chunk_by_its_id(sources: Legs) -> None:
     found = get(sources, EVERYTHING, LONG.documents[0].chunk_id, 1)
     assert found is not None
     assert (found.document.text, texts(found.before), texts(found.after)) == ("part 0", [], ["part 1"])
@@ -68,29 +68,29 @@ def test_a_chunk_by_its_id(sources: Legs) -> None:
         assert get(sources, EVERYTHING, nowhere) is None
 
 
-def test_what_no_engine_holds_comes_from_the_chunks(tmp_path: Path) -> None:
-    """The keyword engine refused it, the vector engine stores no texts."""
-    asked: list[dict[str, str]] = []
+def test_document_that_engines_lack_comes_from_the_chunks(tmp_path: Path) -> None:
+    """The keyword engine refused it, and the vector engine stores no texts."""
+    requests: list[dict[str, str]] = []
 
-    def from_chunks(wanted: Mapping[str, str]) -> list[Document]:
-        asked.append(dict(wanted))
-        return [document for document in SHORT.documents if document.id in wanted]
+    def from_chunks(sources: Mapping[str, str]) -> list[Document]:
+        requests.append(dict(sources))
+        return [document for document in SHORT.documents if document.id in sources]
 
     with legs_over(tmp_path, [LONG, SHORT], fts_families=[LONG], store_text=False) as legs:
         found = search(replace(legs, from_chunks=from_chunks), Question("boat", mode="semantic", limit=1))
         assert texts(tuple(hit.document for hit in found.hits)) == ["a boat"]
-        assert {SHORT.documents[0].id: SHORT.parent_id} in asked
-        asked.clear()
+        assert {SHORT.documents[0].id: SHORT.parent_id} in requests
+        requests.clear()
         by_id = get(replace(legs, from_chunks=from_chunks), EVERYTHING, SHORT.documents[0].chunk_id)
         assert by_id is not None
         assert by_id.document.text == "a boat"
-        assert asked[0][SHORT.documents[0].id] == SHORT.parent_id
+        assert requests[0][SHORT.documents[0].id] == SHORT.parent_id
         without = search(legs, Question("boat", mode="semantic", limit=1))
         assert [(hit.text, hit.source_uri) for hit in without.hits] == [("", "short.md")]
 
 
-def test_an_id_that_moved_to_another_source_is_no_neighbour(tmp_path: Path) -> None:
-    """The old neighbour's chunk was given to another source since."""
+def test_id_that_moved_to_another_source_is_no_neighbour(tmp_path: Path) -> None:
+    """The id of the old neighbour now belongs to a chunk of another source."""
     other = SHORT.documents[0]
     strayed = structs.replace(LONG.documents[0], previous_id=other.id, next_id=other.id)
     assert LONG.vectors is not None
@@ -100,7 +100,7 @@ def test_an_id_that_moved_to_another_source_is_no_neighbour(tmp_path: Path) -> N
     assert (found.before, found.after) == ((), ())
 
 
-# -- what is shown by the chunk that follows it
+# -- chunks that are replaced by the next one
 
 BACKUPS = ["Backups"]
 HOURLY = "They are made every six hours, and kept for a year on another machine"
@@ -135,16 +135,16 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_follows_a_bare_heading_is_shown_at_its_place(legs: Legs, mode: Mode) -> None:
+def test_bare_heading_is_replaced_by_the_next_chunk(legs: Legs, mode: Mode) -> None:
     (best, *_) = search(legs, Question("# Backups", mode=mode, context=1))
-    assert best.text == HOURLY, "the one between says nothing either"
+    assert best.text == HOURLY, "the heading between them is skipped, too"
     assert [one.text for one in (*best.before, *best.after)] == [GUIDE[2][0], GUIDE[4][0]]
     (hit,) = search(legs, Question("six hours", mode="keyword"))
     assert [piece.text for piece in hit.snippet if piece.match] == ["six", "hours"]
     assert search(legs, Question("backups six", mode="keyword")).hits[0].highlights == ["six"]
 
 
-def test_two_that_are_shown_by_one_are_one_hit_at_the_better_place(legs: Legs) -> None:
+def test_chunks_replaced_by_one_document_are_one_hit_at_the_better_place(legs: Legs) -> None:
     question = Question("backups when", mode="keyword", collapse=False, limit=100)
     answer = search(legs, question)
     texts = [hit.text for hit in answer]
@@ -157,15 +157,15 @@ def test_two_that_are_shown_by_one_are_one_hit_at_the_better_place(legs: Legs) -
         assert [page.more for page in pages] == [start + limit < 3 for start in range(0, 6, limit)]
 
 
-def test_also_where_the_second_is_found_further_down(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_replaced_by_one_document_are_one_hit_across_steps(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
     question = Question("backups when", mode="keyword", collapse=False, limit=100)
     texts = [hit.text for hit in search(legs, question)]
     monkeypatch.setattr(order, "FETCH_AT_FIRST", 1)
     assert [hit.text for hit in search(legs, question)] == texts
 
 
-def test_where_nothing_follows_in_the_section_it_is_shown_itself(legs: Legs) -> None:
-    """What comes then speaks of something else."""
+def test_heading_without_a_following_chunk_in_its_section_is_shown(legs: Legs) -> None:
+    """The next chunk is about something else."""
     (hit,) = search(legs, Question("zebra", mode="keyword"))
     assert "zebra" in hit.text
     (hit,) = search(legs, Question("colours", mode="keyword"))
@@ -173,19 +173,19 @@ def test_where_nothing_follows_in_the_section_it_is_shown_itself(legs: Legs) -> 
     assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
 
 
-def test_a_comment_of_code_is_no_heading(legs: Legs) -> None:
+def test_comment_in_code_is_no_heading(legs: Legs) -> None:
     (hit,) = search(legs, Question("comment code", mode="keyword"))
     assert hit.text.startswith("# a comment")
 
 
-def test_in_quotes_what_nobody_sees_is_shown_as_it_is(legs: Legs) -> None:
-    """What follows need not hold it."""
+def test_chunk_with_the_phrase_in_hidden_text_is_shown(legs: Legs) -> None:
+    """The next chunk need not contain the phrase."""
     (hit,) = search(legs, Question('"nowhere"', mode="keyword"))
     assert hit.text.startswith("## Restoring")
     assert [hit.text for hit in search(legs, Question('"when"', mode="keyword"))] == [HOURLY]
 
 
-def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
+def test_replacement_passes_the_filters_and_belongs_to_the_tenant(legs: Legs) -> None:
     (hit,) = search(legs, Question("when", mode="keyword"), Access("acme"))
     assert hit.text == HOURLY
     assert not search(legs, Question("when", mode="keyword"), Access("other")).hits
@@ -195,7 +195,7 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
 
 @pytest.mark.parametrize("headings", [BACKUPS, []])
 @pytest.mark.parametrize(
-    ("text", "says_nothing"),
+    ("text", "is_hidden"),
     [
         ("<!-- zebra -->", True),
         ('<a id="zebra"></a>\n<a name=zebra />', True),
@@ -207,19 +207,17 @@ def test_what_follows_passes_the_filters_and_may_be_seen(legs: Legs) -> None:
         ("Every night.\n\n---\nat: zebra\n---", False),
     ],
 )
-def test_what_nobody_sees_in_the_source_says_nothing(
-    text: str, says_nothing: bool, headings: list[str], tmp_path: Path
-) -> None:
-    """Within an outline and outside of any."""
+def test_chunk_of_hidden_text_is_replaced(text: str, is_hidden: bool, headings: list[str], tmp_path: Path) -> None:
+    """With headings and without."""
     chunks = [(text, headings), ("what follows", headings)]
     with legs_over(tmp_path, [outlined("one.md", chunks)], vectors_too=False) as legs:
         (hit,) = search(legs, Question("zebra", mode="keyword"))
-        assert hit.text == ("what follows" if says_nothing else text)
+        assert hit.text == ("what follows" if is_hidden else text)
         (quoted,) = search(legs, Question('"zebra"', mode="keyword"))
         assert quoted.text == text
 
 
-def test_what_leads_on_is_shown_with_what_it_leads_to(tmp_path: Path) -> None:
+def test_introduction_is_replaced_by_the_chunk_it_introduces(tmp_path: Path) -> None:
     chunks = [
         ("# Use\n\nRun the tests:", ["Use"]),
         ("Run the tests:\n\n```sh\nnpm test\n```", ["Use"]),
@@ -234,14 +232,14 @@ def test_what_leads_on_is_shown_with_what_it_leads_to(tmp_path: Path) -> None:
             return search(legs, Question(words, mode="keyword", collapse=False)).hits[0].text
 
         assert best("run tests") == chunks[1][0]
-        assert best("then build") == "Then build it:", "what follows does not repeat it"
+        assert best("then build") == "Then build it:", "the next chunk does not repeat it"
         assert {hit.text for hit in search(legs, Question("ports", mode="keyword", collapse=False))} == {
             chunks[4][0],
             chunks[5][0],
-        }, "of another section"
+        }, "the next chunk is in another section"
 
 
-def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:
+def test_replaced_heading_is_still_found_by_its_id(legs: Legs) -> None:
     (hit,) = search(legs, Question("when", mode="keyword"))
     assert hit.document.previous_id is not None
     found = get(legs, Access("acme"), hit.document.previous_id)
@@ -249,19 +247,19 @@ def test_the_bare_one_is_still_there_by_its_id(legs: Legs) -> None:
     assert found.document.text == "## When"
 
 
-def test_the_engine_is_asked_once_more_for_all_of_a_page(tmp_path: Path) -> None:
-    held = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
-    asked: list[int] = []
+def test_replacements_of_a_page_take_one_request(tmp_path: Path) -> None:
+    families = [outlined(f"{number}.md", [("# Moon", ["Moon"]), (f"text {number}", ["Moon"])]) for number in range(9)]
+    requests: list[int] = []
 
     class Watched(Counted):
         def get(self, ids: list[str]) -> object:
-            asked.append(len(ids))
+            requests.append(len(ids))
             return super().__getattr__("get")(ids)  # type: ignore[operator]
 
-    with legs_over(tmp_path, held, vectors_too=False) as legs:
+    with legs_over(tmp_path, families, vectors_too=False) as legs:
         assert legs.keyword is not None
         watched = with_readers(legs, keyword=Watched(legs.keyword.reader, ""))
         answer = search(watched, Question("moon", mode="keyword", limit=8))
     assert len(answer) == 8
     assert all(hit.text.startswith("text") for hit in answer)
-    assert asked == [9, 9]
+    assert requests == [9, 9]

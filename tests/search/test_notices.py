@@ -1,4 +1,4 @@
-"""Why there is nothing: a filter, a field that nothing bears, a tenant that sees nothing, a word that was misspelt."""
+"""Notices: filters that exclude everything, unused fields, tenants without documents, misspelt words."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +29,16 @@ def notice_of(legs: Legs, access: Access, text: str, *filters: Filter, mode: Mod
     return answer.notice
 
 
-NO_YEAR = (
-    "No results with this source_type and year>=2020: no document has a year. Without the filters there are results."
-)
+NO_YEAR = "No results with the given source_type and year>=2020: no document has a year. Without the filters there are results."
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_notice_names_filters_that_exclude_everything(legs: Legs, mode: Mode) -> None:
-    """Also a field that only another tenant's documents have is one that no document has."""
+    """A field that only other tenants' documents have counts as unused."""
     acme = Access("acme", required=True)
     assert notice_of(legs, acme, "cat", MD, RECENT, mode=mode) == NO_YEAR
     notice = notice_of(legs, Access("other"), "cat", TXT, mode=mode)
-    assert notice == "No results with this source_type. Without the filter there are results."
+    assert notice == "No results with the given source_type. Without the filter there are results."
     tags = Filter("tags", any_of=("x",))
     assert ": no document has tags or a year." in (notice_of(legs, acme, "cat", tags, RECENT, mode=mode) or "")
 
@@ -75,7 +73,7 @@ def test_notice_names_filters_in_semantic_mode(legs: Legs) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_notice_suggests_words_for_misspelt_ones(legs: Legs, mode: Mode) -> None:
-    """Also where another word, or the meaning, has found something; what another tenant writes is not said."""
+    """Also if other words or the meaning find hits. Words of other tenants are not suggested."""
     answer = search(legs, Question("Sleepps cat", mode=mode), Access("acme"))
     by_words = mode != "semantic"
     assert answer.notice == ("No text contains 'Sleepps'. Did you mean 'sleeps'?" if by_words else None)

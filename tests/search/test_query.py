@@ -1,4 +1,4 @@
-"""One answer from two engines: what is asked, what is shown, and what is dropped."""
+"""One answer from two engines."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,20 +40,22 @@ def test_keyword_finds_words_and_semantic_finds_meanings(legs: Legs) -> None:
     assert "cat" in hit.text
 
 
-def test_hybrid_adds_up_what_both_say(legs: Legs) -> None:
-    """`harbour` is a word of one chunk, `ship` the meaning of two; the one that has both comes first."""
+def test_hybrid_score_is_the_sum_of_both_legs(legs: Legs) -> None:
+    """One chunk contains `harbour`, two have the meaning of `ship`. The chunk with both comes first."""
     answer = search(legs, "ship harbour", mode="hybrid")
     first = answer.hits[0]
     assert first.text == "The vessel left the harbour"
     assert set(first.ranks) == {"keyword", "semantic"}
     assert first.score == pytest.approx(sum(share.points for share in first.shares))
     keyword, semantic = first.shares
-    assert 0 < keyword.value < 1, "the other word is nowhere: the best hit has less than half of what was asked for"
+    assert 0 < keyword.value < 1, (
+        "no document contains the other word, so the best hit has less than half of the best possible score"
+    )
     assert semantic.value == 1
     assert len(answer.hits) == 3
 
 
-def test_what_only_words_found_has_a_similarity_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hit_of_keyword_search_alone_has_a_similarity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "FETCH_AT_FIRST", 5)
     crowd = [family(f"{number}.md", f"cat feline kitten {number}") for number in range(8)]
     nearer, farther = family("nearer.md", "a rare zebra and one cat"), family("farther.md", "a rare zebra and one boat")
@@ -68,7 +70,7 @@ def test_what_only_words_found_has_a_similarity_too(tmp_path: Path, monkeypatch:
     assert hit.as_json(explain=True)["explain"]["shares"][1]["rank"] is None
 
 
-def test_a_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
+def test_family_is_shown_once_by_its_best_chunk(legs: Legs) -> None:
     answer = search(legs, "cat", mode="keyword")
     assert texts(answer) == ["A cat and another cat"]
     (hit,) = answer.hits
@@ -99,15 +101,15 @@ def test_search_refuses_an_empty_query(legs: Legs, mode: Mode, query: str) -> No
         "x" * 10_000,
     ],
 )
-def test_no_query_is_an_error(legs: Legs, mode: Mode, query: str) -> None:
+def test_odd_queries_are_no_errors(legs: Legs, mode: Mode, query: str) -> None:
     answer = search(legs, query, mode=mode)
-    answer.query.encode()  # so that it can be printed, whatever came in
+    answer.query.encode()  # it can be printed
     if "cat" in query.split():
         assert parent_of("pets.md") in [hit.parent_id for hit in answer.hits]
 
 
 def test_legs_are_asked_deeper_until_there_are_enough_families(tmp_path: Path) -> None:
-    """One long document with the best 120 chunks hides all others from a shallow look."""
+    """The best 120 chunks belong to one document, so the first step finds no other."""
     crowd = family("crowd.md", *(f"cat cat cat {number}" for number in range(120)))
     others = [family(f"{number}.md", f"a boat with many words and one cat {number}") for number in range(4)]
     with legs_over(tmp_path, [crowd, *others]) as legs:
@@ -126,12 +128,12 @@ def test_legs_are_asked_deeper_until_there_are_enough_families(tmp_path: Path) -
             answer = search(counted, "cat", mode=mode, limit=4)
             assert len({hit.parent_id for hit in answer.hits}) == 4
             assert answer.hits[0].parent_id == parent_of("crowd.md")
-            for reader, asked in ((keyword, mode != "semantic"), (vectors, mode != "keyword")):
-                assert reader.depths == ([100, 400] if asked else [])
-            assert encoded == ([] if mode == "keyword" else ["cat"])  # the model is asked once, however deep
+            for reader, is_used in ((keyword, mode != "semantic"), (vectors, mode != "keyword")):
+                assert reader.depths == ([100, 400] if is_used else [])
+            assert encoded == ([] if mode == "keyword" else ["cat"])  # the model is called once
 
 
-def test_a_limit_that_nobody_can_fill_ends(legs: Legs) -> None:
+def test_limit_above_the_number_of_hits_asks_once(legs: Legs) -> None:
     assert legs.keyword is not None
     keyword = Counted(legs.keyword.reader, "search")
     answer = search(with_readers(legs, keyword=keyword), "cat", mode="keyword", limit=1000)
@@ -139,8 +141,8 @@ def test_a_limit_that_nobody_can_fill_ends(legs: Legs) -> None:
     assert keyword.depths == [100]
 
 
-def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> None:
-    """A sync removed the family from both engines between the question and the look at its text."""
+def test_hit_that_vanishes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    """A sync removes the family from both engines before its text is read."""
     with legs_over(tmp_path, FAMILIES) as legs:
 
         class Racing(Counted):
@@ -158,17 +160,17 @@ def test_a_hit_that_is_gone_before_it_is_shown_is_left_out(tmp_path: Path) -> No
         assert texts(answer) == ["A boat needs paint"]
 
 
-def test_a_text_that_the_keyword_engine_lacks_comes_from_the_other(tmp_path: Path) -> None:
+def test_text_that_the_keyword_engine_lacks_comes_from_the_other(tmp_path: Path) -> None:
     with legs_over(tmp_path, FAMILIES, fts_families=FAMILIES[1:]) as legs:
         (hit,) = search(legs, "feline", mode="semantic", limit=1).hits
     assert "cat" in hit.text
     assert (hit.source_uri, hit.ranks) == ("pets.md", {"semantic": 1})
 
 
-def test_a_chunk_without_text_is_near_to_nothing(tmp_path: Path) -> None:
-    """Its source is shown by a chunk that says something, and words in its title still find it."""
-    held = [*FAMILIES, family("empty.md", "", "the last word", metadata={"title": "An almanac"})]
-    with legs_over(tmp_path, held) as legs:
+def test_chunk_without_text_is_no_semantic_hit(tmp_path: Path) -> None:
+    """Another chunk of its source is shown instead, and words of its title still find it."""
+    families = [*FAMILIES, family("empty.md", "", "the last word", metadata={"title": "An almanac"})]
+    with legs_over(tmp_path, families) as legs:
         for mode in MODES[::2]:
             for text in ("*", "😀", "cat"):
                 shown = texts(search(legs, text, mode=mode))

@@ -1,4 +1,4 @@
-"""Sources that are shown by equal texts are one hit, which names the others."""
+"""Sources with equal texts are one hit, which lists the others."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.reader import Filter
-from tests.search.page.support import Held
+from tests.search.page.support import LegAnswers
 from tests.search.support import MODES, family, legs_over
 from tests.support.bus import parent_of
 
@@ -38,17 +38,17 @@ FAMILIES = [
 ]
 
 
-def told(hits: Any) -> dict[str, list[str]]:
-    """By the text of each hit all sources that it names, its own too."""
+def sources_by_text(hits: Any) -> dict[str, list[str]]:
+    """Maps the text of each hit to all its sources."""
     found = {hit.text: sorted(str(one.source_uri) for one in (hit.document, *hit.same_text)) for hit in hits}
     assert len(found) == len(hits), "no text twice"
     return found
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_equal_texts_are_one_hit_that_names_their_sources(legs: Legs, mode: Mode) -> None:
+def test_equal_texts_are_one_hit_that_lists_their_sources(legs: Legs, mode: Mode) -> None:
     answer = search(legs, Question("boat", mode=mode), Access("acme"))
-    assert told(answer.hits) == {
+    assert sources_by_text(answer.hits) == {
         MOORING: ["v1/boats.md", "v2/boats.md", "v3/boats.md"],
         PAINTING: ["v1/paint.md", "v2/paint.md"],
         NEWEST: ["v3/paint.md"],
@@ -57,8 +57,8 @@ def test_equal_texts_are_one_hit_that_names_their_sources(legs: Legs, mode: Mode
         assert [one["source_uri"] for one in hit.as_json()["same_text"]] == [one.source_uri for one in hit.same_text]
 
 
-def test_it_stands_where_the_best_of_them_does(legs: Legs) -> None:
-    """With its score, and the arithmetic of that."""
+def test_hit_of_equal_texts_takes_the_place_of_the_best(legs: Legs) -> None:
+    """With its chunk and its shares."""
     question = Question("boat", mode="hybrid", limit=3)
     every = search(legs, replace(question, collapse=False, limit=100), Access("acme"))
     first: dict[str, SearchHit] = {}
@@ -69,9 +69,9 @@ def test_it_stands_where_the_best_of_them_does(legs: Legs) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_only_what_passes_the_filters_is_named(legs: Legs, mode: Mode) -> None:
+def test_same_text_lists_only_sources_that_pass_the_filters(legs: Legs, mode: Mode) -> None:
     question = Question("boat", mode=mode, filters=(Filter("source_type", any_of=("v1", "v3")),))
-    assert told(search(legs, question, Access("acme")).hits) == {
+    assert sources_by_text(search(legs, question, Access("acme")).hits) == {
         MOORING: ["v1/boats.md", "v3/boats.md"],
         PAINTING: ["v1/paint.md"],
         NEWEST: ["v3/paint.md"],
@@ -80,51 +80,51 @@ def test_only_what_passes_the_filters_is_named(legs: Legs, mode: Mode) -> None:
 
 @pytest.mark.promise(11)
 @pytest.mark.parametrize("mode", MODES)
-def test_what_others_own_is_not_named(legs: Legs, mode: Mode) -> None:
+def test_same_text_lists_only_sources_of_the_tenant(legs: Legs, mode: Mode) -> None:
     assert "secret/boats.md" not in str(search(legs, Question("boat", mode=mode), Access("acme")).as_json())
     theirs = search(legs, Question("boat", mode=mode), Access("globex"))
-    assert told(theirs.hits) == {MOORING: ["secret/boats.md"]}
+    assert sources_by_text(theirs.hits) == {MOORING: ["secret/boats.md"]}
     everybody = [hit for hit in search(legs, Question("boat", mode=mode)) if hit.text == MOORING]
-    assert sorted(len(hit.same_text) for hit in everybody) == [0, 2], "who sees all is told whose it is"
+    assert sorted(len(hit.same_text) for hit in everybody) == [0, 2], "texts of different tenants are separate hits"
 
 
-def test_vectors_alone_are_enough(legs: Legs) -> None:
+def test_same_text_works_without_a_keyword_sink(legs: Legs) -> None:
     answer = search(replace(legs, keyword=None), Question("boat", mode="semantic"), Access("acme"))
-    assert told(answer.hits)[MOORING] == ["v1/boats.md", "v2/boats.md", "v3/boats.md"]
+    assert sources_by_text(answer.hits)[MOORING] == ["v1/boats.md", "v2/boats.md", "v3/boats.md"]
 
 
-def test_what_has_no_text_is_found_for_something_else(tmp_path: Path) -> None:
-    held = [family(f"{n}.md", "", " \n ", metadata={"title": f"Almanac {n}"}) for n in range(3)]
-    with legs_over(tmp_path, held) as legs:
+def test_documents_without_text_are_separate_hits(tmp_path: Path) -> None:
+    families = [family(f"{n}.md", "", " \n ", metadata={"title": f"Almanac {n}"}) for n in range(3)]
+    with legs_over(tmp_path, families) as legs:
         assert len(search(legs, Question("almanac", mode="keyword"))) == 3
 
 
-def test_a_few_words_are_copies_only_under_the_same_title(tmp_path: Path) -> None:
+def test_short_texts_are_copies_only_with_the_same_title(tmp_path: Path) -> None:
     thanks = "Thanks for the boat!"
     long = f"{thanks} It came with two lines, an anchor, and all of the paint that we need."
     titles = ("Order", "Order", "Repair")
-    said = [
+    families = [
         family(f"{name}{number}", text, metadata={"title": title})
         for name, text in (("short", thanks), ("long", long))
         for number, title in enumerate(titles)
     ]
-    with legs_over(tmp_path, said) as legs:
+    with legs_over(tmp_path, families) as legs:
         hits = search(legs, Question("boat", mode="keyword")).hits
-    named = {tuple(sorted(str(one.source_uri) for one in (hit.document, *hit.same_text))) for hit in hits}
-    assert named == {("short0", "short1"), ("short2",), ("long0", "long1", "long2")}
+    sources = {tuple(sorted(str(one.source_uri) for one in (hit.document, *hit.same_text))) for hit in hits}
+    assert sources == {("short0", "short1"), ("short2",), ("long0", "long1", "long2")}
 
 
-def test_equal_headings_are_told_by_what_follows_them(tmp_path: Path) -> None:
-    """What is compared is what is shown."""
-    held = [family(f"{n}.md", "# Usage", f"like {n}", metadata={"headings": ["Usage"]}) for n in range(3)]
-    with legs_over(tmp_path, held) as legs:
+def test_equal_headings_before_different_texts_are_separate_hits(tmp_path: Path) -> None:
+    """The shown texts are compared."""
+    families = [family(f"{n}.md", "# Usage", f"like {n}", metadata={"headings": ["Usage"]}) for n in range(3)]
+    with legs_over(tmp_path, families) as legs:
         answer = search(legs, Question("usage", mode="keyword"))
     assert sorted(hit.text for hit in answer) == ["like 0", "like 1", "like 2"]
     assert not any(hit.same_text for hit in answer)
 
 
-def test_copies_side_by_side_are_one_however_many(tmp_path: Path) -> None:
-    """More than a look settles, and then something else."""
+def test_many_copies_are_one_hit(tmp_path: Path) -> None:
+    """More copies than one step makes final, then another text."""
     crowd = [family(f"{n}.md", "a cat and a cat") for n in range(150)]
     with legs_over(tmp_path, [*crowd, family("other.md", "one cat among many words")]) as legs:
         for mode in MODES:
@@ -137,10 +137,10 @@ def test_copies_side_by_side_are_one_however_many(tmp_path: Path) -> None:
 def assistant(legs: Legs, access: Access) -> Any:
     from chunksink.search.mcp import mcp_server  # slow to import; few tests need it
 
-    return mcp_server(Held(legs), access, (), "1.2.3")
+    return mcp_server(LegAnswers(legs), access, (), "1.2.3")
 
 
-async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
+async def test_mcp_search_lists_sources_with_the_same_text(legs: Legs) -> None:
     server = assistant(legs, Access("acme"))
     answer: Any = await server.call_tool("search", {"query": "boat", "mode": "keyword", "context": 1})
     hits = {hit["text"]: hit for hit in json.loads(answer.content[0].text)["hits"]}
@@ -150,16 +150,17 @@ async def test_an_assistant_is_told_of_them(legs: Legs) -> None:
     assert "same_text" not in hits[NEWEST]
 
 
-async def test_an_assistant_gets_the_beginning_of_a_book(tmp_path: Path) -> None:
+async def test_mcp_search_shortens_very_long_texts(tmp_path: Path) -> None:
     book = ("A boat, and another. " * 5000) + "A lighthouse."
     with legs_over(tmp_path, [family("book.md", book, book)]) as legs:
         server = assistant(legs, Access())
-        asked = {"query": "lighthouse", "mode": "keyword", "context": 1}
-        found: Any = await server.call_tool("search", asked)
+        arguments = {"query": "lighthouse", "mode": "keyword", "context": 1}
+        found: Any = await server.call_tool("search", arguments)
         (hit,) = json.loads(found.content[0].text)["hits"]
         whole: Any = await server.call_tool("get_chunk", {"chunk_id": hit["chunk_id"]})
-    told = "The passage has 105,013 characters. get_chunk returns all of them."
     (after,) = hit["after"]
-    assert [(one["text"], one["cut"]) for one in (hit, after)] == [(book[:20_000], told)] * 2
+    for passage in (hit, after):
+        assert passage["text"] == book[:20_000]
+        assert "105,013" in passage["cut"]
     assert "lighthouse" in hit["snippet"]
     assert json.loads(whole.content[0].text)["text"] == book

@@ -1,4 +1,4 @@
-"""A tenant's answers are a function of its documents: the same bytes, whether others are in the index or not."""
+"""A tenant's answers depend on its documents alone: other tenants change no byte of them."""
 
 import json
 import random
@@ -50,26 +50,26 @@ def drawn_families(tenant: str, number: int, words: tuple[str, ...]) -> list[Fam
 
 
 def crowd() -> list[Family]:
-    """The same words, each as often as makes it rare or frequent in the whole; words that nobody else has; and many
-    that are nearly what the tenant writes or types."""
+    """The same words with other frequencies, words that the tenant does not use, and words similar to what it writes or
+    types."""
     drawn = random.Random(5)
-    near = [
+    similar = [
         stem + "".join(drawn.choices("abcdefgh", k=3)) for stem in ("calibra", "lighth", "harb") for _ in range(150)
     ]
     return [
         *drawn_families("globex", 120, WORDS),
         *drawn_families("initech", 60, WORDS[:3]),
         *(family(f"rare{n}.md", "mosquito zeppelin", ids=f"r{n}", tenant_id="globex") for n in range(3)),
-        family("near.md", " ".join(near), ids="near", tenant_id="initech"),
+        family("near.md", " ".join(similar), ids="near", tenant_id="initech"),
     ]
 
 
 def together(own: list[Family], others: list[Family]) -> list[Family]:
-    """As a sync writes them, in the order of their keys."""
+    """In the order of their keys, like a sync."""
     return sorted([*own, *others], key=lambda one: one.parent_id)
 
 
-def question(drawn: random.Random, mode: Mode) -> Question:
+def random_question(drawn: random.Random, mode: Mode) -> Question:
     filters = drawn.choice(
         [
             [],
@@ -93,20 +93,20 @@ def question(drawn: random.Random, mode: Mode) -> Question:
     )
 
 
-def answer(legs: Legs, asked: Question) -> dict[str, Any]:
-    told = search(legs, asked, Access(OWN, required=True)).as_json(explain=True)
-    del told["took_ms"]
-    return told
+def answer(legs: Legs, question: Question) -> dict[str, Any]:
+    fields = search(legs, question, Access(OWN, required=True)).as_json(explain=True)
+    del fields["took_ms"]
+    return fields
 
 
 def assert_same(alone: Legs, crowded: Legs, mode: Mode, *, number: int = QUERIES) -> None:
     drawn = random.Random(f"questions {mode}")
     found = 0
     for _ in range(number):
-        asked = question(drawn, mode)
-        expected = answer(alone, asked)
+        question = random_question(drawn, mode)
+        expected = answer(alone, question)
         found += len(expected["hits"])
-        assert json.dumps(answer(crowded, asked)) == json.dumps(expected), asked
+        assert json.dumps(answer(crowded, question)) == json.dumps(expected), question
     assert found > number
 
 
@@ -122,13 +122,13 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Legs, L
 
 @pytest.mark.promise(11)
 @pytest.mark.parametrize("mode", MODES)
-def test_fts_and_chroma_answer_a_tenant_as_if_it_was_alone(embedded: tuple[Legs, Legs], mode: Mode) -> None:
+def test_fts_and_chroma_answers_do_not_depend_on_other_tenants(embedded: tuple[Legs, Legs], mode: Mode) -> None:
     assert_same(*embedded, mode)
 
 
 @contextmanager
 def meilisearch_legs(server: MeilisearchServer, index: str, families: list[Family], others: Legs) -> Iterator[Legs]:
-    """With Meilisearch as the keyword sink, and as the engine that has both."""
+    """With Meilisearch as the keyword sink, and as the engine of hybrid searches."""
     with closing(MeilisearchSink(server.url, server.key, index=index, settings=SETTINGS, vectors=True)) as sink:
         build = sink.create(Marker("home", index, 1), DIMENSIONS)
         build.replace(families)
@@ -150,37 +150,37 @@ def served(embedded: tuple[Legs, Legs], meilisearch_server: MeilisearchServer) -
 
 @pytest.mark.promise(11)
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "engine"])
-def test_meilisearch_answers_a_tenant_as_if_it_was_alone(served: tuple[Legs, Legs], mode: Mode) -> None:
-    """As far as it can: docs/tenants.md says what it takes from the words of the whole index."""
+def test_meilisearch_answers_do_not_depend_on_other_tenants(served: tuple[Legs, Legs], mode: Mode) -> None:
+    """docs/tenants.md lists what Meilisearch takes from the words of the whole index."""
     assert_same(*served, mode, number=max(10, QUERIES // 6))
 
 
 @pytest.mark.promise(11)
-def test_words_of_others_are_no_words_of_a_tenant(served: tuple[Legs, Legs]) -> None:
-    """Meilisearch leaves out the most frequent words of the whole index first, and would find nothing here."""
-    asked = Question("lighthouse mosquito", mode="keyword", limit=100)
-    hits = search(served[1], asked, Access(OWN)).hits
-    assert len(hits) == len(search(served[0], replace(asked, text="lighthouse"), Access(OWN)).hits) > 10
+def test_words_of_other_tenants_do_not_change_the_answer(served: tuple[Legs, Legs]) -> None:
+    """By itself Meilisearch drops the most frequent words of the whole index first, and would find nothing."""
+    question = Question("lighthouse mosquito", mode="keyword", limit=100)
+    hits = search(served[1], question, Access(OWN)).hits
+    assert len(hits) == len(search(served[0], replace(question, text="lighthouse"), Access(OWN)).hits) > 10
     assert all("lighthouse" in highlight for hit in hits for highlight in hit.highlights)
     assert all(hit.highlights for hit in hits if "lighthouse" in hit.text)
 
 
-def test_a_filter_does_not_hide_what_passes_it(served: tuple[Legs, Legs]) -> None:
-    """The same without tenants."""
-    asked = Question("lighthouse mosquito", mode="keyword", limit=100, filters=parse_filters(["tags=cat"]))
-    hits = search(served[1], asked).hits
-    assert len(hits) == len(search(served[1], replace(asked, text="lighthouse")).hits) > 10
+def test_rare_words_do_not_hide_hits_that_pass_a_filter(served: tuple[Legs, Legs]) -> None:
+    """The same with a filter instead of a tenant."""
+    question = Question("lighthouse mosquito", mode="keyword", limit=100, filters=parse_filters(["tags=cat"]))
+    hits = search(served[1], question).hits
+    assert len(hits) == len(search(served[1], replace(question, text="lighthouse")).hits) > 10
 
 
 @pytest.mark.parametrize(
     ("text", "access"),
     sampled(product(["lighthouse keeper tax", "cat harbour", "calibration the boat"], [Access(), Access(OWN)])),
 )
-def test_a_chosen_value_shows_as_many_as_were_counted(served: tuple[Legs, Legs], text: str, access: Access) -> None:
-    """The same words are left out with a filter and without it, where anything passes."""
-    asked = Question(text, mode="keyword", limit=200, facets=("tags", "schema_version"))
-    answer = search(served[1], asked, access)
+def test_filter_on_a_value_finds_as_many_as_were_counted(served: tuple[Legs, Legs], text: str, access: Access) -> None:
+    """The same words are dropped with a filter and without it, if anything passes the filter."""
+    question = Question(text, mode="keyword", limit=200, facets=("tags", "schema_version"))
+    answer = search(served[1], question, access)
     assert sum(one.families for one in answer.facets["schema_version"]) == len(answer.hits) > 0
     for one in answer.facets["tags"]:
-        chosen = replace(asked, filters=(Filter("tags", any_of=(one.value,)),), facets=())
+        chosen = replace(question, filters=(Filter("tags", any_of=(one.value,)),), facets=())
         assert len(search(served[1], chosen, access).hits) == one.families

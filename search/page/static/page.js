@@ -1,6 +1,5 @@
-// Search as you type, the keyboard, and what opens in place. Everything else, and all of this without a script, is
-// plain links and forms. Pages are fetched whole and their parts put in place of those that are here: the server is
-// the only one who makes HTML.
+// Search as you type, keyboard shortcuts, and passages that open within the page. Without this script the page works
+// with links and forms. The script fetches whole pages and replaces parts of this one, so only the server makes HTML.
 "use strict";
 
 const TYPING_MS = 140;
@@ -14,21 +13,21 @@ let timer = 0;
 let typedAt = 0;
 
 function address() {
-  const asked = new URLSearchParams();
+  const query = new URLSearchParams();
   const seen = new Set();
   for (const [name, value] of new FormData(form)) {
     const usual = name !== "q" && (value.trim() === "" || (name === "mode" && value === "hybrid"));
     const key = `${name}=${value}`;
     if (usual || seen.has(key)) continue;
     seen.add(key);
-    asked.append(name, value);
+    query.append(name, value);
   }
-  if (asked.get("q") === "") asked.delete("q");
-  const written = asked.toString();
-  return written ? `/?${written}` : "/";
+  if (query.get("q") === "") query.delete("q");
+  const text = query.toString();
+  return text ? `/?${text}` : "/";
 }
 
-// `how` decides about the address: "push", "replace", "same" (unchanged) or "back" (already set by the browser).
+// `how` is what happens to the address: "push", "replace", "same" (unchanged) or "back" (already set by the browser).
 async function go(url, how) {
   clearTimeout(timer);
   if (running) running.abort();
@@ -66,7 +65,7 @@ function show(fresh, wholeForm) {
   if (wholeForm) {
     field.value = fresh.querySelector("#q").value;
     for (const radio of modes()) {
-      // A mode that is not usually offered is on the page that was asked for it only.
+      // Some modes are only on pages that were requested with them.
       radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`)?.checked ?? false;
     }
   }
@@ -77,7 +76,7 @@ function replace(selector, fresh) {
   document.querySelector(selector).replaceWith(document.adoptNode(fresh.querySelector(selector)));
 }
 
-// A box that was clicked is another element now.
+// The focused box has been replaced by a new element.
 function keepFocus(focused) {
   if (focused.isConnected || !focused.name) return;
   for (const input of document.querySelectorAll("#facets input")) {
@@ -99,7 +98,7 @@ function say(text) {
 function typed() {
   clearTimeout(timer);
   timer = setTimeout(() => {
-    const how = Date.now() - typedAt > SETTLED_MS ? "push" : "replace"; // one step back for one query, not for each letter
+    const how = Date.now() - typedAt > SETTLED_MS ? "push" : "replace"; // one history entry for each query, not for each letter
     typedAt = Date.now();
     go(address(), how);
   }, TYPING_MS);
@@ -139,7 +138,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// None where there is one way to search only.
+// Empty if the index has only one mode.
 function modes() {
   return form.querySelectorAll("input[name=mode]");
 }
@@ -151,9 +150,9 @@ function updateForm(url) {
 
 async function context(link) {
   const hit = link.closest(".hit");
-  const there = hit.querySelector(".passages");
-  if (there) {
-    there.hidden = !there.hidden;
+  const opened = hit.querySelector(".passages");
+  if (opened) {
+    opened.hidden = !opened.hidden;
   } else {
     const answer = await fetch(link.href).catch(() => null);
     if (!answer || !answer.ok) return location.assign(link.href);
@@ -219,7 +218,7 @@ document.addEventListener("keydown", (event) => {
   if (at.matches("input, textarea, select") || !field) return;
   if (at.matches("summary") && event.key === "Enter") return;
   const act = KEYS[event.key];
-  // Arrows scroll a page that has no hits.
+  // On a page without hits, arrows scroll.
   if (!act || (event.key.startsWith("Arrow") && !document.querySelector(".hit"))) return;
   event.preventDefault();
   act();
@@ -234,7 +233,7 @@ document.querySelector("#theme").addEventListener("click", () => {
   try {
     localStorage.setItem("theme", root.dataset.theme);
   } catch {
-    // then it is for this page only
+    // The choice applies to this page only.
   }
 });
 document.querySelector("#help").addEventListener("click", () => KEYS["?"]());

@@ -123,5 +123,5 @@ def test_a_call_may_filter_and_take_what_langchain_itself_takes(legs: Legs) -> N
 
 def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs) -> None:
     nobody = replace(legs, keyword=None, semantic=None, unavailable={"keyword": "fts is out of reach"})
-    with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+    with pytest.raises(NothingAnswered, match="no answer from keyword search: fts is out of reach"):
         ChunksinkRetriever(index=LegsIndex(nobody), mode="keyword").invoke("cat")

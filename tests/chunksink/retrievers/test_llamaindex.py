@@ -74,10 +74,10 @@ def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pyte
     down = {"keyword": "fts is out of reach"}
     nobody = replace(legs, keyword=None, semantic=None, unavailable=down | {"semantic": "chroma is out of reach"})
     for mode in ("hybrid", "keyword"):
-        with pytest.raises(NothingAnswered, match="no answer of keyword search: fts is out of reach"):
+        with pytest.raises(NothingAnswered, match="no answer from keyword search: fts is out of reach"):
             retriever(nobody, mode=mode).retrieve("cat")
     assert retriever(replace(legs, keyword=None, unavailable=down)).retrieve("cat")
     assert retriever(legs).retrieve("zebra")
     told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
-    assert told[0] == "no answer of keyword search: fts is out of reach"
+    assert told[0] == "no answer from keyword search: fts is out of reach"
     assert len(told) > 1

@@ -1,4 +1,4 @@
-"""Metrics against values reckoned by hand, and the intervals around their means."""
+"""Metrics compared with manual calculations, and their confidence intervals."""
 
 import math
 
@@ -11,8 +11,8 @@ from chunksink.search.evaluation.evaluate import METRICS, Interval, interval, nd
 GAINS = {"a": 3, "b": 2, "c": 3, "e": 1, "f": 2, "no": 0, "worse": -1}
 
 
-def test_ndcg_by_hand() -> None:
-    """The gain is the degree itself: 2 ** degree - 1 would give 0.9489 for the well-known example."""
+def test_ndcg_matches_a_manual_calculation() -> None:
+    """The gain is the degree itself: 2 ** degree - 1 would result in 0.9489 for the well-known example."""
     ranked = ["a", "b", "c", "no", "e", "f"]
     dcg = 3 + 2 / math.log2(3) + 3 / 2 + 1 / math.log2(6) + 2 / math.log2(7)
     ideal = 3 + 3 / math.log2(3) + 2 / 2 + 2 / math.log2(5) + 1 / math.log2(6)
@@ -21,19 +21,19 @@ def test_ndcg_by_hand() -> None:
     assert ndcg(ranked, GAINS) == pytest.approx(0.9608, abs=1e-4)
 
 
-def test_ndcg_ends_at_its_depth() -> None:
+def test_ndcg_ignores_documents_below_its_depth() -> None:
     many = {f"d{number}": 1 for number in range(50)}
     assert ndcg([f"d{number}" for number in range(10)], many) == pytest.approx(1)
     assert ndcg([*(f"x{number}" for number in range(10)), "d1"], many) == 0
 
 
-def test_what_is_judged_below_one_is_not_relevant() -> None:
+def test_documents_judged_below_one_are_not_relevant() -> None:
     assert ndcg(["worse", "no", "a"], GAINS) == ndcg(["x", "y", "a"], GAINS) > 0
     assert recall(["worse", "no"], GAINS) == 0
     assert reciprocal_rank(["worse", "no", "f"], GAINS) == pytest.approx(1 / 3)
 
 
-def test_recall_and_reciprocal_rank_by_hand() -> None:
+def test_recall_and_reciprocal_rank_match_a_manual_calculation() -> None:
     assert recall(["x", "a", "f"], GAINS) == pytest.approx(2 / 5)
     assert recall([*(f"x{number}" for number in range(100)), "a"], GAINS) == 0
     assert recall([*(f"x{number}" for number in range(99)), "a"], GAINS) == pytest.approx(1 / 5)
@@ -44,7 +44,7 @@ def test_recall_and_reciprocal_rank_by_hand() -> None:
 @given(
     st.lists(st.sampled_from("abcdefxyz"), unique=True), st.dictionaries(st.sampled_from("abcdef"), st.integers(-1, 4))
 )
-def test_all_metrics_lie_between_nothing_and_everything(ranked: list[str], gains: dict[str, int]) -> None:
+def test_metrics_are_between_zero_and_one(ranked: list[str], gains: dict[str, int]) -> None:
     best = sorted(gains, key=lambda name: -gains[name])
     for metric in METRICS.values():
         assert 0 <= metric(ranked, gains) <= 1 + 1e-12
@@ -54,8 +54,8 @@ def test_all_metrics_lie_between_nothing_and_everything(ranked: list[str], gains
             assert metric(best, gains) == 0
 
 
-def test_an_interval_is_that_of_the_mean_and_always_the_same() -> None:
-    """Of 400 values of 0 and 1 alike the mean is 0.5 and its standard error 0.025."""
+def test_interval_contains_the_mean_and_is_reproducible() -> None:
+    """Of 200 zeros and 200 ones the mean is 0.5 and its standard error 0.025."""
     values = [0.0, 1.0] * 200
     first = interval(values)
     assert first == interval(values)
@@ -64,5 +64,5 @@ def test_an_interval_is_that_of_the_mean_and_always_the_same() -> None:
     assert first.high == pytest.approx(0.5 + 1.96 * 0.025, abs=0.006)
 
 
-def test_one_query_says_nothing_of_others() -> None:
+def test_interval_of_one_query_is_its_value() -> None:
     assert interval([0.25]) == Interval(0.25, 0.25, 0.25)

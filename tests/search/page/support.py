@@ -1,4 +1,6 @@
-"""The application over real engines that hold what a test says: asked in this process, or served to a browser."""
+"""The application over real engines, in this process or served to a browser."""
+
+from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.testclient import TestClient
@@ -28,6 +30,9 @@ from chunksink.sinks.errors import Unreachable
 from tests.engines.servers import free_port
 from tests.search.support import Failing, legs_over, with_readers
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 ADDRESS = "http://127.0.0.1"
 
 
@@ -36,7 +41,7 @@ class NotBuilt(Exception):
 
 
 @dataclass
-class Held:
+class LegAnswers:
     """Answers from these legs; `before` is called first, and may raise."""
 
     legs: Legs
@@ -61,17 +66,17 @@ def report() -> Report:
         summary="Not up to date",
         figures=(Figure("Sources", "3"), Figure("Dead letters", "1", tone="bad")),
         sections=(
-            Section("Dead letters", (ReportRow("fts: <b>a</b>.md", "refused & gone", "bad"),)),
-            Section("Last verify", (), "Nothing was verified: `chunksink verify` does it."),
+            Section("Dead letters", (ReportRow("fts: <b>a</b>.md", "refused & removed", "bad"),)),
+            Section("Last verify", (), "Nothing was verified. Run `chunksink verify`."),
         ),
-        troubles=("not every engine has it; run `chunksink sync`",),
+        troubles=("some engines are not up to date; run `chunksink sync`",),
     )
 
 
-def site_over(held: Held, *, tokens: Mapping[str, str] | None = None, **more: Any) -> Site:
-    """`tokens` as people hold them, not hashed."""
+def site_over(answers: LegAnswers, *, tokens: Mapping[str, str] | None = None, **more: Any) -> Site:
+    """`tokens` maps plain tokens, not hashes, to tenants."""
     hashed = {sha256(token.encode()).hexdigest(): tenant for token, tenant in (tokens or {}).items()}
-    site = Site(held, report, Tokens(hashed), Hosts("127.0.0.1"), unready=(NotBuilt,), version="1.2.3")
+    site = Site(answers, report, Tokens(hashed), Hosts("127.0.0.1"), unready=(NotBuilt,), version="1.2.3")
     return replace(site, **more)
 
 
@@ -86,12 +91,12 @@ def client_of(app: ASGIApp) -> Iterator[TestClient]:
 
 
 @contextmanager
-def asked(
+def client_over(
     folder: Path, families: Iterable[Family], *, tokens: Mapping[str, str] | None = None, **more: Any
 ) -> Iterator[TestClient]:
     with (
         legs_over(folder, families) as legs,
-        client_of(make_app(site_over(Held(legs), tokens=tokens, **more))) as client,
+        client_of(make_app(site_over(LegAnswers(legs), tokens=tokens, **more))) as client,
     ):
         yield client
 
@@ -116,7 +121,24 @@ def served(app: ASGIApp) -> Iterator[str]:
 
 
 def degraded(legs: Legs) -> Legs:
-    """Its vector engine went away."""
+    """The legs, with a vector engine that does not answer."""
     assert legs.semantic is not None
     error = Unreachable("chroma at http://10.0.0.7:8000 does not answer")
     return with_readers(legs, semantic=Failing(error, legs.semantic.reader, "query"))
+
+
+class Complaints(list[str]):
+    """Errors and warnings of a page: resources that the policy blocked, exceptions of its script."""
+
+    def listen(self, page: Page) -> None:
+        page.on("console", lambda message: self.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.append(str(error)))
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator(".hit .title").all_text_contents()
+
+
+def settle(page: Page, path: str) -> None:
+    page.wait_for_function("path => location.pathname + location.search === path", arg=path)
+    page.wait_for_selector("#results:not([aria-busy])")

@@ -1,5 +1,5 @@
-"""Nothing in the data or in an address becomes an element, a handler or an address with a scheme: a hundred payloads,
-in every field that is shown and in every parameter, looked at in a real browser."""
+"""Data and parameters never become elements, event handlers or script addresses. A hundred payloads in every shown
+field and in every parameter, checked in Chromium."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.search.page.app import make_app
 from tests.conftest import HEAVY
-from tests.search.page.support import Held, served, site_over
+from tests.search.page.support import LegAnswers, served, site_over
 from tests.search.support import family, legs_over
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ PAYLOADS = [form.format(*[call] * form.count("{}")) for form in FORMS for call i
 
 
 def some(first: int, step: int) -> list[str]:
-    """One of so many; all in a soak."""
+    """Every n-th payload; all of them in a soak."""
     return PAYLOADS if HEAVY else PAYLOADS[first::step]
 
 
-# All elements with what an attack would leave: names, handlers, styles, addresses.
-LOOK = """() => ({
+# Traces of an attack: names of elements, handlers, styles, addresses.
+TRACES = """() => ({
     pwned: window.pwned ?? null,
     names: [...new Set([...document.querySelectorAll('*')].map(e => e.localName))],
     scripts: [...document.scripts].map(s => s.getAttribute('src')),
@@ -61,7 +61,7 @@ LOOK = """() => ({
     images: [...document.images].map(i => i.getAttribute('src')),
     text: document.body.textContent,
 })"""
-OURS = re.findall(
+EXPECTED_ELEMENTS = re.findall(
     r"\w+",
     """html head meta title link script body a header img span form label input button fieldset legend nav svg circle
     path div details summary main p strong ul li ol article h1 h2 section mark small rect dl dt dd q code footer dialog
@@ -71,7 +71,7 @@ OURS = re.findall(
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A source for each payload, which stands in all that is shown of it."""
+    """One source for each payload, with the payload in every shown field."""
     families = [
         family(
             f"{payload} {number}",
@@ -94,7 +94,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ]
     with (
         legs_over(tmp_path_factory.mktemp("payloads"), families) as legs,
-        served(make_app(site_over(Held(legs), source_url="https://git.example.org/"))) as address,
+        served(make_app(site_over(LegAnswers(legs), source_url="https://git.example.org/"))) as address,
     ):
         yield address
 
@@ -109,21 +109,21 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def looked_at(page: Page, address: str) -> Any:
-    seen = page.evaluate(LOOK)
-    assert seen["pwned"] is None
-    assert set(seen["names"]) <= set(OURS)
-    assert seen["scripts"] == ["/static/theme.js", "/static/page.js"]
-    assert seen["handlers"] == []
-    assert set(seen["images"]) == {"/static/icon.svg"}
+def assert_harmless(page: Page, address: str) -> Any:
+    traces = page.evaluate(TRACES)
+    assert traces["pwned"] is None
+    assert set(traces["names"]) <= set(EXPECTED_ELEMENTS)
+    assert traces["scripts"] == ["/static/theme.js", "/static/page.js"]
+    assert traces["handlers"] == []
+    assert set(traces["images"]) == {"/static/icon.svg"}
     foreign = [
-        a for a in seen["addresses"] if not a.startswith((f"{address}/", "https://git.example.org/", f"{address}#"))
+        a for a in traces["addresses"] if not a.startswith((f"{address}/", "https://git.example.org/", f"{address}#"))
     ]
     assert foreign == []
-    return seen
+    return traces
 
 
-def test_payloads_in_every_field(page: Page, address: str) -> None:
+def test_payloads_in_fields_are_shown_as_text(page: Page, address: str) -> None:
     assert len(set(PAYLOADS)) == 100
     shown = ""
     for mode in ("hybrid", "keyword"):
@@ -131,60 +131,60 @@ def test_payloads_in_every_field(page: Page, address: str) -> None:
         assert page.locator(".hit").count() == 100
         for name in ("details", "rest", "why"):
             page.evaluate(f"document.querySelectorAll('{name}, .{name}').forEach(e => e.open = true)")
-        shown += looked_at(page, address)["text"]
-    assert "<script>window.pwned=1</script>" in shown, "it is shown as it is"
+        shown += assert_harmless(page, address)["text"]
+    assert "<script>window.pwned=1</script>" in shown, "it is shown as text"
     page.locator(".title").first.hover()
-    looked_at(page, address)
+    assert_harmless(page, address)
 
 
-def test_payloads_in_what_opens_in_place(page: Page, address: str) -> None:
+def test_payloads_in_opened_context_are_shown_as_text(page: Page, address: str) -> None:
     page.goto(f"{address}/?q=needle&limit=100&mode=keyword")
     for opened, link in enumerate(page.locator("a.context").all()[:20], start=1):
         link.click()
-        # One at a time: what opens moves the links below it away from under the next click.
+        # One at a time, because opened context moves the links below it.
         page.wait_for_function("count => document.querySelectorAll('.hit .passages').length === count", arg=opened)
-    looked_at(page, address)
+    assert_harmless(page, address)
     page.locator(".title").first.click()
     page.wait_for_selector("main.single")
-    looked_at(page, address)
+    assert_harmless(page, address)
 
 
-def test_payloads_in_the_address(page: Page, address: str) -> None:
+def test_payloads_in_the_address_are_shown_as_text(page: Page, address: str) -> None:
     for number, payload in enumerate(some(0, 5)):
-        given = quote(payload, safe="")
+        quoted = quote(payload, safe="")
         paths = (
-            f"/?q={given}",
-            f"/?q=needle&filter=tags%3D{given}&filter=language%3D{given}",
-            f"/?q=needle&mode={given}",
-            f"/?q=needle&tenant={given}&filter={given}",
-            f"/chunk?id={given}&tenant={given}",
-            f"/{given}",
-            f"/?{given}={given}&q=x",
+            f"/?q={quoted}",
+            f"/?q=needle&filter=tags%3D{quoted}&filter=language%3D{quoted}",
+            f"/?q=needle&mode={quoted}",
+            f"/?q=needle&tenant={quoted}&filter={quoted}",
+            f"/chunk?id={quoted}&tenant={quoted}",
+            f"/{quoted}",
+            f"/?{quoted}={quoted}&q=x",
         )
         for path in paths if HEAVY else [paths[number % len(paths)]]:
             page.goto(address + path)
-            looked_at(page, address)
+            assert_harmless(page, address)
 
 
-def test_payloads_as_one_types(page: Page, address: str) -> None:
+def test_payloads_typed_as_query_are_shown_as_text(page: Page, address: str) -> None:
     page.goto(f"{address}/")
     for payload in some(1, 11):
         page.locator("#q").fill(payload)
         page.wait_for_function("q => new URLSearchParams(location.search).get('q') === q", arg=payload)
         page.wait_for_selector("#results:not([aria-busy])")
-        looked_at(page, address)
+        assert_harmless(page, address)
         assert page.locator("#q").input_value() == payload
 
 
-def test_payloads_in_the_sign_in_form(page: Page, address: str, tmp_path: Any) -> None:
+def test_payloads_in_the_sign_in_form_are_shown_as_text(page: Page, address: str, tmp_path: Any) -> None:
     with (
         legs_over(tmp_path, [family("a.md", "text")], vectors_too=False) as legs,
-        served(make_app(site_over(Held(legs), tokens={"t": "*"}))) as guarded,
+        served(make_app(site_over(LegAnswers(legs), tokens={"t": "*"}))) as guarded,
     ):
         for payload in some(6, 11):
             page.goto(f"{guarded}/?q={quote(payload, safe='')}")
-            looked_at(page, guarded)
+            assert_harmless(page, guarded)
             page.get_by_label("Token").fill(payload)
             page.get_by_role("button", name="Sign in").click()
             page.wait_for_selector(".notice")
-            looked_at(page, guarded)
+            assert_harmless(page, guarded)

@@ -1,4 +1,4 @@
-"""The page as the server makes it, without any script: what stands there, and where links lead."""
+"""The HTML of the page: its content, and the targets of its links."""
 
 import re
 from dataclasses import replace
@@ -18,15 +18,15 @@ from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
 from chunksink.sinks.reader import Piece
-from tests.search.page.support import Held, asked, client_of, site_over
+from tests.search.page.support import LegAnswers, client_of, client_over, site_over
 from tests.search.support import document, family
 
 
 def links(html: str) -> list[str]:
-    return [unescape(found) for found in re.findall(r'href="([^"]*)"', html)]
+    return [unescape(href) for href in re.findall(r'href="([^"]*)"', html)]
 
 
-def test_hits_say_what_and_where_they_are(client: TestClient) -> None:
+def test_hit_shows_title_place_and_legs(client: TestClient) -> None:
     page = client.get("/?q=sleeps").text
     assert '<a class="title" href="/chunk?id=' in page
     assert ">Cats</a>" in page
@@ -39,11 +39,11 @@ def test_hits_say_what_and_where_they_are(client: TestClient) -> None:
     assert "<strong>Sources 1 to 10 of 25</strong>" in page
 
 
-def test_what_stands_before_a_word_that_was_found_is_shown_also_without_spaces() -> None:
+def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
     hit = hit_of(document(), 1.0, ())
     before = "所有权是一组规则" * 20
-    found = replace(hit, snippet=(Piece(before), Piece("内存", match=True)))
-    first, *_ = views.hit_view(1, found, SearchForm(), None).pieces
+    with_snippet = replace(hit, snippet=(Piece(before), Piece("内存", match=True)))
+    first, *_ = views.hit_view(1, with_snippet, SearchForm(), None).pieces
     assert first.text.startswith("…")
     assert before.endswith(first.text[1:])
     assert len(first.text) > 50
@@ -52,12 +52,12 @@ def test_what_stands_before_a_word_that_was_found_is_shown_also_without_spaces()
     assert len(whole.text) > 200
 
 
-def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs: Legs) -> None:
+def test_only_sources_on_the_web_are_links(client: TestClient, legs: Legs) -> None:
     page = client.get("/?q=boat").text
     assert "https://example.org/boats" in links(page)
     assert "docs/cats.md" in client.get("/?q=sleeps").text
     assert not [link for link in links(client.get("/?q=sleeps").text) if "docs/cats.md" in link]
-    with client_of(make_app(site_over(Held(legs), source_url="https://git.example.org/main/"))) as linked:
+    with client_of(make_app(site_over(LegAnswers(legs), source_url="https://git.example.org/main/"))) as linked:
         assert "https://git.example.org/main/docs/cats.md#sleep" in links(linked.get("/?q=sleeps").text)
 
 
@@ -80,14 +80,14 @@ def test_sources_on_the_web_are_linked_and_others_named(client: TestClient, legs
         (None, None, None),
     ],
 )
-def test_only_the_web_is_linked(source: str | None, href: str | None, with_prefix: str | None) -> None:
+def test_href_is_set_only_for_web_addresses(source: str | None, href: str | None, with_prefix: str | None) -> None:
     one = document(source_uri=source)
     assert views.place_of(one, None).href == href
     assert views.place_of(one, "https://x.org/y/").href == with_prefix
     assert views.place_of(one, None).source == (source or "")
 
 
-def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
+def test_title_falls_back_to_file_heading_or_id() -> None:
     assert views.place_of(document(source_uri="docs/a.md"), None).title == "a.md"
     assert views.place_of(document(headings=("One", "Two")), None).title == "One"
     assert views.place_of(document(), None).title == "c"
@@ -96,25 +96,25 @@ def test_a_hit_without_a_title_is_called_by_what_it_has() -> None:
     assert views.place_of(where, None).path == ("H", "pages 3 to 4", "1:02:05", "Ada")
 
 
-def test_what_stands_in_several_sources_says_where(tmp_path: Path) -> None:
-    said = "a moored boat that lies in a harbour with many others until spring comes back again"
-    versions = [family(f"https://example.org/v{n}/a", said, metadata={"title": f"In v{n}"}) for n in range(3)]
+def test_hit_lists_other_sources_with_the_same_text(tmp_path: Path) -> None:
+    text = "a moored boat that lies in a harbour with many others until spring comes back again"
+    versions = [family(f"https://example.org/v{n}/a", text, metadata={"title": f"In v{n}"}) for n in range(3)]
     twins = [family(f"{name}.md", "a painted cat") for name in ("<b>", "other")]
-    with asked(tmp_path, [*versions, *twins, family("one.md", "a lonely cat")]) as client:
+    with client_over(tmp_path, [*versions, *twins, family("one.md", "a lonely cat")]) as client:
         page = client.get("/?q=moored&mode=keyword").text
         shown = links(page)
         second = client.get("/?q=cat&mode=keyword").text
         every = client.get("/?q=moored&mode=keyword&all=1").text
     assert "<summary>Also in 2 other sources</summary>" in page
     assert {f"https://example.org/v{n}/a" for n in range(3)} <= set(shown)
-    assert sum(link.startswith("/chunk?id=") for link in set(shown)) == 3, "each leads to its own passage"
+    assert sum(link.startswith("/chunk?id=") for link in set(shown)) == 3, "each links to its own passage"
     assert "<strong>1 passage</strong>" in page
     assert second.count("Also in 1 other source</summary>") == 1
     assert "&lt;b&gt;.md" in second
     assert ("Also in" in every, every.count('class="title"')) == (False, 3)
 
 
-def test_pages_follow_each_other_and_end(client: TestClient) -> None:
+def test_next_links_reach_all_hits_once(client: TestClient) -> None:
     seen: list[str] = []
     path: str | None = "/?q=cat&mode=keyword"
     pages = 0
@@ -128,18 +128,18 @@ def test_pages_follow_each_other_and_end(client: TestClient) -> None:
     assert 'rel="prev" href="/?q=cat&amp;mode=keyword&amp;offset=10"' in page
 
 
-def test_facets_are_boxes_that_keep_what_else_was_asked(client: TestClient) -> None:
+def test_facet_boxes_keep_the_other_parameters(client: TestClient) -> None:
     page = client.get("/?q=cat&filter=source_type%3Dmd&filter=chunk_index%3C%3D5&limit=20&fusion=ranks").text
     assert re.search(r'value="source_type=md" checked>', page)
-    assert 'value="source_type=web">' in page, "its own filter hides no value of a field"
+    assert 'value="source_type=web">' in page, "a filter does not hide the other values of its field"
     assert '<input type="hidden" form="search" name="filter" value="chunk_index&lt;=5">' in page
     assert '<input type="hidden" form="search" name="fusion" value="ranks">' in page
     assert '<input type="hidden" form="search" name="limit" value="20">' in page
-    assert "/?q=cat&limit=20&filter=chunk_index%3C%3D5&fusion=ranks" in links(page), "the filter can be taken away"
+    assert "/?q=cat&limit=20&filter=chunk_index%3C%3D5&fusion=ranks" in links(page), "the filter can be removed"
 
 
 @pytest.mark.parametrize(
-    ("asked", "offered"),
+    ("parameters", "offered"),
     [
         ("", ["hybrid checked", "keyword", "semantic"]),
         ("&mode=semantic", ["hybrid", "keyword", "semantic checked"]),
@@ -148,19 +148,19 @@ def test_facets_are_boxes_that_keep_what_else_was_asked(client: TestClient) -> N
         ("&mode=", ["hybrid checked", "keyword", "semantic"]),
     ],
 )
-def test_only_modes_that_there_are_have_a_tab(client: TestClient, asked: str, offered: list[str]) -> None:
-    page = client.get(f"/?q=cat{asked}").text
-    assert ["".join(found) for found in re.findall(r'name="mode" value="(\w+)"( checked)?>', page)] == offered
+def test_modes_are_offered_if_they_exist(client: TestClient, parameters: str, offered: list[str]) -> None:
+    page = client.get(f"/?q=cat{parameters}").text
+    assert ["".join(mode) for mode in re.findall(r'name="mode" value="(\w+)"( checked)?>', page)] == offered
 
 
-def test_what_was_not_found_comes_with_ways_on(client: TestClient) -> None:
+def test_empty_result_offers_other_searches(client: TestClient) -> None:
     page = client.get("/?q=zyzzyva&mode=keyword&filter=language%3Den").text
     assert "Nothing found" in page
     assert "Search without filters" in page
     assert {"/?q=zyzzyva&mode=keyword", "/?q=zyzzyva&filter=language%3Den"} <= set(links(page))
 
 
-def test_behind_the_last_page_nothing_is_said_not_to_be_found(client: TestClient) -> None:
+def test_page_after_the_last_one_links_to_the_first(client: TestClient) -> None:
     beyond = client.get("/?q=sleeps&mode=keyword&offset=9990").text
     assert "No more sources" in beyond
     assert "Nothing found" not in beyond
@@ -168,19 +168,19 @@ def test_behind_the_last_page_nothing_is_said_not_to_be_found(client: TestClient
     assert "/?q=sleeps&mode=keyword" in links(beyond), "the first page"
 
 
-def test_where_words_are_the_only_way_no_other_is_offered(legs: Legs) -> None:
-    words = replace(legs, semantic=None)
-    with client_of(make_app(site_over(Held(words), usual_mode="keyword"))) as client:
+def test_index_without_vectors_offers_no_modes(legs: Legs) -> None:
+    keyword_only = replace(legs, semantic=None)
+    with client_of(make_app(site_over(LegAnswers(keyword_only), usual_mode="keyword"))) as client:
         page = client.get("/?q=cat").text
         assert ('class="hit"' in page, 'name="mode"' in page, "by words only" in page) == (True, False, False)
         assert not [link for link in links(client.get("/?q=zyzzyva").text) if "mode=hybrid" in link]
         assert "Search by meaning too" not in client.get("/?q=zyzzyva").text
-        assert "by words only" in client.get("/?q=cat&mode=hybrid").text, "asked for by name"
-        told = client.get("/api/search?q=cat").json()
-        assert (told["mode"], told["notice"]) == ("keyword", None)
+        assert "by words only" in client.get("/?q=cat&mode=hybrid").text, "a notice if the mode is requested"
+        answer = client.get("/api/search?q=cat").json()
+        assert (answer["mode"], answer["notice"]) == ("keyword", None)
 
 
-def test_a_passage_in_its_place(client: TestClient) -> None:
+def test_passage_page_shows_the_neighbours_and_marks_matches(client: TestClient) -> None:
     title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
     assert title is not None
     page = client.get(unescape(title[1])).text
@@ -192,7 +192,7 @@ def test_a_passage_in_its_place(client: TestClient) -> None:
     assert client.get("/chunk?id=nowhere").status_code == 404
 
 
-def test_the_status_page_shows_what_it_is_given(client: TestClient) -> None:
+def test_status_page_shows_the_report(client: TestClient) -> None:
     page = client.get("/status").text
     assert "fts: &lt;b&gt;a&lt;/b&gt;.md" in page
     assert "run <code>chunksink sync</code>" in page
@@ -204,19 +204,20 @@ def answer(fusion: Any, *hits: tuple[float, tuple[Share, ...]], **more: Any) -> 
     return Answer("q", more.pop("mode", "hybrid"), fusion, shown, False, {}, 1.0, **more)
 
 
-def test_bars_are_shares_of_the_best_that_could_be() -> None:
+def test_bars_show_shares_of_the_best_possible_score() -> None:
     both = (Share("keyword", 1, 9.0, 0.5, 1.0), Share("semantic", 3, 0.4, 0.5, 0.25))
     (drawer,) = drawers(answer("scores", (0.625, both)))
     assert [(bar.leg, bar.start, bar.percent) for bar in drawer.bars] == [
         ("keyword", 0.0, 50.0),
         ("semantic", 50.0, 12.5),
     ]
-    assert drawer.bars[1].meaning == "place 3, score 0.4, adds 0.5 × 0.2500 = 0.1250"
+    assert "0.5 × 0.2500 = 0.1250" in drawer.bars[1].meaning
     scaled = (Share("keyword", 1, 2.5e-6, 0.5, 0.5, 0.0, 5e-6),)
     (drawer,) = drawers(answer("scores", (0.25, scaled)))
-    alike = (Share("keyword", 1, 3.0, 0.5, 1.0, 3.0, 3.0),)
-    assert "score 3 (all scores are equal), adds" in drawers(answer("scores", (0.5, alike)))[0].bars[0].meaning
-    assert drawer.bars[0].meaning == "place 1, score 2.5e-06 (0 counts as 0, 5e-06 as 1), adds 0.5 × 0.5000 = 0.2500"
+    equal = (Share("keyword", 1, 3.0, 0.5, 1.0, 3.0, 3.0),)
+    assert "0.5 × 1.0000 = 0.5000" in drawers(answer("scores", (0.5, equal)))[0].bars[0].meaning
+    assert "5e-06" in drawer.bars[0].meaning
+    assert "0.5 × 0.5000 = 0.2500" in drawer.bars[0].meaning
     ranks = (Share("keyword", 1, 9.0, 1.0, 1 / 61), Share("semantic", 1, 0.4, 1.0, 1 / 61))
     (drawer,) = drawers(answer("ranks", (2 / 61, ranks)))
     assert [(bar.start, bar.percent) for bar in drawer.bars] == [(0.0, 50.0), (50.0, 50.0)]
@@ -226,36 +227,36 @@ def test_bars_are_shares_of_the_best_that_could_be() -> None:
     assert drawer.bars[1].meaning == "not among its best hits"
 
 
-def test_bars_of_one_leg_are_compared_with_the_best_hit() -> None:
+def test_bars_of_one_leg_are_relative_to_the_best_hit() -> None:
     first, second = (Share("keyword", 1, 8.0, 1.0, 8.0),), (Share("keyword", 2, 2.0, 1.0, 2.0),)
-    found = drawers(answer("scores", (8.0, first), (2.0, second), unavailable={"semantic": "gone"}))
+    found = drawers(answer("scores", (8.0, first), (2.0, second), unavailable={"semantic": "down"}))
     assert [[bar.percent for bar in drawer.bars] for drawer in found] == [[100.0, 0.0], [25.0, 0.0]]
     assert found[0].bars[1].meaning == "not available"
     below = drawers(answer("scores", (-0.2, (Share("semantic", 1, -0.2, 1.0, -0.2),)), mode="semantic"))
-    assert [bar.percent for bar in below[0].bars] == [0.0], "nothing is drawn backwards"
+    assert [bar.percent for bar in below[0].bars] == [0.0], "negative scores have no bar"
 
 
-def test_addresses_say_all_that_was_asked() -> None:
-    asked = SearchForm("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
-    path, _, query = asked.url().partition("?")
+def test_address_contains_all_parameters() -> None:
+    form = SearchForm("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
+    path, _, query = form.url().partition("?")
     assert path == "/"
-    assert read(parse_qsl(query), strict=True) == asked
+    assert read(parse_qsl(query), strict=True) == form
     assert [parameter.name for parameter in PARAMETERS] == list(SearchForm.__dataclass_fields__)
     assert SearchForm().url() == "/"
 
 
-@pytest.mark.parametrize("asked", ["", "?q=cat", "?q=zyzzyva&mode=keyword", "?q=cat&offset=900", "?q=cat&filter=x"])
-def test_every_search_has_one_first_heading_and_a_named_filter_region(client: TestClient, asked: str) -> None:
-    page = client.get(f"/{asked}").text
+@pytest.mark.parametrize("query", ["", "?q=cat", "?q=zyzzyva&mode=keyword", "?q=cat&offset=900", "?q=cat&filter=x"])
+def test_search_page_has_one_h1_and_a_named_filter_region(client: TestClient, query: str) -> None:
+    page = client.get(f"/{query}").text
     assert page.count("<h1") == 1
     assert page.count('id="facets" aria-label="Filters"') == 1
 
 
-def test_what_may_be_meant_is_a_link_that_asks_for_it(client: TestClient) -> None:
+def test_suggestion_is_a_link(client: TestClient) -> None:
     page = client.get("/?q=a+Sleepps+%3Cb%3E%26&mode=keyword&limit=5&offset=5&filter=language%3Den").text
     assert "Search for <q" in page
     assert ">a sleep &lt;b&gt;&amp;</q></a>" in page
-    wanted = SearchForm(q="a sleep <b>&", mode="keyword", limit=5, filter=("language=en",))
-    assert wanted.url() in links(page)
+    expected = SearchForm(q="a sleep <b>&", mode="keyword", limit=5, filter=("language=en",))
+    assert expected.url() in links(page)
     assert "Search for <q" not in client.get("/?q=sleeps").text
     assert client.get("/api/search?q=Sleepps").json()["suggestions"] == {"Sleepps": "sleep"}

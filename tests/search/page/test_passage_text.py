@@ -1,4 +1,4 @@
-"""Passages as HTML: Markdown is rendered, found words are marked, and nothing in a text becomes markup of its own."""
+"""Passages as HTML: Markdown is rendered, found words are marked, and no text becomes markup."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is served: hosts, tokens, sessions; the headers of every answer, and what a bug does not tell."""
+"""Hosts, tokens, sessions, the headers of every response, and what errors reveal."""
 
 import logging
 import re
@@ -11,17 +11,26 @@ from chunksink.search.legs import Legs
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller, Sessions, Tokens
 from chunksink.search.page.security import HEADERS, Hosts
-from tests.search.page.support import Held, bearer, client_of, site_over
+from tests.search.page.support import LegAnswers, bearer, client_of, site_over
 
 CANARY = "canary-41bd"
 TOKEN = "canary-token-5d1f"
 OPEN_PATHS = ["/healthz", "/sign-in", "/static/page.css", "/static/page.js", "/static/theme.js", "/static/icon.svg"]
-PATHS = ["/", "/?q=cat", "/chunk?id=x", "/status", "/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/gone"]
+PATHS = [
+    "/",
+    "/?q=cat",
+    "/chunk?id=x",
+    "/status",
+    "/api/search?q=cat",
+    "/api/chunk?id=x",
+    "/api/openapi.json",
+    "/nowhere",
+]
 
 
 @pytest.fixture(scope="module")
 def guarded(legs: Legs) -> Iterator[TestClient]:
-    with client_of(make_app(site_over(Held(legs), tokens={TOKEN: "*"}))) as client:
+    with client_of(make_app(site_over(LegAnswers(legs), tokens={TOKEN: "*"}))) as client:
         yield client
 
 
@@ -30,8 +39,8 @@ def signed_out(guarded: TestClient) -> None:
     guarded.cookies.clear()
 
 
-@pytest.mark.parametrize("path", [*PATHS, *OPEN_PATHS, "/api/gone", "//example.org"])
-def test_every_answer_carries_the_headers(client: TestClient, guarded: TestClient, path: str) -> None:
+@pytest.mark.parametrize("path", [*PATHS, *OPEN_PATHS, "/api/nowhere", "//example.org"])
+def test_responses_have_all_security_headers(client: TestClient, guarded: TestClient, path: str) -> None:
     for answer in (client.get(path), guarded.get(path), client.post(path), client.get(path, headers={"Host": "evil"})):
         assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
         assert answer.headers["cache-control"] in ("no-store", "no-cache")
@@ -40,7 +49,7 @@ def test_every_answer_carries_the_headers(client: TestClient, guarded: TestClien
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("wrong", ["", "other", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é"])
-def test_without_its_token_nothing_is_served(guarded: TestClient, path: str, wrong: str) -> None:
+def test_request_without_the_token_is_refused(guarded: TestClient, path: str, wrong: str) -> None:
     headers: dict[str, str | bytes] = {"Authorization": f"Bearer {wrong}".encode()} if wrong else {}
     answer = guarded.get(path, headers=headers)  # type: ignore[arg-type]
     assert answer.status_code == 401
@@ -51,22 +60,22 @@ def test_without_its_token_nothing_is_served(guarded: TestClient, path: str, wro
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_with_it_everything_is(guarded: TestClient, client: TestClient, path: str) -> None:
+def test_request_with_the_token_is_answered(guarded: TestClient, client: TestClient, path: str) -> None:
     assert guarded.get(path, headers=bearer(TOKEN)).status_code == client.get(path).status_code != 401
 
 
 @pytest.mark.parametrize("path", OPEN_PATHS)
-def test_what_holds_nothing_of_the_index_is_open(guarded: TestClient, path: str) -> None:
+def test_paths_that_reveal_nothing_need_no_token(guarded: TestClient, path: str) -> None:
     assert guarded.get(path).status_code in (200, 401 if path == "/sign-in" else 503 if path == "/healthz" else 200)
 
 
-def test_a_person_signs_in_and_out(guarded: TestClient) -> None:
-    asked = guarded.get("/?q=cat&filter=language%3Den")
-    target = re.search('name="target" value="([^"]*)"', asked.text)
+def test_sign_in_sets_a_session_and_sign_out_ends_it(guarded: TestClient) -> None:
+    refused = guarded.get("/?q=cat&filter=language%3Den")
+    target = re.search('name="target" value="([^"]*)"', refused.text)
     assert target is not None
     assert target[1] == "/?q=cat&amp;filter=language%3Den"
     wrong = guarded.post("/sign-in", data={"token": "other", "target": "/"})
-    assert (wrong.status_code, "This token is not known here." in wrong.text) == (401, True)
+    assert (wrong.status_code, "notice bad" in wrong.text) == (401, True)
     assert "set-cookie" not in wrong.headers
     answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/?q=cat&filter=language%3Den"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/?q=cat&filter=language%3Den")
@@ -81,8 +90,8 @@ def test_a_person_signs_in_and_out(guarded: TestClient) -> None:
     assert guarded.get("/?q=cat", headers={"Cookie": f"chunksink={session}"}).status_code == 401
 
 
-def test_a_cookie_of_somebody_else_does_not_hide_the_session(guarded: TestClient) -> None:
-    """Other programs of the same host write what they like."""
+def test_session_is_found_among_cookies_of_other_programs(guarded: TestClient) -> None:
+    """Other programs on the same host may set any cookies."""
     answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/"})
     session = answer.headers["set-cookie"].partition("=")[2].partition(";")[0]
     for others in ('prefs={"a":1}; ', "a b; ", "=; ", "chunksink2=x; ", "ä=ö; "):
@@ -90,33 +99,33 @@ def test_a_cookie_of_somebody_else_does_not_hide_the_session(guarded: TestClient
         assert guarded.get("/", headers=[(b"Cookie", sent)]).status_code == 200
 
 
-def test_a_token_in_an_address_is_none(guarded: TestClient) -> None:
+def test_token_in_the_address_or_cookie_is_ignored(guarded: TestClient) -> None:
     for name in ("token", "access_token", "key", "chunksink"):
         assert guarded.get(f"/?q=cat&{name}={TOKEN}").status_code == 401
     assert guarded.get("/", headers={"Cookie": f"chunksink={TOKEN}"}).status_code == 401
     assert guarded.get(f"/sign-in?token={TOKEN}").status_code == 401
 
 
-def test_the_form_of_another_page_is_refused(guarded: TestClient) -> None:
-    given = {"token": TOKEN, "target": "/"}
-    assert guarded.post("/sign-in", data=given, headers={"Origin": "http://evil.example"}).status_code == 401
-    assert guarded.post("/sign-in", data=given, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 401
-    own = guarded.post("/sign-in", data=given, headers={"Origin": "http://127.0.0.1:8765"})
-    assert own.status_code == 303
+def test_form_of_another_site_is_refused(guarded: TestClient) -> None:
+    form = {"token": TOKEN, "target": "/"}
+    assert guarded.post("/sign-in", data=form, headers={"Origin": "http://evil.example"}).status_code == 401
+    assert guarded.post("/sign-in", data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 401
+    signed_in = guarded.post("/sign-in", data=form, headers={"Origin": "http://127.0.0.1:8765"})
+    assert signed_in.status_code == 303
     guarded.post("/sign-out", headers={"Origin": "http://evil.example"})
-    session = own.headers["set-cookie"].partition("=")[2].partition(";")[0]
+    session = signed_in.headers["set-cookie"].partition("=")[2].partition(";")[0]
     assert guarded.get("/", headers={"Cookie": f"chunksink={session}"}).status_code == 200
 
 
 @pytest.mark.parametrize(
     "target", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/\tx"]
 )
-def test_signing_in_never_leads_away(guarded: TestClient, target: str) -> None:
+def test_sign_in_never_redirects_to_another_site(guarded: TestClient, target: str) -> None:
     answer = guarded.post("/sign-in", data={"token": TOKEN, "target": target})
     assert answer.headers["location"] == "/"
 
 
-def test_a_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
+def test_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
     assert guarded.post("/sign-in", data={"token": TOKEN, "more": "x" * 100_000}).status_code == 401
     many = {"token": TOKEN, **{f"more{number}": "x" for number in range(20)}}
     assert guarded.post("/sign-in", data=many).status_code == 401
@@ -139,22 +148,22 @@ def test_a_form_that_is_too_large_is_not_read(guarded: TestClient) -> None:
         ("box.example.org", (), "box.example.org:80", True),
     ],
 )
-def test_a_host_that_is_not_ours_is_refused(bound: str, names: tuple[str, ...], header: str, served: bool) -> None:
+def test_hosts_serves_only_its_names(bound: str, names: tuple[str, ...], header: str, served: bool) -> None:
     assert Hosts(bound, names).serves(header) is served
 
 
-def test_a_foreign_name_is_refused_whatever_is_asked(client: TestClient) -> None:
+def test_request_for_a_foreign_host_is_refused(client: TestClient) -> None:
     for path in (*PATHS, *OPEN_PATHS):
         answer = client.get(path, headers={"Host": "evil.example"})
         assert answer.status_code == 421
         assert "cat" not in answer.text
 
 
-def test_a_bug_tells_nothing_and_is_noted_without_the_question(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+def test_bug_is_logged_without_the_query_and_reveals_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
     def bug() -> None:
         raise RuntimeError(f"{CANARY} in a message of a library")
 
-    with client_of(make_app(site_over(Held(legs, before=bug)))) as client, caplog.at_level(logging.DEBUG):
+    with client_of(make_app(site_over(LegAnswers(legs, before=bug)))) as client, caplog.at_level(logging.DEBUG):
         for path in ("/?q=", "/api/search?q=", "/chunk?id="):
             answer = client.get(f"{path}{CANARY}")
             assert client.get("/healthz").status_code == 503
@@ -162,18 +171,20 @@ def test_a_bug_tells_nothing_and_is_noted_without_the_question(legs: Legs, caplo
             assert CANARY not in answer.text
     assert "RuntimeError while answering /api/search" in caplog.text
     assert "test_security.py" in caplog.text
-    told = [record.getMessage() for record in caplog.records if not record.name.startswith("httpx")]  # asks, here
-    assert not [message for message in told if CANARY in message]
+    messages = [
+        record.getMessage() for record in caplog.records if not record.name.startswith("httpx")
+    ]  # the client of this test
+    assert not [message for message in messages if CANARY in message]
 
 
-def test_every_hash_is_compared_and_sessions_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_ends_when_it_is_old_or_one_of_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokens({}).caller(TOKEN) is None
     sessions = Sessions()
     first = sessions.begin(Caller("acme"))
     assert sessions.caller(first) == Caller("acme")
     for _ in range(1000):
         sessions.begin(Caller())
-    assert sessions.caller(first) is None, "the oldest gives way"
+    assert sessions.caller(first) is None, "the oldest session is dropped"
     late = sessions.begin(Caller())
     monkeypatch.setattr("chunksink.search.page.callers.monotonic", lambda: 1e12)
     assert sessions.caller(late) is None
