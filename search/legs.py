@@ -26,7 +26,7 @@ FromChunks = Callable[[Mapping[str, str]], list[Document]]
 
 @dataclass(frozen=True)
 class LegQuery:
-    """A question to one leg: `hits(limit)`, the scores of given documents, and roughly the best possible score."""
+    """A question to one leg: `hits(limit)`, the scores of documents, and roughly the best possible score."""
 
     hits: Callable[[int], list[Hit]]
     scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
@@ -122,8 +122,8 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 
 @dataclass(frozen=True)
 class Legs:
-    """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads
-    documents that the engines lack."""
+    """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads documents
+    that the engines lack."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None

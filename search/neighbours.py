@@ -27,9 +27,9 @@ _HIDDEN = re.compile(
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
-_LEADS_ON = (":", "\uff1a")
-_MOST_LEADING = 1000
-"""Characters. A longer text has content of its own, whatever its last line is."""
+_INTRODUCTION_ENDS = (":", "\uff1a")
+_MOST_INTRODUCTION = 1000
+"""Characters. A longer text is content, even if its last line introduces the next chunk."""
 _MOST_STEPS = 10
 """How many chunks without content are skipped. Each step asks an engine."""
 
@@ -81,7 +81,7 @@ def _matches(legs: Legs, access: Access, query: str, documents: Sequence[Documen
 def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distance: int) -> dict[str, Around]:
     """Up to `distance` documents before and after each document, in the order of the source.
 
-    All documents take each step together, so an engine is asked once for each unit of distance.
+    All documents take each step together, so each step is one request to an engine.
     """
     fetched = {document.id: document for document in documents}
     sides = {document.id: ([document], [document]) for document in documents}
@@ -101,7 +101,7 @@ def _grow(side: list[Document], found: Document | None) -> None:
         side.append(found)
 
 
-def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
+def replacements(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
     """Maps the id of each document to the document to show for it, usually itself."""
     # A quoted phrase in hidden text (a comment) is not in the next chunk, so hidden text counts then.
     hidden_counts = bool(phrases_of(question.text))
@@ -109,39 +109,39 @@ def stand_ins(legs: Legs, access: Access, question: Question, documents: Sequenc
     fetched = dict(shown)
     pending = dict(shown)
     for _ in range(_MOST_STEPS):  # all documents take each step together
-        leading = {id: _leading_text(one, hidden_counts=hidden_counts) for id, one in pending.items()}
-        pending = {id: one for id, one in pending.items() if one.next_id and leading[id] is not None}
+        introductions = {id: _introduction(one, hidden_counts=hidden_counts) for id, one in pending.items()}
+        pending = {id: one for id, one in pending.items() if one.next_id and introductions[id] is not None}
         sources = {str(one.next_id): one.parent_id for one in pending.values() if one.next_id not in fetched}
         fetched |= fetch(legs, access, sources) if sources else {}
         following = {id: fetched.get(str(one.next_id)) for id, one in pending.items()}
         pending = {
             id: one
             for id, one in following.items()
-            if one and one.text.startswith(leading[id] or "") and _may_stand_for(shown[id], one, question)
+            if one and one.text.startswith(introductions[id] or "") and _may_replace(shown[id], one, question)
         }
         if not pending:
             break
-        shown |= {id: one for id, one in pending.items() if _leading_text(one, hidden_counts=hidden_counts) != ""}
+        shown |= {id: one for id, one in pending.items() if _introduction(one, hidden_counts=hidden_counts) != ""}
     return shown
 
 
-def _leading_text(document: Document, *, hidden_counts: bool) -> str | None:
+def _introduction(document: Document, *, hidden_counts: bool) -> str | None:
     """The text below the headings if it only introduces the next chunk ("" if there is none); otherwise None."""
     text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
-    if not document.text or len(text) > _MOST_LEADING:
+    if not document.text or len(text) > _MOST_INTRODUCTION:
         return None
     lines = text.splitlines()
     # If the document has no headings, `# x` may be a comment in code.
     while lines and (not lines[0].strip() or (document.headings and _is_heading(lines[0], document))):
         del lines[0]
-    return "\n".join(lines) if not lines or text.endswith(_LEADS_ON) else None
+    return "\n".join(lines) if not lines or text.endswith(_INTRODUCTION_ENDS) else None
 
 
 def _is_heading(line: str, document: Document) -> bool:
     return _HEADING.fullmatch(line) is not None or line.strip() in document.headings
 
 
-def _may_stand_for(one: Document, other: Document, question: Question) -> bool:
+def _may_replace(one: Document, other: Document, question: Question) -> bool:
     """Whether `other` is in the same section or below it, and passes the filters."""
     return (
         other.parent_id == one.parent_id

@@ -50,28 +50,26 @@ def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[s
     if KEYWORD not in LEGS_OF[question.mode]:
         return {}
     words = for_words(question.text)
-    return _ask_keyword(legs, lambda reader: reader.corrections(words, access.filters()), {})
+    return _ask(legs, lambda reader: reader.corrections(words, access.filters()), {})
 
 
 def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:
     """Why there are no hits: nothing is visible, or filters exclude all hits. It ignores other tenants' documents."""
     visible = access.filters()
-    if _ask_keyword(legs, lambda reader: not reader.search("", 1, visible), False):
+    if _ask(legs, lambda reader: not reader.search("", 1, visible), False):
         tenant = access.tenant
         yield _EMPTY if tenant is None else f"The tenant {tenant!r:.100} has no documents in this index."
     elif question.filters and any(legs.begin(replace(question, filters=()), visible).ask(1).values()):
         fields = list(dict.fromkeys(one.field for one in question.filters))
-        missing = [
-            _with_article(field) for field in fields if _ask_keyword(legs, partial(_is_unused, field, visible), False)
-        ]
+        missing = [_with_article(field) for field in fields if _ask(legs, partial(_is_unused, field, visible), False)]
         reason = f": no document has {' or '.join(missing)}" if missing else ""
         filters = "the filter" if len(fields) == 1 else "the filters"
         yield f"No results with {' and '.join(map(_condition, question.filters))}{reason}."
         yield f"Without {filters} there are results."
 
 
-def _ask_keyword(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
-    """The default if there is no keyword leg, or if it fails, which the leg itself reports."""
+def _ask(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
+    """Ask the keyword leg. The result is `default` without one, or if it fails, which the leg itself reports."""
     try:
         return default if legs.keyword is None else ask(legs.keyword.reader)
     except SinkError:

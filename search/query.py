@@ -10,7 +10,7 @@ from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import count
 from chunksink.search.legs import LegQueries, Legs
-from chunksink.search.neighbours import fetch, neighbours, stand_ins
+from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
 from chunksink.search.phrases import for_words
@@ -30,7 +30,9 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     if not question.text.strip():
         raise InvalidQuestion("The query is empty: enter a question or words.")
     if access.denied:
-        return _nothing(question, started, "This index serves each tenant its own documents: name the tenant.")
+        notice = "This index serves each tenant its own documents: name the tenant."
+        took = (perf_counter() - started) * 1000
+        return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)
     filters = (*question.filters, *access.filters())
     queries = legs.begin(question, filters)
     order = Order(queries, question)
@@ -60,8 +62,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
     """The requested hits, whether more follow, and whether a document has vanished since the legs found it.
-
-    The places before the offset are read too, because several places may be one hit."""
+    The places before the offset are read, too, because several places may be one hit."""
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _described(legs, access, order, question, missing):
@@ -80,7 +81,7 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, mis
     last: Hashable = None
     for part in order.parts():
         documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in part})
-        shown = stand_ins(legs, access, question, list(documents.values()))
+        shown = replacements(legs, access, question, list(documents.values()))
         missing += [one.hit for one in part if one.hit.id not in shown]
         for one in part:
             if document := shown.get(one.hit.id):
@@ -121,8 +122,3 @@ def _with_context(legs: Legs, access: Access, question: Question, hits: list[Sea
     around = neighbours(legs, access, [hit.document for hit in hits], question.context)
     sides = (around[hit.document.id] for hit in hits)
     return [replace(hit, before=before, after=after) for hit, (before, after) in zip(hits, sides, strict=True)]
-
-
-def _nothing(question: Question, started: float, notice: str) -> Answer:
-    took = (perf_counter() - started) * 1000
-    return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)

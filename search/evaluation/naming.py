@@ -47,7 +47,7 @@ class Naming:
 def find_naming(
     documents: Iterable[Document], judgements: Judgements, field: str | None = None, tenant: str | None = None
 ) -> Naming:
-    """Uses the given field, or else the one that matches the most judged names; on a tie the first."""
+    """Uses `field`, or else the one of `FIELDS` that matches the most judged names; on a tie the first."""
     judged = {name for of_query in judgements.values() for name in of_query}
     stored = {one: _as_stored(one, judged, tenant) for one in ([field] if field else FIELDS)}
     matches: dict[str, set[str]] = {one: set() for one in stored}

@@ -49,9 +49,7 @@ def read_judgements(path: Path) -> Judgements:
             if parts[-1].strip().lower() == "score":
                 continue  # the header
             if columns not in (3, 4):
-                raise UnreadableSet(
-                    f"{path}, line {number}: expected three fields (query, document, score) or the four of TREC"
-                )
+                raise UnreadableSet(f"{path}, line {number}: expected query, document and score, or TREC's four fields")
         if len(parts) != columns or not _is_number(parts[-1]):
             expected = f"expected {columns} fields with a whole number at the end"
             raise UnreadableSet(f"{path}, line {number}: {expected}, not {line!r:.100}")

@@ -95,9 +95,7 @@ class Guard:
 
     def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         if not self._hosts.serves(Headers(scope=scope).get("host", "")):
-            return PlainTextResponse(
-                "This host name is not served: use the address that `chunksink serve` printed.\n", 421
-            )
+            return PlainTextResponse("This host name is not served. Use the address that `serve` printed.\n", 421)
         request = Request(scope)
         caller = self._caller(request)
         path = scope["path"]

@@ -43,7 +43,7 @@ def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixt
     assert {hit.source_uri for hit in told["answer"]} == {"tools.md", "other.md"}
     assert "no engine answered" not in searched
     assert str(list(TEXTS)) in chunks
-    assert refused.startswith("'colour' cannot be filtered; these can:")
+    assert "'colour'" in refused
     assert langchain.count("tools.md") == 1
     assert "other.md" not in langchain + llamaindex
     assert llamaindex.count("tools.md") == 1
