@@ -24,7 +24,7 @@ _EMPTY = "This index has no sources. `chunksink sync` adds them."
 def notices(
     legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order, suggestions: Mapping[str, str]
 ) -> Iterator[str]:
-    """The sentences for one answer. An index without one of the legs is not an error, so the notice mentions it."""
+    """The sentences for one answer. A leg that the index does not have is not an error: a notice mentions it."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
             yield f"Found by words only: this index has no sink with vectors; {REMEDY}."

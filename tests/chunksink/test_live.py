@@ -301,7 +301,7 @@ def test_an_engine_without_vectors_fuses_nothing_itself(shell: Shell, monkeypatc
     shell.synced(p1=[A])
     with closing(LiveSearch(load_config({}))) as live:
         assert "a cat" in texts(live, "cat")
-        with pytest.raises(InvalidQuestion, match="ask with the mode hybrid or keyword or semantic"):
+        with pytest.raises(InvalidQuestion, match="hybrid or keyword or semantic"):
             live.search(Question("cat", mode="engine"), EVERYTHING)
 
 
