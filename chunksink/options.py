@@ -76,14 +76,14 @@ def adopt_option(command: Command) -> Command:
     )
 
 
-def config_from(**flags: Any) -> Config:
+def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     """The configuration with the shared options of this command and `flags`. Warns of likely misspellings."""
     for name in unknown_variables():
         if near := nearest_variable(name):
             click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
     shared = {name: _value(name) for name in ("chunks", "home", "index")}
     config = load_config(shared | flags, place=named_file())
-    kept = keep_live_sinks(config)
+    kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
         note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
         echo([Note(f"{note}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")])

@@ -14,7 +14,7 @@ from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.output import counted
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, ConfigError, variable
 
 if TYPE_CHECKING:
     from chunksink.embeddings.pool import EncoderPool
@@ -127,16 +127,29 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
 
 
 def keep_live_sinks(config: Config) -> Config:
-    """Keeps an existing index in fts where MEILI_URL alone, perhaps set for another program, names Meilisearch."""
+    """Default sinks do not move an existing index.
+
+    An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
+    Meilisearch and MEILI_URL is not set.
+    """
+    live = _live_sinks(config.home_path) if config.has_default_sinks else frozenset()
+    if "meilisearch" in live and "meilisearch" not in config.sinks:
+        raise ConfigError(
+            f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
+            f"Set {MEILI_URL} again; or, to change the engines, set `sinks` in {CONFIG_FILE} or {variable('sinks')}"
+        )
+    moves = "fts" in live and "meilisearch" not in live and "meilisearch" in config.sinks
+    return config.without_meili_url() if moves else config
+
+
+def _live_sinks(home: Path) -> frozenset[str]:
+    """The sinks of the live generation; empty if there is none or it cannot be read."""
     from chunksink.chunkbus.errors import ChunksinkError
     from chunksink.rebuild.state import State
 
-    if config.why_these_sinks is not None:
-        with suppress(ChunksinkError, OSError), State.existing(config.home_path) as state:
-            live = state.live().builds
-            if "fts" in live and "meilisearch" not in live:
-                return config.without_meili_url()
-    return config
+    with suppress(ChunksinkError, OSError), State.existing(home) as state:
+        return frozenset(state.live().builds)
+    return frozenset()
 
 
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":

@@ -82,6 +82,11 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Path(self.model_cache) if self.model_cache else None
 
     @property
+    def has_default_sinks(self) -> bool:
+        """Whether no setting names the sinks, so that they depend on MEILI_URL."""
+        return False
+
+    @property
     def why_these_sinks(self) -> str | None:
         """Why the default sinks are not used although no setting names others; else None."""
         return None
@@ -91,11 +96,17 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Config(**structs.asdict(self) | {"sinks": Config().sinks})
 
 
-class _MeiliConfig(Config, frozen=True, forbid_unknown_fields=True):
-    """A configuration whose sinks are set by MEILI_URL."""
+class _DefaultSinks(Config, frozen=True, forbid_unknown_fields=True):
+    """A configuration in which no setting names the sinks."""
+
+    @property
+    def has_default_sinks(self) -> bool:
+        return True
 
     @property
     def why_these_sinks(self) -> str | None:
+        if self.sinks != _MEILI_SINKS:
+            return None
         return (
             f"the sinks are {' and '.join(_MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
             f"set `sinks` in {CONFIG_FILE}, or {variable('sinks')}, to choose others"
@@ -122,7 +133,7 @@ MEANINGS = {
     "endpoint_dimensions": "length of the vectors, for models that can shorten them",
     "token_price": "price of a million tokens at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
-    f"where `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
+    f"if `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
     "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
@@ -192,9 +203,9 @@ def load_config(
     if isinstance(values.get("tokens"), str):
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
-    kind = Config
-    if environment.get(MEILI_URL) and "sinks" not in values:
-        kind, values["sinks"] = _MeiliConfig, _MEILI_SINKS
+    kind = Config if "sinks" in values else _DefaultSinks
+    if environment.get(MEILI_URL):
+        values.setdefault("sinks", _MEILI_SINKS)
     values = expanded(values)
     try:
         # Not strict: the environment can only say "true" or "8".

@@ -38,7 +38,7 @@ def command(
     """
     from chunksink.ingest.store import FILE_NAME, IngestStore
 
-    config = config_from()
+    config = config_from(uses_sinks=False)
     path = config.home_path / FILE_NAME
     if not path.exists():
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])

@@ -33,7 +33,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
       chunksink runs 20260131T1200
       chunksink runs --json | jq '.[] | select(.status == "failed") | .id'
     """
-    folder = config_from().home_path
+    folder = config_from(uses_sinks=False).home_path
     if run_id is not None:
         events = list(read_events(find_run(folder, run_id)))
         show(as_json, events, _event_lines(events))

@@ -71,7 +71,7 @@ def command(
     """
     from chunksink.chunkbus.validate import Validation
 
-    config = config_from(require_source_checksum=require_source_checksum)
+    config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
     root = BusRoot(config.chunks_path).require()
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)

@@ -11,6 +11,7 @@ import pytest
 import chunksink
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
+from chunksink.settings.config import ConfigError
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
@@ -285,3 +286,26 @@ def test_meili_url_alone_takes_no_search_from_an_existing_fts_index(
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,chroma")
     ended = shell("sync")
     assert (ended.code, KEPT in ended.err) == (Exit.ENGINE, False)
+
+
+@pytest.mark.usefixtures("public_index")
+def test_index_in_meilisearch_without_meili_url_is_refused_and_unchanged(
+    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.synced(p1=[A])
+    live = shell.live()
+    assert set(live.builds) == {"meilisearch", "chroma"}
+    monkeypatch.delenv("MEILI_URL")
+    for command in ("status", "verify", "sync", "rebuild", "search cat", "serve"):
+        ended = shell(*command.split())
+        assert (ended.code, "MEILI_URL" in ended.err, "`sinks`" in ended.err) == (Exit.USAGE, True, True)
+    with pytest.raises(ConfigError):
+        chunksink.open()
+    last = shell("doctor", "--json").json[-1]
+    assert (last["name"], last["verdict"]) == ("configuration", "fail")
+    assert shell.live() == live
+    monkeypatch.setenv("MEILI_URL", meilisearch_server.url)
+    assert shell("verify").code == Exit.OK
+    monkeypatch.delenv("MEILI_URL")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
+    assert set(shell("sync", "--json").json["sinks"]) == {"fts", "chroma"}
