@@ -61,6 +61,22 @@ def _close_beside(live: "LiveSearch", opened_by: int) -> None:
         Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
+def _why_no_chunks(home: Path, source: str) -> str | None:
+    """What the ledger has about a source whose last reading gave no chunks."""
+    from chunksink.ingest.codes import MEANINGS
+    from chunksink.ingest.store import FILE_NAME, IngestStore
+
+    if not (home / FILE_NAME).exists():
+        return None
+    with IngestStore(home) as store:
+        attempt = store.last_attempt(source)
+    if attempt is None or (code := attempt["error_type"]) is None:
+        return None
+    meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
+    name, run = attempt["source_uri"], attempt["run_id"]
+    return f"{name} has no chunks: {code}, {meaning}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"
+
+
 class Index:
     """One index: the chunks, the home and the engines of a configuration."""
 
@@ -226,7 +242,8 @@ class Index:
         with ExitStack() as stack:
             state = stack.enter_context(State.existing(config.home_path))
             live = stack.enter_context(reading_live(state))
-            found = why(state, BusRoot(config.chunks_path), live, name, partial(open_one_sink, config, stack))
+            engine, ledger = partial(open_one_sink, config, stack), partial(_why_no_chunks, config.home_path)
+            found = why(state, BusRoot(config.chunks_path), live, name, engine, ledger)
         text_hash = (found.current or found.standings[-1]).text_hash
         vector = cached_vector(config, found.model_fingerprint, text_hash)
         if vector is None:

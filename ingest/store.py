@@ -82,6 +82,13 @@ class IngestStore(Store):
         where = " and ".join(clauses) or None
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
+    def last_attempt(self, source: str) -> dict[str, Any] | None:
+        """The newest attempt of a source; `source` is its name, or the end of it from a slash on."""
+        where = "source_uri = :name or substr(source_uri, -length(:ending)) = :ending"
+        values = {"name": source, "ending": f"/{source}"}
+        order = "source_uri <> :name, id desc"
+        return next(self.db.table("attempts").rows_where(where, values, order_by=order, limit=1), None)
+
     def spool(self) -> TemporaryDirectory[str]:
         """A folder for the chunks of this run. Folders of killed runs are removed."""
         for folder in self.path.parent.glob(f"{_SPOOL}*"):

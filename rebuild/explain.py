@@ -105,10 +105,17 @@ class Explanation:
         return next((standing for standing in self.standings if standing.verdict == "current"), None)
 
 
-def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Callable[[str], Sink]) -> Explanation:
+def why(
+    state: State,
+    root: BusRoot,
+    live: Generation,
+    name: str,
+    open_sink: Callable[[str], Sink],
+    without_chunks: Callable[[str], str | None] = lambda _name: None,
+) -> Explanation:
     """`name` is a chunk's id, a unique beginning of it, its document's id in the sinks, or a source. For a source,
-    its first chunk is explained."""
-    chunk_id, *others = _chunk_ids(state.db, name)
+    its first chunk is explained. `without_chunks` knows why a source has none."""
+    chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
     current = next((row for row, one in zip(rows, standings, strict=True) if one.verdict == "current"), None)
@@ -136,7 +143,7 @@ def why(state: State, root: BusRoot, live: Generation, name: str, open_sink: Cal
     )
 
 
-def _chunk_ids(db: Any, name: str) -> list[str]:
+def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) -> list[str]:
     """The chunk that is named, or the chunks of the source that is named."""
     if db.execute("select 1 from chunk where chunk_id = ? limit 1", [name]).fetchone():
         return [name]
@@ -155,6 +162,8 @@ def _chunk_ids(db: Any, name: str) -> list[str]:
         select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
         if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:
             return chunks
+    if name and (reason := without_chunks(name)):
+        raise UnknownChunk(reason)
     hint = f"; ids that begin with it are {', '.join(begun)}, ..." if begun else "; has it been synced?"
     raise UnknownChunk(f"no chunk and no source {name!r:.100} is known{hint}")
 

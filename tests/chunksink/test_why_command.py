@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+import chunksink
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
+from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.state import State
 from chunksink.sinks import registry
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import fts, memory
@@ -215,3 +217,20 @@ def test_an_id_that_nobody_knows(name: str, told: str, home: Home, shell: Shell)
     assert why(shell, "thing-1")["chunk_id"] == "thing-1x", "what its id alone begins with"
     ended = shell("why", name)
     assert (ended.code, told in ended.err) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("docs/empty.md", "SOURCE_EMPTY"), ("empty.md", "SOURCE_EMPTY"), ("docs/broken.pptx", "CHUNKING_FAILED")],
+)
+def test_file_without_chunks_names_the_result_of_its_reading(name: str, code: str, quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "# A\n\nA text.\n")
+    write(quick_shell, "docs/empty.md", "")
+    write(quick_shell, "docs/broken.pptx", "not a presentation")
+    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+    ended = quick_shell("why", name)
+    assert (ended.code, code in ended.err) == (Exit.USAGE, True)
+    for unknown in ("nowhere.md", "mpty.md", ""):
+        assert code not in quick_shell("why", unknown).err
+    with chunksink.open() as index, pytest.raises(UnknownChunk, match=code):
+        index.why(name)
