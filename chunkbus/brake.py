@@ -7,6 +7,13 @@ SHRUNK = 4
 """A source counts as shrunk if it had more than this many times its present number of chunks."""
 
 
+def wrong_allowance(number: object) -> str | None:
+    """Why this is not a number of deletions that a caller may allow; None if it is one."""
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        return None
+    return f"allow_deletions must be a whole number, 0 or more, not {number!r:.100}"
+
+
 def is_much(lost: int, total: int, least: int) -> bool:
     """Whether the loss is at least `least` and also a large share of the total."""
     return lost >= least and lost > LARGEST_SHARE * total

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from chunksink.chunkbus.brake import wrong_allowance
 from chunksink.ingest.errors import IngestRefused
 
 AUTO = "auto"
@@ -45,6 +46,8 @@ class Options:
         patterns(self.include, "--include")
         if self.format not in (AUTO, *formats):
             raise IngestRefused(f"--as {self.format}: unknown format; there are {', '.join(formats)}")
+        if wrong := wrong_allowance(self.allow_deletions):
+            raise IngestRefused(wrong)
         if self.tenant in ("", DEFAULT_TENANT):
             raise IngestRefused(f"--tenant {self.tenant!r} is reserved for no tenant: leave --tenant out or rename it")
         if self.fields and self.format not in (AUTO, ROWS):

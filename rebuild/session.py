@@ -8,12 +8,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from chunksink.chunkbus.brake import wrong_allowance
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.embedder import Embedders
+from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.locks import RebuildLock, WriterLock
@@ -55,6 +57,10 @@ class RunOptions:
     """Allow up to this many deletions beyond the safety limit."""
     deep: bool = False
     """In scans, compare every vector with the computed one, too."""
+
+    def __post_init__(self) -> None:
+        if wrong := wrong_allowance(self.allow_deletions):
+            raise RebuildError(wrong)
 
 
 @dataclass(frozen=True, eq=False)

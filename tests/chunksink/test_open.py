@@ -214,3 +214,14 @@ def test_facets_are_one_field_several_or_none(index: Index) -> None:
         assert set(index.search("cat", mode="keyword", facets=given).facets) == counted
     with pytest.raises(errors.InvalidQuestion, match="facets"):
         index.search("cat", facets=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [-1, 2.5, "3", True, None])
+def test_allow_deletions_when_not_a_number_of_deletions_is_an_error(number: Any, silent: Shell) -> None:
+    with chunksink.open() as index:
+        for run in (index.sync, index.repair, index.rebuild):
+            with pytest.raises(errors.RebuildError, match="allow_deletions"):
+                run(allow_deletions=number)
+        assert not silent.home.exists()
+        with pytest.raises(errors.IngestRefused, match="allow_deletions"):
+            index.ingest(silent.folder, allow_deletions=number)
