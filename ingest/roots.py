@@ -122,13 +122,18 @@ class Roots:
     def register(self, folder: Path, base: Path | None = None, *, files_only: bool = False) -> Root:
         """The root of a folder, or of the folder of a named file: the registered one, else a new one.
 
-        A registered folder keeps its names, even if `base` is given. Raises IngestRefused if another folder has the
-        same label, unless that folder no longer exists and `base` is given: then it counts as moved.
+        Raises IngestRefused if the folder is registered and `base` would rename its sources. Raises it also if another
+        folder has the same label, unless that folder no longer exists and `base` is given: then it counts as moved.
         """
         real = real_path(folder)
         own_name = Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
         label = own_name if base is None else _below(base, folder)
         known = self.of(real)
+        if known is not None and base is not None and (name := known.name_of(real)) != (label or "."):
+            raise IngestRefused(
+                f"{folder} is registered with the name {name!r}, and --base {base} would name it {label or '.'!r}; "
+                "nothing was written. Leave --base out: a registered folder keeps its names"
+            )
         if known is not None and (files_only or not known.files_only):
             return known
         for other in [root for root in self._roots if root.label == label and root.path != real]:

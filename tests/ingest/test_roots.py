@@ -149,10 +149,15 @@ def test_a_file_that_is_named_does_not_rename_the_folders_beside_it(project: Ben
     assert project.names() == {"docs/README.md", "sheets/one.md", "sheets/deep/two.md"}
 
 
-def test_a_registered_folder_keeps_its_names_whatever_the_base_is(project: Bench) -> None:
+def test_base_that_would_rename_a_registered_folder_is_refused(project: Bench) -> None:
     project.ingest("sheets")
-    assert project.ingest("sheets", base=project.folder).written is False
-    project.ingest("sheets/deep", base=project.docs / "sheets")
+    before = project.files()
+    for part in ("sheets", "sheets/deep", "sheets/one.md"):
+        assert project.ingest(part, base=project.docs).written is False, "these are the names it has"
+        for base in (project.folder, project.docs / "sheets"):
+            with pytest.raises(IngestRefused, match="--base"):
+                project.ingest(part, base=base)
+    assert project.files() == before
     assert project.names() == {"sheets/one.md", "sheets/deep/two.md"}
 
 
