@@ -130,6 +130,7 @@ def explained() -> Iterator[None]:
 
 def _message(error: Exception) -> str:
     """Its text. The command has released its own locks, so a lock on the home is that of another run."""
+    from chunksink.options import shared_arguments
     from chunksink.rebuild.errors import NothingBuilt
 
     if isinstance(error, NothingBuilt):
@@ -137,6 +138,7 @@ def _message(error: Exception) -> str:
 
         if held_locks(error.home):
             return f"no index in {error.home} yet; the run that builds one is under way"
+        return f"no index in {error.home} yet; build one with `{' '.join(['chunksink sync', *shared_arguments()])}`"
     return str(error)
 
 

@@ -3,6 +3,7 @@
 --chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
 """
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,6 +98,12 @@ def named_file() -> str | None:
 def _value(name: str) -> str | None:
     value: str | None = click.get_current_context().meta.get(_KEY.format(name))
     return value
+
+
+def shared_arguments() -> list[str]:
+    """The shared options of this command as they were given, for a command that the user should run next."""
+    given = {name: _value(name) for name in ("chunks", "home", "index", "config")}
+    return [f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None]
 
 
 def open_index(**flags: Any) -> "Index":

@@ -74,3 +74,9 @@ def test_a_command_of_a_group_takes_it_before_and_after(library: Shell) -> None:
     ):
         assert library(*arguments).code == Exit.OK
     assert library("dead-letters", "retry", "--index", "notes").code == Exit.USAGE
+
+
+def test_missing_index_names_the_command_that_builds_it(library: Shell) -> None:
+    ended = library("search", "x", "--index", "books", "--config", "chunksink.toml")
+    assert (ended.code, "`chunksink sync --index books --config chunksink.toml`" in ended.err) == (Exit.USAGE, True)
+    assert library("sync", "--index", "books", "--config", "chunksink.toml").code == Exit.OK
