@@ -217,7 +217,7 @@ class Inventory:
             pairs = (chunk.provenance.parser_pair(), chunk.provenance.canonicalizer_pair())
             parser, canonicalizer = (f"{name} {version}" for name, version in pairs)
             read_by = f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
-            here = f"chunk_count is {share.expected}, but only {len(share.ids)} chunks were made with {read_by}"
+            here = f"chunk_count is {share.expected}, but the number of chunks made with {read_by} is {len(share.ids)}"
             reason = f"{here}; the others are missing or of another version"
         yield SplitFamily(share.key, share.line, chunk.document_id, reason)
 

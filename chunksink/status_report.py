@@ -60,9 +60,11 @@ def _verified(run: "RunRecord", updated_at: str | None) -> ReportRow:
 def _compared(coverages: list[Coverage]) -> str:
     """Progress of the spot checks, in the sink that is furthest behind."""
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
-    syncs = counted(max((coverage.syncs_a_round for coverage in coverages), default=0), "sync")
+    syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
+    if not syncs:
+        return "nothing yet: the index has no chunks"
     compared = f"every source of up to {LARGEST:,} chunks since {_moment(since)}" if since else "not yet every source"
-    return f"{compared}; a round takes at most {syncs}"
+    return f"{compared}; a round takes at most {counted(syncs, 'sync')}"
 
 
 def _waiting(sink: "BuildStatus") -> str:

@@ -78,14 +78,14 @@ def _seconds(report: "RunReport") -> str:
 def _changed(report: "RunReport", verb: str) -> list[str]:
     """If a sink failed, each other sink has its own line, since it may have done less than planned."""
     if report.status != "failed":
-        held = f", {counted(sum(report.held.values()), 'source')} held" if report.held else ""
-        return [f"{verb} {_sound(report)}: {_families(report.families, report.written)}{held}, {_seconds(report)}"]
+        sources = _families(report.families, report.written, held=sum(report.held.values()))
+        return [f"{verb} {_sound(report)}: {sources}, {_seconds(report)}"]
     sound = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
     lines = [f"{verb} {name}: {_families(sink.families, sink.written)}, {_seconds(report)}" for name, sink in sound]
     return lines or [f"{verb} nothing, {_seconds(report)}"]
 
 
-def _families(families: "FamilyCounts", written: int) -> str:
+def _families(families: "FamilyCounts", written: int, held: int = 0) -> str:
     numbers = {
         "added": families.added,
         "changed": families.changed,
@@ -93,7 +93,8 @@ def _families(families: "FamilyCounts", written: int) -> str:
         "unchanged": families.unchanged,
     }
     chunks = f" ({counted(written, 'chunk')} written)" if written else ""
-    return (counts(numbers, "source") or "no sources") + chunks
+    parts = [counts(numbers, "source") + chunks, counts({"held": held}, "source")]
+    return ", ".join(filter(None, parts)) or "no sources"
 
 
 def _vectors(embedded: dict[str, Any]) -> Iterator[str]:

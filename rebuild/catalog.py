@@ -178,8 +178,9 @@ class Catalog:
                 "to retire it, remove its chunks file and its manifest first"
             )
         if not exists(self._db, "partition where key = ?", [key]):
-            known = ", ".join(self.missing_partitions()) or "none"
-            raise NotMissing(f"no partition {key} is known, or it was retired already; missing are: {known}")
+            missing = ", ".join(self.missing_partitions())
+            others = f"the missing partitions are: {missing}" if missing else "no partition is missing"
+            raise NotMissing(f"partition {key} is unknown or was already retired; {others}")
         with write_transaction(self._db):
             self._db.execute("create temp table if not exists retiring (family text primary key) without rowid")
             self._db.execute("delete from retiring")

@@ -17,7 +17,7 @@ from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
 from chunksink.options import chunks_option, home_option, json_option, open_index
-from chunksink.output import Note, counted, echo, more, print_json, printable, some
+from chunksink.output import Note, counted, counts, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
 
@@ -190,18 +190,18 @@ def _notes(report: IngestReport) -> Iterator[str]:
 
 def _headline(report: IngestReport, root: Path) -> str:
     holds = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
-    failed = f", {counted(report.failed, 'failure')}" if report.failed else ""
+    numbers = {"new or changed": report.processed, "unchanged": report.unchanged, "without text": report.empty}
+    files = counts(numbers, "file")
+    pruned = f"{counted(report.pruned, 'source')} removed" if report.pruned else ""
+    failed = counted(report.failed, "failure") if report.failed else ""
+    changes = ", ".join(filter(None, (files, pruned, failed)))
     if not report.written:
         what = "nothing written" if report.failed else "nothing to do"
-        return f"{what}: {root} holds {holds}, {counted(report.unchanged, 'file')} unchanged{failed}"
-    names = some(report.partitions, _SHOWN_NAMES)
-    pruned = f", {counted(report.pruned, 'source')} removed" if report.pruned else ""
+        return ", ".join(filter(None, (f"{what}: {root} holds {holds}", files, failed)))
+    written = f"wrote {counted(len(report.partitions), 'partition')} of {root}"
     others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
-    return (
-        f"wrote {counted(len(report.partitions), 'partition')} of {root} ({names}): "
-        f"{counted(report.processed, 'file')} new or changed, {report.unchanged:,} unchanged{pruned}{failed}; "
-        f"now {holds}{others}"
-    )
+    changed = f": {changes}" if changes else ""
+    return f"{written} ({some(report.partitions, _SHOWN_NAMES)}){changed}; now {holds}{others}"
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
