@@ -156,7 +156,12 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     """Open a sink by its name; the stack closes it."""
     from chunksink.sinks.registry import open_sink
 
-    return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+    try:
+        return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+    except ConfigError as error:
+        if config.source_of_sink_tables and str(error).startswith(f"[sink.{name}]"):
+            raise ConfigError(f"{config.source_of_sink_tables}: {error}") from error
+        raise
 
 
 def usual_mode(config: Config) -> "Mode":

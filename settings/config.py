@@ -18,7 +18,14 @@ from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.settings.file_paths import expand_user, expanded, folder_inside_bus, from_folder, index_settings_of
-from chunksink.settings.sink_tables import nearest, suggestion, unknown_sink, unused_tables, with_environment
+from chunksink.settings.sink_tables import (
+    misspelt_sink,
+    nearest,
+    suggestion,
+    unknown_sink,
+    unused_tables,
+    with_environment,
+)
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
@@ -87,30 +94,30 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return False
 
     @property
-    def why_these_sinks(self) -> str | None:
-        """Why the default sinks are not used although no setting names others; else None."""
+    def source_of_sink_tables(self) -> str | None:
+        """The file with the options of sinks, for messages."""
         return None
 
-    def without_meili_url(self) -> "Config":
-        """This configuration with the default sinks."""
-        return Config(**structs.asdict(self) | {"sinks": Config().sinks})
-
-
-class _DefaultSinks(Config, frozen=True, forbid_unknown_fields=True):
-    """A configuration in which no setting names the sinks."""
-
-    @property
-    def has_default_sinks(self) -> bool:
-        return True
-
     @property
     def why_these_sinks(self) -> str | None:
-        if self.sinks != _MEILI_SINKS:
+        """Why the default sinks are not used although no setting names others; else None."""
+        if not self.has_default_sinks or self.sinks != _MEILI_SINKS:
             return None
         return (
             f"the sinks are {' and '.join(_MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
             f"set `sinks` in {CONFIG_FILE}, or {variable('sinks')}, to choose others"
         )
+
+    def without_meili_url(self) -> "Config":
+        """This configuration with the default sinks."""
+        return structs.replace(self, sinks=Config().sinks)
+
+
+class _LoadedConfig(Config, frozen=True, forbid_unknown_fields=True):
+    """The result of `load_config`."""
+
+    has_default_sinks: bool = False
+    source_of_sink_tables: str | None = None
 
 
 # What each setting means, for the documentation.
@@ -203,18 +210,21 @@ def load_config(
     if isinstance(values.get("tokens"), str):
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
-    kind = Config if "sinks" in values else _DefaultSinks
+    values["has_default_sinks"] = "sinks" not in values
+    values["source_of_sink_tables"] = source_of_tables = "this call" if "sink" in options else str(file)
     if environment.get(MEILI_URL):
         values.setdefault("sinks", _MEILI_SINKS)
     values = expanded(values)
     try:
         # Not strict: the environment can only say "true" or "8".
-        config = msgspec.convert(values, kind, strict=False)
+        config = msgspec.convert(values, _LoadedConfig, strict=False)
     except msgspec.ValidationError as error:
         name, reason = _wrong_value(error)
         raise ConfigError(f"{sources.get(name, file)}: {reason}") from error
-    if unknown := unknown_sink(unused - {*config.sinks}, "this call" if "sink" in options else str(file)):
+    if unknown := unknown_sink(unused - {*config.sinks}, source_of_tables):
         raise ConfigError(unknown)
+    if misspelt := misspelt_sink(config.sinks):
+        raise ConfigError(f"{sources.get('sinks', file)}: {misspelt}")
     if wrong := _wrong_token(config.tokens):
         raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
     if found := folder_inside_bus(config.chunks, config.home, config.sink):
@@ -349,11 +359,17 @@ def _names() -> tuple[str, ...]:
 
 
 def _read_file(file: Path) -> dict[str, Any]:
+    text = ""
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
+        line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
+        what = str(error).replace("at end of document", f"at line {line}, column {column}, the end of the file")
+        raise ConfigError(f"{file} is not valid TOML: {what}") from error
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     _require_known(values, str(file), ("index",))
     return values

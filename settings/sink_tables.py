@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 ForIndex = Callable[[str, str, Any], Any]
 """From a sink, an option and its shared value: the value that the chosen index uses."""
 
+_OURS = {"chroma", "fts", "jsonl", "meilisearch"}
+"""Known without a search through installed packages."""
 GROUP = "chunksink.sinks"
 """The group of entry points that `sinks.registry` loads."""
 
@@ -39,6 +41,15 @@ def unknown_sink(tables: Collection[str], source: str) -> str | None:
     known = sink_names()
     for name in sorted(set(tables) - set(known)):
         return f"{source}: [sink.{name}] belongs to no sink{suggestion(name, known)}; the sinks are {', '.join(known)}"
+    return None
+
+
+def misspelt_sink(sinks: Collection[str]) -> str | None:
+    """The message about the first name that resembles that of a sink. Other unknown names are refused when opened."""
+    for name in sorted(set(sinks) - _OURS):
+        known = sink_names()
+        if name not in known and (near := suggestion(name, known)):
+            return f"`sinks`: there is no sink {name!r}{near}; the sinks are {', '.join(known)}"
     return None
 
 

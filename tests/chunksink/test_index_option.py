@@ -80,3 +80,10 @@ def test_missing_index_names_the_command_that_builds_it(library: Shell) -> None:
     ended = library("search", "x", "--index", "books", "--config", "chunksink.toml")
     assert (ended.code, "`chunksink sync --index books --config chunksink.toml`" in ended.err) == (Exit.USAGE, True)
     assert library("sync", "--index", "books", "--config", "chunksink.toml").code == Exit.OK
+
+
+def test_sink_option_when_unknown_names_the_file(library: Shell) -> None:
+    with Path("chunksink.toml").open("a") as file:
+        file.write("[sink.fts]\nfoldr = 'x'\n")
+    ended = library("sync", "--index", "books")
+    assert (ended.code, "chunksink.toml: [sink.fts]: " in ended.err, "folder?" in ended.err) == (Exit.USAGE, True, True)

@@ -126,7 +126,7 @@ def test_a_sink_that_has_no_build_yet_is_not_said_to_be_missing(
 def test_a_sink_that_is_none_is_refused(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chorma")
     ended = built("search", "cat")
-    assert (ended.code, ended.err[:28]) == (Exit.USAGE, "Error: unknown sink 'chorma'")
+    assert (ended.code, "CHUNKSINK_SINKS" in ended.err, "chroma?" in ended.err) == (Exit.USAGE, True, True)
 
 
 def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,27 @@ def test_file_when_it_cannot_be_used_is_named_with_the_setting(toml: str | bytes
 
 
 @pytest.mark.parametrize(
+    ("toml", "line", "column"),
+    [("home = 'h'\nchunks = ", 2, 10), ("home = 'h'\n\nchunks 'c'\n", 3, 8), ("home = [1,\n2\n", 3, 1)],
+)
+def test_file_when_it_is_not_toml_is_named_with_line_and_column(
+    toml: str, line: int, column: int, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"chunksink\.toml .*line {line}, column {column}\b"):
+        load(tmp_path, toml)
+
+
+def test_sink_when_misspelt_names_its_source_and_suggests_the_nearest(tmp_path: Path) -> None:
+    for source, toml, env, flags in (
+        ("chunksink\\.toml", "sinks = ['ft']", {}, {}),
+        ("CHUNKSINK_SINKS", "", {"CHUNKSINK_SINKS": "chroma,ft"}, {}),
+        ("the flag or argument `sinks`", "", {}, {"sinks": ["ft"]}),
+    ):
+        with pytest.raises(ConfigError, match=rf"{source}: .*'ft' \(did you mean fts\?\)"):
+            load(tmp_path, toml, env, **flags)
+
+
+@pytest.mark.parametrize(
     ("flags", "setting", "allowed"),
     [
         ({"precision": "float16"}, "precision", "auto, float32, bfloat16, int8"),
