@@ -170,7 +170,7 @@ def _note_hidden_interrupts() -> None:
 
 def rebuild_index() -> None:
     """`rebuild-index` is `chunksink rebuild` under the name that pipelines use."""
-    main("rebuild")
+    main("rebuild-index")
 
 
 def _color() -> bool | None:

@@ -157,3 +157,9 @@ def test_a_reader_that_left_is_no_error_by_any_name() -> None:
             [sys.executable, "-c", code], cwd=ROOT, env=buffered, stdout=output, stderr=subprocess.PIPE, check=False
         )
     assert (ended.returncode, ended.stderr) == (Exit.OUTPUT_CLOSED, b"")
+
+
+def test_rebuild_index_help_shows_its_own_name() -> None:
+    code = "import sys; sys.argv[1:] = ['--help']; from chunksink.cli import rebuild_index; rebuild_index()"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("Usage: chunksink rebuild-index ")
