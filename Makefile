@@ -9,14 +9,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 CHUNKSINK := $(BIN)/chunksink
 
-# The environment is made anew from these; touching them installs again.
+# The environment is installed again when one of these changes.
 INPUTS := pyproject.toml constraints.txt
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-# Nothing here asks anyone but the package registry: the model comes as a package.
+# Only the package registry is contacted: the model is a package, too.
 export HF_HUB_OFFLINE := 1
 export ANONYMIZED_TELEMETRY := False
-# Hundreds of processes are started: each would compile all of it again.
+# The tests start hundreds of processes. Without bytecode files each would compile every module.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -46,31 +46,31 @@ lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
 
 check: lint test ## everything that a change must pass
 
-format: $(VENV)/.test ## format the code and mend what can be mended
+format: $(VENV)/.test ## format the code and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 lock: $(VENV)/.python ## pin the newest versions of the whole tree in constraints.txt
 	$(BIN)/python tools/lock.py
 
-# Looks for the versions that constraints.txt has.
+# This test needs the versions in constraints.txt.
 PINNED := tests/engines/test_chroma.py::test_server_and_client_are_one_package_of_the_pinned_version
 
-lowest: .lowest/.made engines ## run all tests with the oldest versions that pyproject.toml admits
+lowest: .lowest/.made engines ## run all tests with the oldest versions that pyproject.toml allows
 	.lowest/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --deselect $(PINNED) $(PYTEST_ARGS)
 
 # After the Python packages, since one engine comes with them.
-engines: $(VENV)/.test ## get the real engines that the tests use
+engines: $(VENV)/.test ## download the real engines that the tests use
 	@$(BIN)/python tools/engines.py
 
 soak: $(VENV)/.test engines ## the long forms of the tests: kills at random instants, faults, races (up to an hour)
 	$(BIN)/python -m tests.soak
 
-bench: $(VENV)/.test engines ## measure it in small, after `make peers` also beside others (some forty minutes)
+bench: $(VENV)/.test engines ## run the benchmarks in their small size (about 40 minutes)
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.table
 
-peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing else needs them
+peers: .peers/.made ## install LangChain and LlamaIndex, which some benchmarks compare with
 
 .lowest/.made: $(VENV)/.test tools/lowest.py
 	$(BIN)/python -m venv --clear .lowest
@@ -79,14 +79,14 @@ peers: .peers/.made ## get LangChain and LlamaIndex, to compare with; nothing el
 	  -e '.[offline-model,mcp,langchain,llamaindex,dev]'
 	@touch $@
 
-clean: ## remove what builds, tests and the demo leave
+clean: ## remove the files of builds, tests and the demo
 	rm -rf demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
-clean-all: clean ## the same, and the environment and the engines
+clean-all: clean ## also remove the environments and the engines
 	rm -rf $(VENV) .engines .peers .lowest
 
-# Stamps, newer than what they were made from.
+# Empty files whose times show when an environment was last installed.
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -15,6 +15,8 @@ from bench.harness import RESULTS, all_cases
 from bench.processes import ROOT
 
 PAGE = ROOT / "bench" / "README.md"
+UNITS = {"times": "× the baseline", "of its time": "× the baseline's time", "of them": "of 1"}
+"""Units of the results that need more words in the table."""
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 
@@ -50,12 +52,22 @@ def table() -> Iterator[str]:
 
 def _row(name: str, title: str, figures: Mapping[str, Any]) -> str:
     """A line in each cell for each figure, below the title."""
-    goals = "".join(f"<br>{figure['goal'] or '-'}" for figure in figures.values())
+    goals = "".join(f"<br>{_goal(figure) or '-'}" for figure in figures.values())
     values = "".join(
-        f"<br>{_number(figure['value'])} {figure['unit']}{'' if figure['met'] else ' (**missed**)'}"
+        f"<br>{_number(figure['value'])} {_unit(figure)}{'' if figure['met'] else ' (**missed**)'}"
         for figure in figures.values()
     )
     return f"| {name} | {'<br>'.join([title, *figures])} | {goals} | {values} |"
+
+
+def _goal(figure: Mapping[str, Any]) -> str:
+    """`at most 2 s`; empty if the figure has no goal."""
+    limit = str(figure["goal"]).removesuffix(figure["unit"])
+    return f"{limit}{_unit(figure)}" if limit else ""
+
+
+def _unit(figure: Mapping[str, Any]) -> str:
+    return UNITS.get(figure["unit"], figure["unit"])
 
 
 def _number(value: float) -> str:
