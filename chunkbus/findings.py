@@ -123,8 +123,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         f"{_AGAIN}; lines were lost or added",
     ),
     CHECKSUM_MISMATCH: (
-        "the checksum of the chunks file is not the one in the manifest",
-        f"{_AGAIN}; it was changed after its commit",
+        "the chunks file is damaged or was changed after its commit: its checksum is not the one in the manifest",
+        f"restore canonical/KEY.jsonl from a copy, or {_AGAIN}",
     ),
     TEXT_HASH_MISMATCH: (
         "a stored `text_hash` is not the hash of the text (a warning if it is not 64 hex digits at all)",

@@ -225,7 +225,8 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
         problems.append(Problem(findings.MANIFEST_MISMATCH, detail, Severity.WARNING))
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:
-        detail = f"the manifest names sha256:{expected}, the file is sha256:{checksum}"
+        hashes = f"its sha256 is {checksum}, the manifest has {expected}"
+        detail = f"the chunks file is damaged or was changed after its commit: {hashes}"
         problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
     return problems
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from chunksink.chunkbus.findings import Finding, Severity
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
@@ -126,16 +126,19 @@ class Catalog:
 
     def require_valid(self) -> None:
         """Raises InvalidBus, with the first reasons, unless every partition is there and valid and nothing is held."""
-        invalid = [str(finding) for finding in self.findings(3) if finding.is_error]
+        errors = [finding for finding in self.findings(3) if finding.is_error]
+        invalid = list(map(str, errors))
         missing = [f"partition {key} is missing" for key in self.missing_partitions()[:3]]
         held = [one.detail if one.reason in one.detail else f"{one.reason}: {one.detail}" for one in self.held(3)]
         if not (invalid or missing or held):
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
+        remedy = f"To fix the first: {MEANINGS[errors[0].code][1]}.\n" if errors else ""
         raise InvalidBus(
             f"the chunks are invalid or incomplete; the index is unchanged. Errors: {self.errors():,}, missing "
-            f"partitions: {len(self.missing_partitions()):,}. The first reasons:\n{shown}\n`chunksink validate` lists "
-            "every error. If a partition is gone on purpose: `chunksink retire-partition KEY`"
+            f"partitions: {len(self.missing_partitions()):,}. The first reasons:\n{shown}\n{remedy}"
+            "`chunksink validate` lists every error. For a partition that is gone on purpose: `chunksink "
+            "retire-partition KEY`"
         )
 
     def is_undecided(self) -> bool:
@@ -154,11 +157,12 @@ class Catalog:
         return _keys(self._db, "state <> ?", VALID)
 
     def findings(self, limit: int = -1, partition: str | None = None) -> list[Finding]:
-        """What is wrong with partitions, or with one, as they were last read; errors first."""
+        """What is wrong with partitions, or with one, as they were last read; errors first, and damaged files first,
+        since damage causes other findings."""
         rows = self._db.execute(
             "select code, severity, partition, line, detail from finding where partition = coalesce(?, partition) "
-            "order by severity <> 'error', partition, line limit ?",
-            [partition, limit],
+            "order by severity <> 'error', code <> ?, partition, line limit ?",
+            [partition, CHECKSUM_MISMATCH, limit],
         )
         return [Finding(code, Severity(severity), key, line, detail) for code, severity, key, line, detail in rows]
 

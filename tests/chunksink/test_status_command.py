@@ -114,7 +114,7 @@ def test_a_missing_and_an_invalid_partition_and_the_sources_held_for_them(home: 
     assert found["current"] is False
     out = shell("status").out
     assert "held as it was: source a.md: partition p1 is invalid" in out
-    assert "partition p1 is invalid, 2 sources held: INTEGRITY_VIOLATION:manifest_mismatch p1 " in out
+    assert "partition p1 is invalid, 2 sources held: INTEGRITY_VIOLATION:checksum_mismatch p1 " in out
     assert "partition p2 is missing, 1 source held: bring it back, or `chunksink retire-partition p2`" in out
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
@@ -73,6 +74,16 @@ def test_strict_writes_nothing(how: str, synced: Shell) -> None:
     assert "the index is unchanged" in ended.err
     assert "p2" in ended.err
     assert synced.files() == before
+
+
+@pytest.mark.parametrize("command", ["sync", "rebuild", "status"])
+def test_damaged_file_is_named_before_the_errors_that_it_causes(command: str, synced: Shell) -> None:
+    synced.cut_off("p2")
+    assert synced("rebuild").code == Exit.INVALID_INPUT
+    ended = synced(command)
+    lines = [line for line in (ended.out + ended.err).splitlines() if "INTEGRITY_VIOLATION" in line or "SCHEMA" in line]
+    assert "INTEGRITY_VIOLATION:checksum_mismatch p2" in lines[0]
+    assert command != "rebuild" or MEANINGS[CHECKSUM_MISMATCH][1] in ended.err
 
 
 def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shell: Shell) -> None:
