@@ -43,7 +43,7 @@ COMMANDS = {
     "init": "Write a commented configuration file.",
     "cache": "Look after the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
-    "reindex": "List records that an older extractor has made.",
+    "reindex": "List sources whose extractor records are out of date.",
     "ledger": "Show which sources were read, by what, and with what result.",
 }
 ALIASES = {"rebuild-index": "rebuild"}

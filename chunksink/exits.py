@@ -37,8 +37,8 @@ MEANINGS = {
     Exit.BUG: "an unexpected error: a bug, with its traceback",
     Exit.USAGE: "the command, its options or the configuration cannot be used as given",
     Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
-    Exit.DRIFT: "an engine, the cache of vectors or a file of chunksink differs from what was written to it or, for "
-    "`verify`, from the chunks, or cannot be compared",
+    Exit.DRIFT: "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
+    "`settings diff`); or a new build, the cache of vectors or a file of the home differs from what was written",
     Exit.ENGINE: "an engine or endpoint cannot be reached or refuses a call; or a disk is full, or this machine is "
     "short of memory or open files",
     Exit.REFUSED: "done, but some documents or vectors were refused and left out",

@@ -11,7 +11,11 @@ from chunksink.output import Note, printable, show
 
 @click.command()
 @click.option("--source", metavar="TEXT", help="Only sources whose name contains this.")
-@click.option("--status", type=click.Choice(["processed", "failed"]), help="Only attempts that ended so.")
+@click.option(
+    "--status",
+    type=click.Choice(["processed", "failed"]),
+    help="failed: the source or a record of it could not be read; processed: the others.",
+)
 @click.option("--run", "run_id", metavar="ID", help="Only attempts of this run.")
 @click.option("--partition", metavar="KEY", help="Only attempts that went to this partition.")
 @click.option(

@@ -28,12 +28,22 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="PATH...")
-@click.option("--schema", metavar="VERSION", help="The schema that records should have.  [default: the newest]")
+@click.option("--schema", metavar="VERSION", help="The current schema version.  [default: the newest]")
 @click.option(
-    "--extractor", "extractors", multiple=True, metavar="NAME=VERSION", callback=_pairs, help="What it is at now."
+    "--extractor",
+    "extractors",
+    multiple=True,
+    metavar="NAME=VERSION",
+    callback=_pairs,
+    help="The current version of an extractor; may be repeated.  [default: the newest among the records]",
 )
 @click.option(
-    "--model", "models", multiple=True, metavar="PART=VALUE", callback=_pairs, help="As `asr_model=large-v3`."
+    "--model",
+    "models",
+    multiple=True,
+    metavar="PART=VALUE",
+    callback=_pairs,
+    help="A current model, such as asr_model=large-v3; may be repeated.  [default: the newest among the records]",
 )
 @click.option("--paths", "only_paths", is_flag=True, help="Print the paths of the sources alone, one a line.")
 @json_option
@@ -45,11 +55,11 @@ def command(
     only_paths: bool,
     as_json: bool,
 ) -> int:
-    """List IR records made by an older schema, extractor or model. PATH is a file of records, or a folder.
+    """List sources whose extractor records (those of `ingest --as ir`) are out of date: an older schema, extractor or
+    model made them. PATH is a file of records, or a folder. Nothing is changed.
 
-    Current is the newest version among these records, or the one that an option names. Extract the listed sources
-    again and ingest the new records: they replace the old chunks. Exits with 3 if something is not a record; the
-    others are still examined.
+    Extract the listed sources again with your extractor and ingest the new records: they replace the old chunks. Exits
+    with 3 if a file or line is not a record; the others are still examined.
 
     \b
     Examples:

@@ -42,7 +42,8 @@ _SPACE = re.compile(r"\s+")
 @click.option(
     "--mode",
     type=click.Choice(MODES),
-    help="Which indexes to search. [default: hybrid; keyword if no sink has vectors]",
+    help="keyword finds words, semantic finds similar meanings, hybrid combines both, engine is Meilisearch's own "
+    "hybrid search. [default: hybrid; keyword if no sink has vectors]",
 )
 @click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most this many sources.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N.")
@@ -87,9 +88,8 @@ def command(
     Several words are one query. Quotes within it mark phrases: '"left the harbour" boat' finds these words side by
     side.
 
-    Keyword search finds words, semantic search finds similar meanings, hybrid (the default) combines both. Engine is
-    Meilisearch's own hybrid search. Each source is shown once, by its best chunk. If one of the two searches fails, the
-    hits come from the other one and the exit code is 5.
+    Each source is shown once, by its best chunk. If one of the two searches of --mode hybrid fails, the hits come from
+    the other one and the exit code is 5.
 
     \b
     Examples:

@@ -51,7 +51,13 @@ give the first to the client, and write the second into chunksink.toml, with a t
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
-@click.option("--name", "names", multiple=True, metavar="HOST", help="Another name under which browsers reach it.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="Also accept requests to this host name, such as that of a proxy; may be repeated.",
+)
 @click.option("--source-url", metavar="PREFIX", help="Put before relative sources, so that they become links.")
 @chunks_option
 @home_option

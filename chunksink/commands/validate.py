@@ -35,7 +35,11 @@ _SHOWN_PATHS = 40
     default=None,
     help="Refuse chunks whose provenance has no source_checksum.  [default: no]",
 )
-@click.option("--chunking", is_flag=True, help="Also ask Markdown chunks the checklist of the chunking specification.")
+@click.option(
+    "--chunking",
+    is_flag=True,
+    help="Also check the sizes, ids and order of Markdown chunks that `chunksink ingest` made.",
+)
 @click.option(
     "--fields",
     is_flag=True,

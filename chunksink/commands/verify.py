@@ -86,16 +86,18 @@ def _lines(found: "VerifyReport") -> Iterator[str]:
         yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
     if found.ok and len({sink.digest for sink in found.sinks.values()}) > 1:
-        yield "digests of two sinks differ if one has vectors or refused documents: compare the same sink of two homes"
+        yield "Digests are comparable only within the same sink: vectors and refused documents change them"
     yield from (Note(f"{name}: {error}") for name, error in found.failed.items())
     yield from map(Note, (*_held(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)))
 
 
 def _state(sink: "SinkCheck") -> str:
     if sink.ok:
-        return "as it should be"
+        return "matches the chunks"
+    if not sink.holds_all:
+        return "differs from the chunks"
     is_only_unproved = replace(sink, unjudged=0).ok
-    return "as it should be, but not all vectors are proved" if is_only_unproved else "not as it should be"
+    return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
 
 
 def _held(found: "VerifyReport") -> Iterator[str]:

@@ -176,7 +176,7 @@ def test_held_chunks_are_not_proved(harm: Callable[[Shell, str], None], synced: 
     """They are in the index as they should be, but nobody could make it again from what is here."""
     harm(synced, "p2")
     verified = synced("verify")
-    assert (verified.code, verified.out.count("as it should be")) == (Exit.INVALID_INPUT, 2)
+    assert (verified.code, verified.out.count("matches the chunks")) == (Exit.INVALID_INPUT, 2)
     ended = synced("prove", "proof.json")
     assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
     assert "p2" in ended.err
