@@ -48,7 +48,7 @@ def test_verify_reports_a_damaged_keyword_index_and_repair_repairs_it(name: str,
     for deep in ((), ("--deep",)):
         ended = indexed("verify", *deep)
         assert ended.code == Exit.DRIFT
-        assert "fts: 36 chunks of 12 sources, matches the chunks, but needs a repair" in ended.out
+        assert "fts: 36 chunks of 12 sources, differs from the chunks" in ended.out
         assert ("trigram index" if "trigrams" in name else "word index") in ended.err
         assert "`chunksink verify --repair` fixes it" in ended.err
     report = json.loads(indexed("verify", "--json").out)
