@@ -132,7 +132,9 @@ def keep_live_sinks(config: Config) -> Config:
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
     Meilisearch and MEILI_URL is not set.
     """
-    live = _live_sinks(config.home_path) if config.has_default_sinks else frozenset()
+    from chunksink.rebuild.state import live_sinks
+
+    live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(
             f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
@@ -140,16 +142,6 @@ def keep_live_sinks(config: Config) -> Config:
         )
     moves = "fts" in live and "meilisearch" not in live and "meilisearch" in config.sinks
     return config.without_meili_url() if moves else config
-
-
-def _live_sinks(home: Path) -> frozenset[str]:
-    """The sinks of the live generation; empty if there is none or it cannot be read."""
-    from chunksink.chunkbus.errors import ChunksinkError
-    from chunksink.rebuild.state import State
-
-    with suppress(ChunksinkError, OSError), State.existing(home) as state:
-        return frozenset(state.live().builds)
-    return frozenset()
 
 
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":

@@ -5,7 +5,9 @@ The transaction that moves the pointer commits a flip. The file can be lost: a r
 
 import errno
 import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -63,6 +65,15 @@ def can_write(folder: Path) -> bool:
 
 def cache_file(home: Path) -> Path:
     return home / "vectors.db"
+
+
+def live_sinks(home: Path) -> frozenset[str]:
+    """The sinks of the live generation; empty if there is none or it cannot be read. Changes nothing in the home."""
+    url = f"{(home / 'state.db').absolute().as_uri()}?mode=rw"  # which does not make the file
+    select = "select sink from build join pointer on generation = live"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(url, uri=True)) as db:
+        return frozenset(sink for (sink,) in db.execute(select))
+    return frozenset()
 
 
 class State(Store):
