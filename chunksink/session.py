@@ -127,20 +127,21 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
 
 
 def keep_live_sinks(config: Config) -> Config:
-    """Default sinks do not move an existing index.
+    """Default sinks do not move an existing index from fts to Meilisearch or back.
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set.
+    Meilisearch and MEILI_URL is not set. An index in both was not made by default.
     """
     from chunksink.rebuild.state import live_sinks
 
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
-    if "meilisearch" in live and "meilisearch" not in config.sinks:
+    in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
+    if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:
         raise ConfigError(
             f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
             f"Set {MEILI_URL} again; or, to change the engines, set `sinks` in {CONFIG_FILE} or {variable('sinks')}"
         )
-    moves = "fts" in live and "meilisearch" not in live and "meilisearch" in config.sinks
+    moves = in_fts and not in_meilisearch and "meilisearch" in config.sinks
     return config.without_meili_url() if moves else config
 
 
