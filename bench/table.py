@@ -67,7 +67,8 @@ def _goal(figure: Mapping[str, Any]) -> str:
 
 
 def _unit(figure: Mapping[str, Any]) -> str:
-    return UNITS.get(figure["unit"], figure["unit"])
+    unit = str(figure["unit"])
+    return UNITS.get(unit, unit)
 
 
 def _number(value: float) -> str:
