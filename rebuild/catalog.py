@@ -142,7 +142,7 @@ class Catalog:
         )
 
     def is_undecided(self) -> bool:
-        """Whether chunks were read, but the versions that count are not decided yet."""
+        """Whether chunks were read but the current versions are not decided yet."""
         return exists(self._db, "undecided")
 
     def known_partitions(self) -> list[str]:
@@ -153,11 +153,11 @@ class Catalog:
         return _keys(self._db, "state = ?", MISSING)
 
     def unread_partitions(self) -> list[str]:
-        """Those that are missing or invalid."""
+        """Partitions that are missing or invalid."""
         return _keys(self._db, "state <> ?", VALID)
 
     def findings(self, limit: int = -1, partition: str | None = None) -> list[Finding]:
-        """What is wrong with partitions, or with one, as they were last read; errors first, and damaged files first,
+        """The findings of all partitions or of one, as they were last read; errors first, and damaged files first,
         since damage causes other findings."""
         rows = self._db.execute(
             "select code, severity, partition, line, detail from finding where partition = coalesce(?, partition) "
@@ -167,7 +167,7 @@ class Catalog:
         return [Finding(code, Severity(severity), key, line, detail) for code, severity, key, line, detail in rows]
 
     def errors(self) -> int:
-        """How many errors partitions had as they were last read."""
+        """The number of errors in partitions as they were last read."""
         return number(self._db, "select count(*) from finding where severity = 'error'")
 
     def held(self, limit: int = -1) -> list[HeldFamily]:
@@ -175,7 +175,7 @@ class Catalog:
         return [HeldFamily(*row) for row in rows]
 
     def retire(self, root: BusRoot, key: str) -> RetireReport:
-        """Forgets a missing partition and its tombstones."""
+        """Forget a missing partition and its tombstones."""
         if key in root.partition_keys():
             raise NotMissing(
                 f"partition {key} is still in {root.path}: to empty it, write it again without chunks; "
@@ -211,19 +211,19 @@ class Catalog:
             f"order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # an open look would keep this connection from writing once another one has written
+        if keys is not None:  # an open query would stop this connection from writing after another one has written
             rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
             yield CurrentFamily(family, partition, taken, chunks)
 
     def chunks(self) -> Iterator[CurrentChunk]:
-        """The chunks of the current families, in the order in which they lie on disk."""
+        """The chunks of the current families, in their order on disk."""
         rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
     def places(self) -> Iterator[list[TextPlace]]:
-        """Of each current chunk that can be read partition, place and text hash, as on disk, in pages."""
+        """The texts of the current chunks that can be read, in pages, in their order on disk."""
         last: tuple[Any, ...] = ("", -1)
         select = (
             "select partition, offset, length, text_hash from current_chunk where (partition, offset) > (?, ?) "
@@ -234,27 +234,24 @@ class Catalog:
             last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
-        """Text hashes of some chunks, the same whenever the chunks are: as good as drawn."""
+        """Text hashes of some chunks: as good as random, but the same for the same chunks."""
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
 
     def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
-        """Texts that more than one current family holds."""
+        """Texts that occur in more than one current family."""
         count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"
         texts, chunks = self._db.execute(count).fetchone()
         pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
     def note_projected(self, rows: Sequence[Projected]) -> None:
-        """Notes the hashes of projected families, except where another reading counts by now."""
+        """Record the hashes of projected families, unless they were read again meanwhile."""
         with write_transaction(self._db):
-            self._db.conn.executemany(
-                "update current set family_hash = ?3 where family = ?1 and taken = ?2",
-                rows,
-            )
+            self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and taken = ?2", rows)
 
     def read_again(self, key: str) -> None:
-        """The partition is not what it was when it was read: the next refresh reads it, and trusts no row of it."""
+        """Make the next refresh read the whole partition, because it differs from the catalog."""
         with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 

@@ -1,7 +1,7 @@
-"""The rows that the catalog has of a partition's chunks, and what sources were in former readings.
+"""The catalog's rows of a partition's chunks, and the former texts and documents of sources.
 
-A partition that is rewritten for one source costs little more than reading it: a line that is still there
-keeps its row, wherever it is now. A line is known by its hash; none occurs twice, since no chunk id does.
+If a partition is rewritten, unchanged lines keep their rows even at other places. So a small change costs little more
+than reading the file. The hash of a line identifies it; no line occurs twice, because no chunk id does.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _BYTES = 16
 """Length of the hash of a line."""
 
 _WAITING = 200_000
-"""Unmatched lines that are kept in memory."""
+"""Most unmatched lines in memory."""
 
 _TABLES = (
-    "create temp table if not exists lost (id integer primary key)",
-    # From the first to the last of these former places every line has moved by `shift`, and none is lost.
+    "create temp table if not exists removed_row (id integer primary key)",
+    # From the first to the last of these former places, every line was kept and moved by `shift`.
     "create temp table if not exists kept (first integer primary key, last integer, shift integer)",
-    "create temp table if not exists gone (family text, parent_id text, document_id text, text_hash text)",
-    "delete from lost",
+    "create temp table if not exists removed (family text, parent_id text, document_id text, text_hash text)",
+    "delete from removed_row",
     "delete from kept",
-    "delete from gone",
+    "delete from removed",
 )
-# Of two versions of a source in one partition the later line counts.
+# The later line decides which version of a source in one partition counts, so the order matters.
 _IS_REORDERED = """
 select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
 where place < before limit 1
@@ -57,25 +57,24 @@ update {table} set {place} = {place}
     + coalesce((select shift from kept where first <= {place} order by first desc limit 1), 0)
 where partition = :key and {which}
 """
-_LIES_FURTHER_ON = "{place} >= (select min(first) from kept where shift <> 0)"
-_CHUNKS = f"{_LIES_FURTHER_ON.format(place='offset')} and id <= :last"
-# A family whose first line is gone is undecided, and gets its place when it is decided. Of `standing` only the families
-# of this partition are updated: it has those of all partitions.
+_MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
+_CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
+# A family without its former first line is undecided, and gets its place when it is decided. `standing` has families
+# of all partitions, so the condition selects those of this one.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
-    ("current", "first_offset", _LIES_FURTHER_ON.format(place="first_offset")),
+    ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
     ("chunk", "offset", _CHUNKS),
 )
-# Values that only removed rows had in their family. Reads the chunks of these families once, in all partitions. Joined,
-# since SQLite compares `not in` with every row.
+# Values that only removed rows of a family had. A join, because SQLite compares `not in` with every row.
 _NOTE_FORMER = """
-insert or ignore into {table} select gone.family, gone.{column} {more} from gone left join (
-    select distinct family, {column} from chunk where family in (select family from gone)) as now
-    on now.family = gone.family and now.{column} = gone.{column}
+insert or ignore into {table} select removed.family, removed.{column} {more} from removed left join (
+    select distinct family, {column} from chunk where family in (select family from removed)) as now
+    on now.family = removed.family and now.{column} = removed.{column}
 where now.family is null
 """
-# The signs keep SQLite from looking up each family with each text.
-_IS_BACK = """
+# The plus signs prevent an index lookup for each pair of a family and a text.
+_DROP_RETURNED = """
 delete from former_text where family in (select family from chunk where id > :last)
 and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
 """
@@ -86,7 +85,7 @@ where new.id > ? and old.partition = ? and old.id <> new.id
 """
 _OTHERS_OF_CHANGED = """
 select offset, length from chunk indexed by chunk_family where partition = :key and id <= :last and family in (
-    select family from gone union select family from chunk where id > :last)
+    select family from removed union select family from chunk where id > :last)
 order by offset
 """
 
@@ -99,7 +98,7 @@ class _OwnerFields(msgspec.Struct, gc=False):
 
 
 class _ChunkFields(_OwnerFields, gc=False, kw_only=True):
-    """The part of a chunk that is decoded; more would be slow for millions."""
+    """The fields of a chunk that are decoded; decoding all would be slow for millions of chunks."""
 
     chunk_id: str
     document_id: str
@@ -138,7 +137,7 @@ def _row(key: str, place: Place, line: bytes, chunk: _ChunkFields) -> Row:
     )
 
 
-@lru_cache(maxsize=256)  # neighbours mostly share it
+@lru_cache(maxsize=256)  # neighbouring chunks mostly share it
 def _version(version: tuple[str | None, ...]) -> str:
     return json_hash(version)[:16]
 
@@ -169,25 +168,25 @@ class ContentOf:
 def take_lines(
     db: Database, key: str, file: BinaryIO, part: PartialValidation | None = None, *, is_known: bool = True
 ) -> None:
-    """Within the caller's transaction. Families with added or removed lines become `undecided`, or all families if
-    the order of the lines changed. Of the other families, only the places change.
+    """Update the rows of a partition, within the caller's transaction. Families with added or removed lines become
+    `undecided`, or all families if the order of the lines changed. In other families only the places change.
 
-    `part` examines what changed of a file that was not validated, and raises NeedsValidation where that is not enough.
-    Unless `is_known`, what the rows of the partition say may be wrong."""
+    `part` validates the changed lines of a file that was not validated; NeedsValidation if that is not enough. Without
+    `is_known`, the present rows may be wrong and are replaced."""
     for statement in _TABLES:
         db.execute(statement)
     new = _new_lines(db, key, file, part, is_known)
-    lost = "from chunk where id in (select id from lost)"
-    db.execute(f"insert into gone select family, parent_id, document_id, text_hash {lost}")
-    db.execute(f"delete {lost}")
+    removed = "from chunk where id in (select id from removed_row)"
+    db.execute(f"insert into removed select family, parent_id, document_id, text_hash {removed}")
+    db.execute(f"delete {removed}")
     (last,) = db.execute("select coalesce(max(id), 0) from chunk").fetchone()
     values = ", ".join("?" * len(COLUMNS.split(",")))
     db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines_of(new)))
-    db.execute("insert or ignore into undecided select family, ? from gone", [key])
+    db.execute("insert or ignore into undecided select family, ? from removed", [key])
     db.execute("insert or ignore into undecided select family, partition from chunk where id > ?", [last])
     for table, column, more in (("former_text", "text_hash", ""), ("former_document", "document_id", ", parent_id")):
         db.execute(_NOTE_FORMER.format(table=table, column=column, more=more))
-    db.execute(_IS_BACK, {"last": last})
+    db.execute(_DROP_RETURNED, {"last": last})
     _move(db, key, last)
     if part:
         if exists(db, _TWINS, [last, key]):
@@ -197,19 +196,19 @@ def take_lines(
 
 
 def drop_lines(db: Database, key: str) -> None:
-    """The partition is given up; likewise."""
+    """Delete the rows of a partition, within the caller's transaction."""
     take_lines(db, key, BytesIO())
 
 
 def touch_lines(db: Database, key: str) -> None:
-    """What counts must be decided again for all families of a partition."""
+    """Mark all families of a partition as undecided."""
     db.execute("insert or ignore into undecided select family, partition from chunk where partition = ?", [key])
 
 
 def _new_lines(
     db: Database, key: str, file: BinaryIO, part: PartialValidation | None, is_known: bool
 ) -> Iterable[LineBlock]:
-    """Fills `kept` and `lost`. Where too many lines differ, all are lost and new."""
+    """The new lines. Fills `kept` and `removed_row`. If too many lines differ, every row is replaced."""
     if part:
         return map(part.examine, blocks_at(file, _compare(db, key, lines_of(read_blocks(file, part.watch)))))
     try:
@@ -218,50 +217,50 @@ def _new_lines(
     except NeedsValidation:
         db.execute("delete from kept")
         file.seek(0)
-    db.execute("insert into lost select id from chunk where partition = ?", [key])
+    db.execute("insert into removed_row select id from chunk where partition = ?", [key])
     return read_blocks(file)
 
 
 def _compare(db: Database, key: str, lines: Iterable[Line]) -> list[Place]:
-    """Fills `kept` and `lost`, and returns the places of new lines, in order."""
+    """Fills `kept` and `removed_row`, and returns the places of new lines, in order."""
     stored = db.execute("select id, offset, line from chunk where partition = ? order by offset", [key])
-    lost: dict[bytes, tuple[int, Row]] = {}
-    arrived: dict[bytes, Place] = {}
-    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(stored, lines, lost, arrived)))
-    db.conn.executemany("insert into lost values (?)", ((id,) for _, (id, *_) in lost.values()))
-    return sorted(arrived.values())
+    removed: dict[bytes, tuple[int, Row]] = {}
+    added: dict[bytes, Place] = {}
+    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(stored, lines, removed, added)))
+    db.conn.executemany("insert into removed_row values (?)", ((id,) for _, (id, *_) in removed.values()))
+    return sorted(added.values())
 
 
 def _matches(
-    stored: Iterable[Row], lines: Iterable[Line], lost: dict[bytes, tuple[int, Row]], arrived: dict[bytes, Place]
+    stored: Iterable[Row], lines: Iterable[Line], removed: dict[bytes, tuple[int, Row]], added: dict[bytes, Place]
 ) -> Iterator[tuple[int, int, int]]:
-    """Of each line in both readings its number in the former one, its place there and its place now.
+    """For each line in both readings: its former number, its former place, its present place.
 
-    Both are gone through in step. A line waits in `lost` or `arrived` until the other reading comes to it. Raises
-    NeedsValidation where too many wait, or a new line occurs twice."""
+    Both readings advance in step. A line waits in `removed` or `added` until the other reading reaches it.
+    NeedsValidation if too many wait or a new line occurs twice."""
     for number, (row, line) in enumerate(zip_longest(stored, lines)):
         now = hash_of_line(line[1]) if line else b""
         if row and row[2] == now:
             yield number, row[1], line[0].offset
             continue
         if row:
-            if found := arrived.pop(row[2], None):
-                yield number, row[1], found.offset
+            if place := added.pop(row[2], None):
+                yield number, row[1], place.offset
             else:
-                lost[row[2]] = number, row
+                removed[row[2]] = number, row
         if line:
-            if earlier := lost.pop(now, None):
+            if earlier := removed.pop(now, None):
                 yield earlier[0], earlier[1][1], line[0].offset
-            elif now in arrived:
+            elif now in added:
                 raise NeedsValidation
             else:
-                arrived[now] = line[0]
-        if len(lost) + len(arrived) > _WAITING:
+                added[now] = line[0]
+        if len(removed) + len(added) > _WAITING:
             raise NeedsValidation
 
 
 def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
-    """The rows of `kept`."""
+    """Joins neighbouring matches with the same shift into rows of `kept`."""
     first, last, shift, following = -1, -1, 0, -1
     for number, was, offset in matches:
         if number != following or offset - was != shift:
@@ -274,7 +273,7 @@ def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, i
 
 
 def _move(db: Database, key: str, last: int) -> None:
-    """Updates the places of the kept lines, which are the rows up to the `last` one."""
+    """Updates the places of kept lines: those with row numbers up to `last`."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
         touch_lines(db, key)
     for table, place, which in _MOVE:

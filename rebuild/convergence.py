@@ -1,4 +1,4 @@
-"""The one loop that all runs share: compare, plan, carry out, compare again.
+"""The loop that all runs share: compare, plan, execute, compare again.
 
 A sync runs it on the live builds, a repair on the live builds after a scan, a rebuild on new ones.
 """
@@ -37,7 +37,7 @@ class Convergence:
     lock: Lock = nullcontext
     """Taken for every step that writes records; by default the caller holds it."""
     drift: dict[str, str] = field(default_factory=dict)
-    """By sink, what the last scan found, in words."""
+    """The result of the last scan in words, by sink."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
         """Compare marker and count of each build with its records, and with `spot_check` some documents. Builds that
@@ -110,30 +110,30 @@ class Convergence:
         """Whether it was scanned."""
         db, build_id, report = self.session.state.db, target.build_id, self.outcome.sink(target.sink)
         receipts, spots = Receipts(db, build_id), SpotCheck(db, build_id)
-        found = Scan(db, target.build, build_id, self.session.records)
+        build_scan = Scan(db, target.build, build_id, self.session.records)
         signed = target.build.marker() in {self.session.marker(build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
             as_confirmed = signed and self._is_as_confirmed(target, receipts)
-            if as_confirmed and not (spot_check and spots.finds_drift(target.build, found)):
+            if as_confirmed and not (spot_check and spots.finds_drift(target.build, build_scan)):
                 return False
             report.drifted = True
         report.scanned, began = True, utc_now()
         with self.session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
-            found.run(
+            build_scan.run(
                 bar.advance,
                 removals=self.session.catalog.is_whole(),
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        self.drift[target.sink] = f"{target.sink} differs from what was written: {found.examples()}"
-        lost, altered, names = found.losses()
+        self.drift[target.sink] = f"{target.sink} differs from what was written: {build_scan.examples()}"
+        lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
-        renewed = receipts.has_intents() or not found.is_clean() if signed else sign
+        new_stamp = receipts.has_intents() or not build_scan.is_clean() if signed else sign
         with self.lock():
-            if renewed:  # an older copy may have this stamp; if the run is killed here, the next one scans again
+            if new_stamp:  # an older copy may have the present one; if the run is killed here, the next one scans again
                 receipts.expect_stamps(())
-            found.make_receipts(receipts)
-            if renewed:
+            build_scan.make_receipts(receipts)
+            if new_stamp:
                 self.session.stamp(target.build, receipts)
             spots.note_scan(began)
         return True

@@ -38,10 +38,10 @@ Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 def cached_vectors(
     cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest | None = None
 ) -> dict[str, Vectors]:
-    asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
-    hashes = list(asked)
-    found = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
-    return {asked[hashes[place]]: row for place, row in zip(found.positions, found.vectors, strict=True)}
+    by_raw = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+    hashes = list(by_raw)
+    rows = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
+    return {by_raw[hashes[place]]: row for place, row in zip(rows.positions, rows.vectors, strict=True)}
 
 
 class DocumentEmbedder:
@@ -71,27 +71,27 @@ class DocumentEmbedder:
         return cached_vectors(self._cache, model or self.info, text_hashes, request)
 
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
-        """The cached vectors, and the least cosine to each of a correct stored vector. The cached one may have been
-        computed again since, in another batch or another precision."""
-        found: dict[str, tuple[Vectors, float]] = {}
+        """The cached vectors, and for each the least cosine of a correct stored vector. They can differ, since the
+        cached one may have been recomputed in another batch or precision."""
+        expected: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
-            rest = [text_hash for text_hash in text_hashes if text_hash not in found]
+            others = [text_hash for text_hash in text_hashes if text_hash not in expected]
             least = min(least, LEAST_COSINE_IN[self.info.precision])
-            found |= {text_hash: (row, least) for text_hash, row in self.cached(rest, request=precision).items()}
-        return found
+            expected |= {text_hash: (row, least) for text_hash, row in self.cached(others, request=precision).items()}
+        return expected
 
     def problem_of(self, text_hash: str) -> str | None:
         return self.report.problems.get(raw_hash(text_hash))
 
-    def compute_anew(self) -> None:
-        """Recompute every vector of this model. Each old one stays in the file until its successor is written, or
-        `drop_outdated` is called."""
+    def recompute_all(self) -> None:
+        """Recompute every vector of this model when it is needed. An old one stays in the file until it is replaced
+        or `drop_outdated` is called."""
         self._cache.outdate(self.info.fingerprint)
 
     def drop_outdated(self) -> None:
-        """Remove the vectors that `compute_anew` found and nothing has replaced: no current text needs them."""
+        """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # last: until then, a run beside this one compares with the old model
+            if self.info.device == "endpoint":  # not earlier: a concurrent run still compares with the old model
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
 
@@ -113,8 +113,8 @@ class DocumentEmbedder:
 
 
 class Embedders:
-    """Opens the embedders of one run: of the configured model, or of the live index. Their caches are closed and their
-    encoders go back to the pool with the stack."""
+    """Opens the embedders of one run: of the configured model, or of the live index. The stack closes their caches and
+    returns their encoders to the pool."""
 
     def __init__(self, config: Config, stack: ExitStack, pool: EncoderPool) -> None:
         self.settings = EncoderSettings.of(config)
@@ -124,27 +124,27 @@ class Embedders:
         self._open = stack.enter_context(pool.lend(config.model_cache_path))
         self._of_live: DocumentEmbedder | None = None
 
-    def configured(self, *, wanted: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
-        """The embedder of the configured model. It is loaded at once, for its fingerprint, unless no vectors are
-        wanted. Without `replace_damaged`, a damaged cache is an error."""
+    def configured(self, *, with_model: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
+        """The embedder of the configured model, loaded at once for its fingerprint; `with_model` is False if no vectors
+        are needed. Without `replace_damaged`, a damaged cache is an error."""
         load = partial(self._open, self.settings)
-        encoder = LazyEncoder.at_once(load) if wanted else LazyEncoder(NO_MODEL, load)
+        encoder = LazyEncoder.at_once(load) if with_model else LazyEncoder(NO_MODEL, load)
         return self._embedder(self.settings, encoder, replace_damaged)
 
     def of_live(
         self, live: Generation, *, first_vectors: bool = False, replace_damaged: bool = True
     ) -> DocumentEmbedder:
-        """The embedder of the model that made the live index, one for the whole run. The model is loaded when a text
-        has no vector yet. `first_vectors` of an index that holds none are made with the configured model."""
-        known = self._of_live
-        if known is None or first_vectors or known.info.fingerprint != live.model_fingerprint:
+        """The embedder of the live index's model, one for the whole run. The model is loaded when a text has no vector
+        yet. With `first_vectors`, for an index that has none, it is the configured model."""
+        embedder = self._of_live
+        if embedder is None or first_vectors or embedder.info.fingerprint != live.model_fingerprint:
             lazy = LazyEncoder(live.model, partial(self._open, live.encoder))
-            known = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
-            self._of_live = known
-        return known
+            embedder = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
+            self._of_live = embedder
+        return embedder
 
     def configured_fingerprint(self) -> str | None:
-        """The fingerprint of the configured model if the cache holds vectors and the model is on this machine."""
+        """The fingerprint of the configured model if the cache has vectors and the model is on this machine."""
         if not self._cache_file.exists() or (self.settings.endpoint and self.settings.endpoint_dimensions is None):
             return None
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
@@ -159,9 +159,9 @@ class Embedders:
 
     def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:
         """Which of these texts have a cached vector."""
-        asked = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+        by_raw = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
-            return {asked[raw] for raw in lengths(cache, fingerprint, list(asked))}
+            return {by_raw[raw] for raw in lengths(cache, fingerprint, list(by_raw))}
 
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
         """Drop the vectors of these texts, of every model; returns how many there were."""

@@ -1,4 +1,4 @@
-"""Errors of rebuilding. Each docstring is the sentence its reader needs; messages add the facts."""
+"""Errors of rebuilding. The docstring is the general statement; each message adds the facts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ class RebuildError(ChunksinkError):
 
 
 class InvalidBus(RebuildError):
-    """Chunks break the contract, so that no complete index can be made of them."""
+    """Chunks break the contract, so no complete index can be made from them."""
 
 
 class NotVerified(RebuildError):
@@ -31,7 +31,7 @@ class NothingBuilt(NoGeneration):
 
 
 class OtherModel(RebuildError):
-    """Some sinks would hold vectors of one model and some of another: rebuild all of them."""
+    """Some sinks would have vectors of one model and some of another: rebuild all of them."""
 
 
 class HomeLocked(RebuildError):
@@ -48,7 +48,7 @@ class Removal:
 
     removed: int
     total: int
-    """Of the sources in the index, or of the documents where an engine refused them."""
+    """All sources in the index, or all documents if an engine refused some."""
     flag: str
     """The flag that allows it."""
     chunks: int = 0
@@ -97,4 +97,4 @@ class UnknownSink(RebuildError):
 
 
 class SeveralSources(RebuildError):
-    """A name means several sources, and none was chosen."""
+    """A name matches several sources; nothing was done."""

@@ -28,8 +28,8 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents between flushes: a batch costs an engine a second or more, however small it is. The first is smaller. No
-batch has two parts of one family."""
+"""Documents between flushes: a batch costs an engine a second or more, even a small one. The first batch is smaller.
+No batch has two parts of one family."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -42,7 +42,8 @@ class _Batch:
     families: Sequence[ProjectedFamily]
     projected: Sequence[Projected]
     vectors: Sequence[Vectors | None]
-    wanted: dict[str, set[str]]
+    keys: dict[str, set[str]]
+    """The families that each build needs."""
     rewritten: dict[str, dict[str, set[str]]]
 
 
@@ -53,46 +54,46 @@ class Executor:
     embedder: DocumentEmbedder
     outcome: RunOutcome
     lock: Lock
-    """Taken for every batch, or held by the caller already."""
+    """Acquired for every batch; does nothing if the caller has the writer's lock."""
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
-    """By build and family: documents taken and refused of the confirmed parts of a family that is not done."""
+    """For each build and unfinished large family: confirmed and refused documents of the parts so far."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Amount and seconds of each kind of work: loading the `model`, bytes of text `embedded`, documents by sink."""
+    """Amount and seconds by kind of work: `model` loaded, bytes of text `embedded`, documents written to each sink."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """Execute the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as ahead:
-            under_way: Future[None] | None = None
+            writing: Future[None] | None = None
             for batch in self._batches(plan, on_progress):
-                if under_way is not None:
-                    under_way.result()
+                if writing is not None:
+                    writing.result()
                 if not self._answering():
                     return
-                under_way = ahead.submit(self._write, batch)
-            if under_way is not None:
-                under_way.result()
+                writing = ahead.submit(self._write, batch)
+            if writing is not None:
+                writing.result()
         self._remove(plan)
 
     def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
         embedded = self._embedded(plan, on_progress)
-        for some in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
-            families = [projected for projected, _ in some]
-            wanted = plan.builds_of([each.family for each in families])
-            rewritten = {build: plan.to_rewrite(build, sorted(keys)) for build, keys in wanted.items()}
+        for pairs in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
+            families = [family for family, _ in pairs]
+            keys = plan.builds_of([each.family for each in families])
+            rewritten = {build: plan.to_rewrite(build, sorted(of_build)) for build, of_build in keys.items()}
             projected = [each.projected for each in families if each.last]  # in this thread, while the engines write
-            yield _Batch(families, projected, [vectors for _, vectors in some], wanted, rewritten)
+            yield _Batch(families, projected, [vectors for _, vectors in pairs], keys, rewritten)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without vectors if only sinks without vectors get them."""
         with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
-        found = (each for page in plan.families_to_write() for each in self.session.records.families(page))
-        for some in _by_size(found, EMBEDDED_AT_ONCE, lambda projected: projected.size):
-            wanted = plan.builds_of([projected.family for projected in some])
-            embed = set[str]().union(*(wanted[build] for build in with_vectors))
-            embedded = [projected for projected in some if projected.family in embed]
+        families = (each for page in plan.families_to_write() for each in self.session.records.families(page))
+        for group in _by_size(families, EMBEDDED_AT_ONCE, lambda projected: projected.size):
+            keys = plan.builds_of([projected.family for projected in group])
+            embed = set[str]().union(*(keys[build] for build in with_vectors))
+            embedded = [projected for projected in group if projected.family in embed]
             vectors = iter(self._embed(embedded, on_progress) if embedded else [])
-            on_progress(sum(len(projected.documents) for projected in some if projected.family not in embed))
-            yield from ((projected, next(vectors) if projected.family in embed else None) for projected in some)
+            on_progress(sum(len(projected.documents) for projected in group if projected.family not in embed))
+            yield from ((projected, next(vectors) if projected.family in embed else None) for projected in group)
 
     def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
         report, started, loading_before = self.embedder.report, monotonic(), self.embedder.loading_seconds
@@ -102,7 +103,7 @@ class Executor:
         if amount := report.encoded - encoded_before:
             loading = self.embedder.loading_seconds
             seconds = monotonic() - started - (loading - loading_before)
-            self._took(EMBEDDED, report.encoded_bytes - bytes_before, seconds)
+            self._add_pace(EMBEDDED, report.encoded_bytes - bytes_before, seconds)
             if loading:
                 self.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)
@@ -114,32 +115,32 @@ class Executor:
         with self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
             for target in answering:
-                Receipts(state.db, target.build_id).intend(batch.wanted[target.build_id])
+                Receipts(state.db, target.build_id).intend(batch.keys[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
                 writing = [(target, threads.submit(self._replace, target, batch)) for target in answering]
             for target, future in writing:
                 with self.outcome.noting_failure(target.sink):
                     sent, refused = future.result()
                     self.outcome.sink(target.sink).written += sent
-                    if batch.wanted[target.build_id]:
+                    if batch.keys[target.build_id]:
                         receipts = Receipts(state.db, target.build_id)
                         self.session.stamp(target.build, receipts)
                         self._confirm(receipts, target, batch, self._with_reasons(batch, refused))
 
     def _replace(self, target: Target, batch: _Batch) -> tuple[int, list[RefusedDocument]]:
         """How many documents the engine was sent, and those that it refused."""
-        wanted, rewritten = batch.wanted[target.build_id], batch.rewritten[target.build_id]
+        keys, rewritten = batch.keys[target.build_id], batch.rewritten[target.build_id]
         families = [
             Family(each.documents, vectors, rewritten.get(each.family, ()), first=each.first, last=each.last)
             for each, vectors in zip(batch.families, batch.vectors, strict=True)
-            if each.family in wanted
+            if each.family in keys
         ]
         if not families:
             return 0, []
         started = monotonic()
         sent = target.build.replace(families)
         refused = target.build.flush()
-        self._took(target.sink, sum(len(family.documents) for family in families), monotonic() - started)
+        self._add_pace(target.sink, sum(len(family.documents) for family in families), monotonic() - started)
         return sent, refused
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
@@ -147,23 +148,22 @@ class Executor:
         refused_of: dict[str, list[RefusedDocument]] = {}
         for one in refused:
             refused_of.setdefault(one.parent_id, []).append(one)
-        confirmed, left_out = [], []
+        confirmed, dead_letters = [], []
         for each in batch.families:
-            if each.family not in batch.wanted[target.build_id]:
+            if each.family not in batch.keys[target.build_id]:
                 continue
-            bad = refused_of.get(each.family, [])
-            taken = len(each.documents) - len(bad)
-            earlier, earlier_bad = self.parts.pop((target.build_id, each.family), (0, []))
-            taken, bad = earlier + taken, earlier_bad + bad
+            documents, bad = self.parts.pop((target.build_id, each.family), (0, []))
+            bad = bad + refused_of.get(each.family, [])
+            documents += len(each.documents) - len(refused_of.get(each.family, []))
             if each.last:
-                confirmed.append(Receipt(each.family, each.family_hash, taken, each.label))
-                left_out += bad
+                confirmed.append(Receipt(each.family, each.family_hash, documents, each.label))
+                dead_letters += bad
             else:
-                self.parts[target.build_id, each.family] = taken, bad
-        receipts.confirm(confirmed, left_out)
+                self.parts[target.build_id, each.family] = documents, bad
+        receipts.confirm(confirmed, dead_letters)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
-        """A sink knows only that a vector is missing; the encoder knows why."""
+        """Adds the encoder's reason to documents that were refused because they have no vector."""
         if not refused:
             return []
         texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
@@ -175,34 +175,34 @@ class Executor:
 
     def _remove(self, plan: Plan) -> None:
         for target in self._answering():
-            gone, receipts = plan.removals(target.build_id), Receipts(self.session.state.db, target.build_id)
+            removals, receipts = plan.removals(target.build_id), Receipts(self.session.state.db, target.build_id)
             with self.outcome.noting_failure(target.sink):
-                for start in range(0, len(gone), REMOVED_AT_ONCE):
-                    families = gone[start : start + REMOVED_AT_ONCE]
+                for start in range(0, len(removals), REMOVED_AT_ONCE):
+                    families = removals[start : start + REMOVED_AT_ONCE]
                     with self.lock():
                         receipts.intend(families)
                         target.build.delete(families)
                         target.build.flush()
                         self.session.stamp(target.build, receipts)
-                        receipts.confirm_gone(families)
+                        receipts.confirm_removed(families)
 
     def _answering(self) -> list[Target]:
         return [target for target in self.targets if target.sink not in self.outcome.failed]
 
-    def _took(self, what: str, amount: int, seconds: float) -> None:
-        before, seconds_before = self.pace.get(what, (0, 0.0))
-        self.pace[what] = before + amount, seconds_before + seconds
+    def _add_pace(self, work: str, amount: int, seconds: float) -> None:
+        before, seconds_before = self.pace.get(work, (0, 0.0))
+        self.pace[work] = before + amount, seconds_before + seconds
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:
-    """Batches of items, each just over `most` in size; the first one just over `first`."""
+    """Batches of items, each complete once it reaches the size `most`, the first one at `first`."""
     batch: list[T] = []
-    total, wanted = 0, first or most
+    total, limit = 0, first or most
     for item in items:
         batch.append(item)
         total += size(item)
-        if total >= wanted:
+        if total >= limit:
             yield batch
-            batch, total, wanted = [], 0, most
+            batch, total, limit = [], 0, most
     if batch:
         yield batch

@@ -58,9 +58,9 @@ class Occurrence:
     partition_state: str
     offset: int
     line: int | None
-    """None if the file has changed since it was read."""
+    """None if the file has changed since it was read; so is `source`."""
     source: str | None
-    """Its name in the chunk there; None likewise."""
+    """The source's name in the chunk."""
     document_id: str
     text_hash: str
     verdict: Verdict
@@ -69,7 +69,7 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class SinkCopy:
-    """The chunk's document in one build, by the records and by the engine."""
+    """The chunk's document in one build, according to the records and to the engine."""
 
     build: str
     receipt: Literal["matches", "another version", "none"]
@@ -93,12 +93,12 @@ class Explanation:
     held: str | None
     generation: str
     model_fingerprint: str
-    """`NO_MODEL`'s if no sink of the live index has vectors."""
+    """That of `NO_MODEL` if no sink of the live index has vectors."""
     sinks: dict[str, SinkCopy]
     other_chunks: tuple[str, ...] = ()
-    """Where a source was named: its other chunks."""
+    """The other chunks of the source, if a source was named."""
     cached_vector: dict[str, Any] | None = None
-    """What the cache has of its text for the live model."""
+    """The cached vector of its text for the live model."""
 
     @property
     def current(self) -> Occurrence | None:
@@ -113,8 +113,8 @@ def why(
     open_sink: Callable[[str], Sink],
     without_chunks: Callable[[str], str | None] = lambda _name: None,
 ) -> Explanation:
-    """`name` is a chunk's id, a unique beginning of it, its document's id in the sinks, or a source. For a source,
-    its first chunk is explained. `without_chunks` knows why a source has none."""
+    """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
+    source, its first chunk is explained; `without_chunks` returns why a source has none."""
     chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
@@ -144,7 +144,7 @@ def why(
 
 
 def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) -> list[str]:
-    """The chunk that is named, or the chunks of the source that is named."""
+    """The chunk of this name, or the chunks of the source of this name."""
     if db.execute("select 1 from chunk where chunk_id = ? limit 1", [name]).fetchone():
         return [name]
     if name.startswith(_HASHED):
@@ -176,8 +176,8 @@ def _families_named(db: Any, name: str) -> list[str]:
     )
     for form in names_of(name):
         values = [form, resolve_parent_id(None, form, form)]
-        if found := [family for (family,) in db.execute(recorded, values)]:
-            return found
+        if families := [family for (family,) in db.execute(recorded, values)]:
+            return families
     ending = "select distinct family from receipt where substr(label, -length(?1)) = ?1"
     return [family for (family,) in db.execute(ending, [f"/{name}"])]
 
@@ -205,15 +205,14 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
         return "superseded", f"by a later version of its source in the same partition {row.partition}"
     if current is not None:
         return "superseded", f"by a newer version of its source in partition {current[0]}"
-    # A tombstone of another partition that withdraws it by name.
-    found = db.execute(
+    tombstone = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "
         "and (tenant_id is null or ? = family_key(?, tenant_id)) order by at desc, partition desc limit 1",
         [row.partition, row.parent_id, row.family, row.document_id, row.family, row.parent_id],
     ).fetchone()
-    if found is None:
+    if tombstone is None:
         return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
-    return "retired", f"the tombstone in partition {found[0]} of {found[1]} withdraws it"
+    return "retired", f"the tombstone in partition {tombstone[0]} of {tombstone[1]} withdraws it"
 
 
 def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[None, None]:
@@ -224,12 +223,12 @@ def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[N
         file, _ = open_partition(root, row.partition)
     except (OSError, PartitionChanged):
         return None, None
-    lines, left = 1, row.offset
+    line, unread = 1, row.offset
     with file:
-        while left and (data := file.read(min(_BLOCK, left))):
-            lines += data.count(b"\n")
-            left -= len(data)
-    return lines, label_of(document)
+        while unread and (data := file.read(min(_BLOCK, unread))):
+            line += data.count(b"\n")
+            unread -= len(data)
+    return line, label_of(document)
 
 
 def _copy(
@@ -249,36 +248,36 @@ def _copy(
     ).fetchone()
     intent = db.execute("select 1 from intent where build = ? and family = ?", key).fetchone()
     letter = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
-    known: Literal["matches", "another version", "none"] = "none"
+    confirmed: Literal["matches", "another version", "none"] = "none"
     if receipt is not None:
-        known = "matches" if receipt[0] else "another version"
+        confirmed = "matches" if receipt[0] else "another version"
     copy: Copy = "unknown"
     differs: tuple[str, ...] = ()
     error: str | None = None
     try:
-        copy, differs = _compared(_held(open_sink(sink), build, document), expected)
+        copy, differs = _compare(_stored(open_sink(sink), build, document), expected)
     except SinkError as failed:
         error = str(failed)
-    return SinkCopy(build, known, intent is not None, letter[0] if letter else None, copy, differs, error)
+    return SinkCopy(build, confirmed, intent is not None, letter[0] if letter else None, copy, differs, error)
 
 
-def _held(sink: Sink, build: str, document: str) -> Document | None:
-    """The engine's copy, through the sink's reader; a sink without one is read from its beginning."""
+def _stored(sink: Sink, build: str, document: str) -> Document | None:
+    """The engine's copy, from the sink's reader; a sink without one is scanned."""
     if (readable := capability(sink, SupportsReader)) is not None:
         with closing(readable.reader(build)) as reader:
             return next(iter(reader.get([document])), None)
     with closing(sink.open(build)) as opened:
-        return next((found.document for found in opened.scan(content=True) if found.id == document), None)
+        return next((stored.document for stored in opened.scan(content=True) if stored.id == document), None)
 
 
-def _compared(held: Document | None, expected: Document | None) -> tuple[Copy, tuple[str, ...]]:
-    if held is None:
+def _compare(stored: Document | None, expected: Document | None) -> tuple[Copy, tuple[str, ...]]:
+    if stored is None:
         return "absent", ()
     if expected is None:  # not current or not readable, so there is nothing to compare with
         return "present", ()
-    has, wanted = held.fields(), expected.fields()
-    if not held.text:  # not every sink stores it
-        wanted.pop("text", None)
-        has.pop("text", None)
-    differs = tuple(name for name in sorted({*has, *wanted}) if has.get(name) != wanted.get(name))
+    actual, desired = stored.fields(), expected.fields()
+    if not stored.text:  # not every sink stores it
+        desired.pop("text", None)
+        actual.pop("text", None)
+    differs = tuple(name for name in sorted({*actual, *desired}) if actual.get(name) != desired.get(name))
     return ("different" if differs else "present"), differs

@@ -1,4 +1,4 @@
-"""Reads families from their partitions, at the places in the catalog, and projects them into documents."""
+"""Reads families from their partitions, at the places that the catalog has, and projects them into documents."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -25,7 +25,7 @@ PART = 5000
 """Documents. A larger family is read in parts of this size, so that memory does not grow with it."""
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
-"""Characters. A text counts as one more document for each of these lengths."""
+"""A text counts as one more document for each of so many characters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def label_of(document: Document) -> str:
 
 
 def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, str]:
-    """The names of sources: as engines have confirmed them, else as their chunks have them, else their keys."""
+    """The names of sources: from receipts, else from their chunks, else their keys."""
     labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
     names = dict(db.execute(labels, list(families)).fetchall())
     select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
@@ -119,11 +119,11 @@ class FamilyReader:
         self._kept_documents = 0
 
     def beside(self, state: State) -> "FamilyReader":
-        """The same root, for another thread with its own connection."""
+        """A reader of the same root, for another thread with its own connection."""
         return FamilyReader(self._root, Catalog(state))
 
     def project(self, keys: Sequence[str]) -> None:
-        """Note the hashes of these families."""
+        """Record the hashes of these families."""
         self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
@@ -135,14 +135,14 @@ class FamilyReader:
                 if kept := self._kept.get((family.family, family.taken)):
                     yield kept
                     continue
-                with self._taken_in(family.partition):
+                with self._rereading(family.partition):
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
                     order = _order(reader, family.chunks) if len(family.chunks) > PART else range(len(family.chunks))
                 hashes: list[str] = []
                 for start in range(0, len(order), PART):
-                    with self._taken_in(family.partition):
+                    with self._rereading(family.partition):
                         documents = _part(reader, family.chunks, order, start)
                     last = start + PART >= len(order)
                     earlier = tuple(hashes) if last else ()
@@ -153,14 +153,14 @@ class FamilyReader:
                     yield part
 
     def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
-        """The texts at these places, which are sorted by partition; PartitionChanged likewise."""
+        """The texts at these places, which are sorted by partition; PartitionChanged as above."""
         for partition, members in groupby(places, key=lambda place: place[0]):
-            with self._taken_in(partition), PartitionReader(self._root, partition) as reader:
-                found = [reader.record(place, hashed)["text"] for _, place, hashed in members]
-            yield from found
+            with self._rereading(partition), PartitionReader(self._root, partition) as reader:
+                texts = [reader.record(place, text_hash)["text"] for _, place, text_hash in members]
+            yield from texts
 
     @contextmanager
-    def _taken_in(self, partition: str) -> Iterator[None]:
+    def _rereading(self, partition: str) -> Iterator[None]:
         """If the partition differs from the catalog, the next refresh reads it again."""
         try:
             yield
@@ -181,9 +181,9 @@ T = TypeVar("T")
 _TRIES = 5
 
 
-def again(look: Callable[[], T]) -> T:
-    """Repeat `look` while partitions are rewritten meanwhile; PartitionChanged after several tries."""
+def retry_if_rewritten(attempt: Callable[[], T]) -> T:
+    """Repeat the attempt if a partition was rewritten meanwhile; PartitionChanged after several attempts."""
     for _ in range(_TRIES - 1):
         with suppress(PartitionChanged):
-            return look()
-    return look()
+            return attempt()
+    return attempt()

@@ -1,7 +1,7 @@
 """Decides for each changed family which version is current, and whether the family is held.
 
-The highest rank wins, tombstones retire lower ranks. All of it is SQL, and only about families in `undecided`, so that
-what a run costs follows the change.
+The highest rank wins, tombstones retire lower ranks. All of it is SQL about the families in `undecided`, so the cost
+depends on the size of the change.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from chunksink.rebuild.schema import exists
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-# In the partitions that changed; how a family stood in others is known. The index is named, or SQLite goes through the
-# whole partition for each family: a partition has many chunks, a family few.
+# Reads only changed partitions. Without `indexed by`, SQLite would read the whole partition for each family.
 _CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
 _DECIDE_EDITIONS = f"""
 insert into edition select distinct family, partition, document_id, source_checksum, version from {_CHANGED}
@@ -34,7 +33,7 @@ group by c.family, c.partition
 """
 
 _OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
-# A withdrawn document takes along what it had superseded: an older text must not come back.
+# A tombstone also retires the versions that the withdrawn document superseded: an older text must not come back.
 _DECIDE_CURRENT = f"""
 create temp table decided as
 with mine as (select * from standing where family in (select family from undecided)),
@@ -82,8 +81,8 @@ insert or ignore into held
 select family, 'duplicate id', min(detail) from (
     select mine.family as one, theirs.family as other,
         'chunk_id ' || substr(mine.chunk_id, 1, 120) || ' is claimed by ' || min({mine}, {theirs}) || ' and by '
-        || max({mine}, {theirs}) || '; write one of them with ids of its own, or withdraw it; `chunksink why CHUNK_ID` '
-        || 'shows their sources and lines' as detail
+        || max({mine}, {theirs}) || '; give one of them other ids, or withdraw it; `chunksink why CHUNK_ID` shows '
+        || 'their sources and lines' as detail
     from (select distinct family from undecided) cross join current u using (family)
     cross join chunk mine indexed by chunk_family on mine.family = u.family and mine.partition = u.partition
     cross join current_chunk theirs on theirs.chunk_id = mine.chunk_id and theirs.family <> mine.family
@@ -91,8 +90,8 @@ select family, 'duplicate id', min(detail) from (
 ) join current on family in (one, other) group by family
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
-# Rows of one version in two partitions without a common id are parts of it; with one they are a copy. Nearly always an
-# id is in all of them: only where none is, they are compared two by two.
+# Two partitions with one version of a family have parts of it if no id is in both; else one is a copy. Usually one id
+# is in all partitions. Only otherwise are they compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition
@@ -128,9 +127,9 @@ def decide(db: Database) -> None:
     if not exists(db, "undecided"):
         return
     db.execute("drop table if exists temp.decided")
-    for table, how in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):
+    for table, insert in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):
         db.execute(f"delete from {table} where (family, partition) in undecided")
-        db.execute(how)
+        db.execute(insert)
     db.execute(_DECIDE_CURRENT)
     mine = "family in (select family from undecided)"
     db.execute(f"delete from current where {mine} and family not in (select family from decided)")

@@ -1,6 +1,6 @@
 """The flip switches readers to another generation in one step. A rollback is a flip to the previous one.
 
-A run that finds an unfinished flip completes it if all builds are there, else undoes it.
+A run that finds an unfinished flip completes it if all builds exist; else it undoes the flip.
 """
 
 from contextlib import closing, suppress
@@ -25,25 +25,25 @@ def flip(session: Session, generation: Generation, *, adopt: bool = False) -> No
         for name, build_id in changing.items():
             show(session, name, build_id, adopt=adopt)
     except Refused:
-        _go_back(session, generation)
+        _switch_back(session, generation)
         raise
     session.state.flip(generation)
 
 
-def _go_back(session: Session, begun: Generation) -> None:
+def _switch_back(session: Session, begun: Generation) -> None:
     live = session.state.live_or_none()
     for name, build_id in (live.builds if live is not None else {}).items():
         with suppress(Refused):  # the next sync handles missing and broken builds
             session.sink(name).flip(begun.builds.get(name), build_id)
-    session.state.give_up_flip()
+    session.state.cancel_flip()
 
 
 def roll_back(session: Session) -> Generation:
     """Switch back to the previous generation. An unfinished rollback is completed, not undone."""
     begun = session.state.begun_flip()
-    cut_off = begun is not None and begun == session.state.previous_or_none()
+    is_rollback = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)
-    if cut_off and live is not None and live == begun:
+    if is_rollback and live is not None and live == begun:
         return live
     previous = session.state.previous()
     require_ours(session, previous.builds, adopt=False, sign=True)
@@ -63,21 +63,21 @@ def roll_back(session: Session) -> Generation:
 
 def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
     """BuildBroken if its count differs. Open intents are left to the next sync."""
-    held, confirmed = build.count(), receipts.documents()
-    if held != confirmed and not receipts.has_intents():
+    stored, confirmed = build.count(), receipts.documents()
+    if stored != confirmed and not receipts.has_intents():
         raise BuildBroken(
-            f"the previous build in {name} has {held:,} documents instead of {confirmed:,}; nothing was changed. "
+            f"the previous build in {name} has {stored:,} documents instead of {confirmed:,}; nothing was changed. "
             "`chunksink rebuild` makes a new generation"
         )
 
 
 def live_generation(session: Session, *, adopt: bool = False) -> Generation | None:
     """The live generation, after an unfinished flip was completed. The caller holds the writer's lock."""
-    end_begun_flip(session, adopt=adopt)
+    complete_flip(session, adopt=adopt)
     return session.state.live_or_none()
 
 
-def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
+def complete_flip(session: Session, *, adopt: bool = False) -> None:
     """Complete an unfinished flip, or undo it if one of its builds is gone."""
     generation = session.state.begun_flip()
     if generation is not None:
@@ -87,36 +87,36 @@ def end_begun_flip(session: Session, *, adopt: bool = False) -> None:
 
 def drop(session: Session, generation: Generation) -> list[NotRemoved]:
     """Remove its builds unless they are being read. Returns those that an engine did not remove."""
-    left: list[NotRemoved] = []
-    with removing(session.state, generation) as alone:
-        if not alone:
-            return left
+    not_removed: list[NotRemoved] = []
+    with removing(session.state, generation) as is_unread:
+        if not is_unread:
+            return not_removed
         for name, build_id in generation.builds.items():
             try:
                 if not session.state.is_shared(build_id, generation):
                     session.sink(name).drop(build_id)
             except SinkError as error:
-                left.append(NotRemoved(name, build_id, str(error)))
+                not_removed.append(NotRemoved(name, build_id, str(error)))
             else:
                 session.state.forget_build(generation, name)
-    return left
+    return not_removed
 
 
 def drop_orphans(session: Session) -> list[NotRemoved]:
     """Remove unrecorded builds of this home. Returns those that an engine did not remove."""
-    left: list[NotRemoved] = []
+    not_removed: list[NotRemoved] = []
     for sink in session.sinks.values():
-        found: dict[str, int] = {}
+        unrecorded: dict[str, int] = {}
         with suppress(SinkError):  # a later rebuild tries again
-            found = orphans(session, sink)
-        for build_id in found:
+            unrecorded = orphans(session, sink)
+        for build_id in unrecorded:
             try:
                 sink.drop(build_id)
             except SinkError as error:
-                left.append(NotRemoved(sink.name, build_id, str(error)))
+                not_removed.append(NotRemoved(sink.name, build_id, str(error)))
             else:
                 Receipts(session.state.db, build_id).forget_all()
-    return left
+    return not_removed
 
 
 def show(session: Session, name: str, build_id: str, *, adopt: bool = False) -> None:

@@ -12,7 +12,7 @@ from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
-from chunksink.rebuild.families import again
+from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
@@ -30,13 +30,13 @@ _LEAST_DIGITS = 12
 """Digits of its hash that name a plan."""
 
 SAMPLE = 300
-"""Texts in the sample, enough to estimate the share of text in a line to some hundredths."""
+"""Texts in the sample, enough to estimate the share of text in a line to a few percent."""
 
-# Close to WordPiece for English, source code, and scripts without spaces. For other alphabets than Latin models differ
-# by a factor of three; this is in between.
+# Close to WordPiece for English, source code and scripts without spaces. For other alphabets, models differ by a factor
+# of three; this is in between.
 _TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
 
-Known = Callable[[Sequence[str]], set[str]]
+CachedTexts = Callable[[Sequence[str]], set[str]]
 """Which of these text hashes have a cached vector."""
 
 
@@ -48,9 +48,9 @@ class SyncPlan:
     empty: dict[str, str]
     """Sinks whose build must be written completely, and why."""
     hash: str | None
-    """Names what a sync would do in the live builds; None where there is no live index."""
+    """Identifies what a sync would do in the live builds; None without a live index."""
     settings: dict[str, list[str]]
-    """Index settings that it would change, by sink."""
+    """Index settings that a sync would change, by sink."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class Forecast:
     repeated: int
     """Further chunks with one of these texts."""
     tokens: int
-    """About how many the texts to embed have."""
+    """Estimated number in the texts to embed."""
     seconds: float | None
     cost: float | None
-    """In the currency of the configured price; None where none is configured."""
+    """In the currency of the configured price; None if none is configured."""
     sinks: dict[str, SinkForecast]
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -123,12 +123,12 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
     with session.lock(WAIT_SECONDS):
         live = live_generation(session, adopt=adopt)
         if live is None:
-            embedder = session.embedders.configured(wanted=False, replace_damaged=False)
-            known = session.embedders.configured_fingerprint() if session.wants_vectors else None
+            embedder = session.embedders.configured(with_model=False, replace_damaged=False)
+            fingerprint = session.embedders.configured_fingerprint() if session.wants_vectors else None
         else:
-            embedder, known = session.embedders.of_live(live, replace_damaged=False), None
-        known_texts = partial(session.embedders.cached_texts, known or embedder.info.fingerprint)
-        return again(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), known_texts))
+            embedder, fingerprint = session.embedders.of_live(live, replace_damaged=False), None
+        cached = partial(session.embedders.cached_texts, fingerprint or embedder.info.fingerprint)
+        return retry_if_rewritten(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), cached))
 
 
 def plan_sync(
@@ -152,16 +152,16 @@ def plan_sync(
         for error in failed.values():
             if not isinstance(error, BuildMissing | BuildBroken):
                 raise error
-        known = {} if live is None else live.builds
-        builds = {name: known.get(name, name) for name in session.sinks}
+        recorded = {} if live is None else live.builds
+        builds = {name: recorded.get(name, name) for name in session.sinks}
         broken = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
         empty = {
             name: _why_empty(failed.get(name), is_broken=name in broken)
             for name in session.sinks
-            if name in failed or name not in known
+            if name in failed or name not in recorded
         }
         plan = convergence.plan([builds[name] for name in empty])
-        written = [builds[name] for name in known if name in builds and name not in broken]
+        written = [builds[name] for name in recorded if name in builds and name not in broken]
         due = {target.sink: settings_due(session, live, target) for target in targets if live is not None}
         settings = {name: names for name, names in due.items() if names}
         return SyncPlan(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
@@ -169,34 +169,34 @@ def plan_sync(
 
 def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
     if is_broken:
-        return f"`chunksink verify --repair` or a rebuild writes all of it again, for it is broken ({error})"
+        return f"its build is broken ({error}); `chunksink verify --repair` or a rebuild writes all of it again"
     if error is None:
         return "it has no build yet"
-    how = "broke while it was written" if isinstance(error, BuildBroken) else "is gone"
-    return f"its build {how}, and a sync writes all of it again"
+    reason = "broke while it was written" if isinstance(error, BuildBroken) else "is gone"
+    return f"its build {reason}; a sync writes all of it again"
 
 
 def require_plan(
-    session: Session, live: Generation, embedder: DocumentEmbedder, given: str, *, adopt: bool = False
+    session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
     """OtherPlan if the plan is not the named one. Call it before recreating missing builds: the plan includes that."""
-    if len(given) < _LEAST_DIGITS:
+    if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
-            f"{given!r:.100} is too short for the hash of a plan: give {_LEAST_DIGITS} or more of the digits that "
+            f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
             "`chunksink plan` prints (without an index there is no plan: run `chunksink sync`); nothing was written"
         )
     digest = plan_sync(session, live, embedder, adopt=adopt).hash or ""
-    if not digest.startswith(given):
+    if not digest.startswith(named):
         raise OtherPlan(
-            f"a sync would now execute the plan {digest:.12}, not {given:.12}; nothing was written. Run "
+            f"a sync would now execute the plan {digest:.12}, not {named:.12}; nothing was written. Run "
             "`chunksink plan` again"
         )
 
 
-def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecast:
+def forecast(session: Session, planned: SyncPlan, cached: CachedTexts) -> Forecast:
     live, price = session.state.live_or_none(), session.config.token_price
     plan, builds = planned.plan, planned.builds
-    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), known_texts)
+    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), cached)
     pace = session.state.pace()
     embedding = _seconds(texts.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
@@ -207,9 +207,9 @@ def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecas
         )
         for name, build in builds.items()
     }
-    # The engines work beside each other and beside the encoder: the slowest of them decides.
+    # The engines and the encoder work in parallel: the slowest decides.
     parts = [embedding, *(sink.seconds for sink in sinks.values())]
-    known = [seconds for seconds in parts if seconds is not None]
+    measured = [seconds for seconds in parts if seconds is not None]
     return Forecast(
         hash=planned.hash,
         families=plan.counts(),
@@ -221,7 +221,7 @@ def forecast(session: Session, planned: SyncPlan, known_texts: Known) -> Forecas
         missing=texts.missing,
         repeated=texts.repeated,
         tokens=texts.tokens,
-        seconds=max(known) if len(known) == len(parts) else None,
+        seconds=max(measured) if len(measured) == len(parts) else None,
         cost=None if price is None else texts.tokens / 1_000_000 * price,
         sinks=sinks,
         added=tuple(
@@ -239,9 +239,9 @@ def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Remo
     """None before the first index: a home without records does not know what its engines have."""
     if live is None or not session.catalog.is_whole():
         return None
-    # If a build must be made first, the brake checks all live builds before.
-    asked = live.builds if planned.empty else planned.builds
-    return large_removal(session.state.db, list(asked.values()))
+    # Before a build is made, a sync checks all live builds.
+    checked = live.builds if planned.empty else planned.builds
+    return large_removal(session.state.db, list(checked.values()))
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
@@ -261,18 +261,18 @@ class _Texts:
     size: int
 
 
-def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], known_texts: Known) -> _Texts:
+def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], cached_texts: CachedTexts) -> _Texts:
     """The texts to write to these builds. A sample estimates how much of a line is text."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
     for page in plan.texts_to_write(_PAGE, builds):
-        known = known_texts([text_hash for (_, _, text_hash), _ in page])
-        unknown = [text for text, _ in page if text[2] not in known]
-        cached += sum(chunks for text, chunks in page if text[2] in known)
-        repeated += sum(chunks - 1 for text, chunks in page if text[2] not in known)
-        missing += len(unknown)
-        size += sum(place.length for _, place, _ in unknown)
-        sample = sorted([*sample, *unknown], key=itemgetter(2))[:SAMPLE]  # their hashes make it random
+        hits = cached_texts([text_hash for (_, _, text_hash), _ in page])
+        misses = [text for text, _ in page if text[2] not in hits]
+        cached += sum(chunks for text, chunks in page if text[2] in hits)
+        repeated += sum(chunks - 1 for text, chunks in page if text[2] not in hits)
+        missing += len(misses)
+        size += sum(place.length for _, place, _ in misses)
+        sample = sorted([*sample, *misses], key=itemgetter(2))[:SAMPLE]  # their hashes make it random
     texts = list(session.records.texts(sorted(sample, key=itemgetter(0))))
     share = size / max(1, sum(place.length for _, place, _ in sample))
     tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))

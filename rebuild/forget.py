@@ -26,13 +26,13 @@ from chunksink.sinks.values import HALF
 
 _PAGE = 400
 _SHOWN = 5
-# By the catalog, its notes of former sources, receipts and tombstones.
+# Records of a source: in the catalog, of its former versions, in receipts and tombstones.
 _RECORDED = (
     "select family, parent_id from chunk where family = ?1 or parent_id = ?1 or document_id = ?1",
     "select family, parent_id from former_document where family = ?1 or parent_id = ?1 or document_id = ?1",
     "select family, null from receipt where family = ?1 or label = ?1",
     "select family, null from intent where family = ?1 union select family, null from dead_letter where family = ?1",
-    # The only record of a source that was withdrawn and synced; freed pages may still have its words.
+    # The only record of a source that was withdrawn and synced; engines may still have its words in freed pages.
     "select family_key(parent_id, tenant_id), parent_id from tombstone where parent_id = ?1",
 )
 _IDS = """
@@ -45,7 +45,7 @@ _TEXTS = "select text_hash from chunk where family = ?1 union select text_hash f
 
 @dataclass(frozen=True)
 class NamedSource:
-    """A source that a name means; its own name and its tenant, as far as a build knows them."""
+    """A source that matches the name, with its own name and tenant if a build has them."""
 
     family: str
     source: str = ""
@@ -64,33 +64,33 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, of all generations."""
     texts: int
-    """Texts known to records or builds, also of former versions: only their vectors could be found."""
+    """Texts found in records or builds, also of former versions; the vectors of other texts could not be found."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""
     still_in: tuple[str, ...]
     """Partitions that still contain the source."""
     not_asked: dict[str, str]
-    """Sinks that are not configured any more and could not be asked, and why: their builds may still hold it."""
+    """Sinks that are no longer configured and could not be opened, and why: their builds may still have the source."""
 
 
 def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
-    """`name` is a family key, parent_id or document_id, or the source as its reader or a search names it; of `tenant`,
-    or of any. SeveralSources if it names several, unless `every` is set.
+    """`name` is a family key, parent_id or document_id, or the source's name as its reader or a search shows it.
+    SeveralSources if it matches several, of `tenant` or of any, unless `every` is set.
 
-    The caller holds the writer's lock. It can be repeated after a kill, since the records of the source go last.
+    The caller holds the writer's lock. It can be repeated after a kill, because the source's records are erased last.
     """
     with ExitStack() as stack:
         builds, not_asked = _open_builds(session, stack)
         name, sources = find_sources(session, name, builds.values(), tenant, every=every)
         families = {source.family for source in sources}
-        ids, texts = _known(session, _IDS, families), _known(session, _TEXTS, families)
+        ids, texts = _recorded(session, _IDS, families), _recorded(session, _TEXTS, families)
         documents = {}
         for build_id, build in builds.items():
-            found = [stored for stored in build.scan() if stored.parent_id in families]
-            ids |= {stored.id for stored in found}
-            texts |= {stored.text_hash for stored in found if stored.text_hash}
-            documents[build_id] = len(found)
+            matching = [stored for stored in build.scan() if stored.parent_id in families]
+            ids |= {stored.id for stored in matching}
+            texts |= {stored.text_hash for stored in matching if stored.text_hash}
+            documents[build_id] = len(matching)
         vectors = session.embedders.drop_texts(sorted(texts - _texts_of_others(session, families, texts)))
         for build in builds.values():
             build.delete(sorted(families))
@@ -111,37 +111,37 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
 
 
 def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
-    """Every build of this home, also unrecorded ones; and sinks that could not be asked, with the reason."""
+    """Every build of this home, also unrecorded ones; and sinks that could not be opened, with the reason."""
     recorded = session.state.db.execute("select distinct sink, id from build order by id").fetchall()
-    found: dict[str, Build] = {}
+    builds: dict[str, Build] = {}
     not_asked: dict[str, str] = {}
     for name in dict.fromkeys([*session.sinks, *(sink for sink, _ in recorded)]):
         try:
             sink = session.sink(name)
             for build_id in [*(build_id for owner, build_id in recorded if owner == name), *orphans(session, sink)]:
                 try:
-                    found[build_id] = stack.enter_context(closing(sink.open(build_id)))
+                    builds[build_id] = stack.enter_context(closing(sink.open(build_id)))
                 except BuildMissing:
                     sink.drop(build_id)  # remains of a killed run
         except SinkError as error:
             if name in session.sinks:
                 raise
             not_asked[name] = str(error)
-    return found, not_asked
+    return builds, not_asked
 
 
-def _known(session: Session, select: str, families: Iterable[str]) -> set[str]:
-    """The catalog's records of these families in every version, including former ones."""
+def _recorded(session: Session, select: str, families: Iterable[str]) -> set[str]:
+    """Values that the catalog has for these families, in present and former versions."""
     return {value for family in families for (value,) in session.state.db.execute(select, [family])}
 
 
 def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
-    """Which of these texts another source has, too: their vectors stay."""
+    """Those of these texts that another source has, too: their vectors stay."""
     others: set[str] = set()
-    wanted = list(texts)
-    for start in range(0, len(wanted), _PAGE):
-        some = wanted[start : start + _PAGE]
-        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks(some)})", some)
+    listed = list(texts)
+    for start in range(0, len(listed), _PAGE):
+        page = listed[start : start + _PAGE]
+        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks(page)})", page)
         others |= {text_hash for text_hash, family in rows if family not in families}
     return others
 
@@ -161,7 +161,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
-        # An invalid partition still contains what was erased here, so it is read again once it is valid.
+        # An invalid partition file still contains the source, so it is read again once it is valid.
         findings = (
             "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
         )
@@ -174,20 +174,20 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 
 
 def find_sources(
-    session: Session, given: str, builds: Collection[Build], tenant: str | None, *, every: bool
+    session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The form of the name that is known, and its sources. UnknownSource if there is none, SeveralSources if there are
+    """The matching form of the name, and its sources. UnknownSource if there is none, SeveralSources if there are
     several, unless `every` is set."""
     # No source has an empty name or one with an unpaired surrogate.
-    for name in names_of(given) if given and not HALF.search(given) else ():
-        sources = sources_named(session.state.db, name, builds, tenant)
+    for form in names_of(name) if name and not HALF.search(name) else ():
+        sources = sources_named(session.state.db, form, builds, tenant)
         if len(sources) > 1 and not every:
-            raise _several(name, sources)
+            raise _several(form, sources)
         if sources:
-            return name, sources
+            return form, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(
-        f"no source {given!r:.200}{of_tenant} is known here: give its family, parent_id, document_id, or its name as "
+        f"no source {name!r:.200}{of_tenant} is known here: use its family, parent_id, document_id, or its name as "
         "`chunksink search` shows it. If it was withdrawn and synced before, there may be no record of it any more: "
         "`chunksink cache gc` drops its vectors, `chunksink rebuild` run twice replaces builds that may have its words "
         "in freed pages, and records of runs that name it can be deleted from the folder `runs` of the home"
@@ -199,45 +199,42 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
     more = f"\n  and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
     return SeveralSources(
         f"{name!r:.200} names {len(sources)} sources; nothing was erased:\n{shown}{more}\n"
-        "Name one by its family, or by its tenant with --tenant; to erase all of them, say --every"
+        "Name one by its family, or by its tenant with --tenant; to erase all of them, pass --every"
     )
 
 
-def names_of(given: str) -> list[str]:
-    """The name as it is, then as the address that a search shows: without parts of its fragment, and unquoted."""
-    address, _, place = given.partition("#")
-    places = place.split("&")
-    without = [f"{address}#{'&'.join(places[:left])}" for left in reversed(range(1, len(places)))] + [address]
-    return list(dict.fromkeys(form for name in (given, *without) for form in (name, unquote(name)) if form))
+def names_of(name: str) -> list[str]:
+    """The name, then shorter forms in case it is an address from a search: without parts of its fragment, unquoted."""
+    address, _, fragment = name.partition("#")
+    parts = fragment.split("&")
+    shorter = [f"{address}#{'&'.join(parts[:kept])}" for kept in reversed(range(1, len(parts)))] + [address]
+    return list(dict.fromkeys(form for each in (name, *shorter) for form in (each, unquote(each)) if form))
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """`name` is a family key, parent_id or document_id, or the source as its reader names it. With `tenant` only those
-    of that tenant."""
+    """`name` is a family key, parent_id or document_id, or the source's name as its reader shows it. With `tenant` only
+    those of that tenant."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
-    found: dict[str, NamedSource] = {}
+    sources: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()
-    recorded = [row for select in _RECORDED for asked in parents for row in db.execute(select, [asked]).fetchall()]
+    recorded = [row for select in _RECORDED for each in parents for row in db.execute(select, [each]).fetchall()]
     for family, parent in recorded:
-        found.setdefault(family, NamedSource(family))
+        sources.setdefault(family, NamedSource(family))
         if tenant is not None and family in {family_key(each, tenant) for each in (parent, *parents) if each}:
             of_tenant.add(family)
     for build in builds:
         for stored in build.scan(content=True):
             document = stored.document
             if stored.parent_id == name or (document is not None and _is_named(document, name, parents)):
-                source = found[stored.parent_id] = _as_stored(stored.parent_id, document)
+                source = NamedSource(stored.parent_id)
+                if document is not None:
+                    source = NamedSource(stored.parent_id, label_of(document), document.tenant_id)
+                sources[stored.parent_id] = source
                 if source.tenant == tenant:
                     of_tenant.add(source.family)
-    return [source for family, source in sorted(found.items()) if tenant is None or family in of_tenant]
+    return [source for family, source in sorted(sources.items()) if tenant is None or family in of_tenant]
 
 
 def _is_named(document: Document, name: str, parents: Iterable[str]) -> bool:
     keys = {family_key(parent, document.tenant_id) for parent in parents}
     return document.parent_id in keys or name in (document.document_id, document.source_uri, document.path)
-
-
-def _as_stored(family: str, document: Document | None) -> NamedSource:
-    if document is None:
-        return NamedSource(family)
-    return NamedSource(family, label_of(document), document.tenant_id)

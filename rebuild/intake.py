@@ -1,6 +1,6 @@
-"""From the bus into the catalog: partitions that are new or changed are validated and taken in, whole or not at all.
+"""From the bus into the catalog: new and changed partitions are validated, then accepted or rejected as a whole.
 
-A partition that is missing or invalid keeps the chunks of its last valid reading: its families are held.
+A missing or invalid partition keeps the chunks of its last valid reading; its families are held.
 """
 
 from collections.abc import Callable
@@ -48,55 +48,54 @@ class Intake:
     on_finding: OnFinding = _ignore
 
     def pending(self, *, reread: bool = False) -> list[str]:
-        """Partitions that must be read; with `reread` all that are there."""
-        known = {
+        """Partitions that must be read; with `reread` all that exist."""
+        recorded = {
             key: signature
             for key, signature, state in self.state.db.execute("select key, signature, state from partition")
             if state != MISSING
         }
-        return [key for key in self.root.partition_keys() if reread or known.get(key) != self._signature(key)]
+        return [key for key in self.root.partition_keys() if reread or recorded.get(key) != self._signature(key)]
 
-    def gone(self) -> list[str]:
+    def disappeared(self) -> list[str]:
         """Partitions that have disappeared since the catalog was last refreshed."""
-        known = self.state.db.execute("select key from partition where state <> ? order by key", [MISSING])
-        there = set(self.root.partition_keys())
-        return [key for (key,) in known if key not in there]
+        recorded = self.state.db.execute("select key from partition where state <> ? order by key", [MISSING])
+        existing = set(self.root.partition_keys())
+        return [key for (key,) in recorded if key not in existing]
 
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
     def run(self, on_bytes: OnBytes = _ignore, *, reread: bool = False) -> None:
-        """Takes in what changed. Reports the findings of partitions that were read, and keeps them."""
+        """Read new and changed partitions; report and record their findings."""
         self._note_misnamed()
         self._note_missing()
         pending = self.pending(reread=reread)
-        keys = [key for key in pending if reread or not self._take_in_changes(key, on_bytes)]
+        keys = [key for key in pending if reread or not self._accept_changes(key, on_bytes)]
         with self.workers(sum(map(self.root.size_of, keys))) as workers:
             for key in keys:
                 self._read(key, on_bytes, workers)
 
     def _note_misnamed(self) -> None:
-        """Files that nothing reads. They are not partitions, so they hold no family."""
+        """Record files without a valid key. They are not partitions, so no family is held because of them."""
         detail = "no partition can have this name"
-        names = self.root.misnamed_files()
-        found = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in names]
+        findings = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in self.root.misnamed_files()]
         with write_transaction(self.state.db):
             self.state.db.execute("delete from finding where code = ?", [PARTITION_KEY])
-            self._insert_findings(found)
-        for finding in found:
+            self._insert_findings(findings)
+        for finding in findings:
             self.on_finding(finding)
 
     def _note_missing(self) -> None:
-        for key in self.gone():
+        for key in self.disappeared():
             with write_transaction(self.state.db):
                 # A partition that was never valid has no families to hold.
                 self.state.db.execute("delete from partition where key = ? and checksum is null", [key])
                 self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
 
-    def _take_in_changes(self, key: str, on_bytes: OnBytes) -> bool:
-        """Takes in a partition that had no finding, and has none now, by the lines that changed. False where the whole
-        partition must be validated; then nothing has changed."""
+    def _accept_changes(self, key: str, on_bytes: OnBytes) -> bool:
+        """Reads only the changed lines of a partition that had no findings. False, and no change, if the whole
+        partition must be validated."""
         if not self._had_no_finding(key):
             return False
         signatures, is_settled = settled_signatures(_files(self.root, key))
@@ -106,7 +105,7 @@ class Intake:
             part = PartialValidation(inventory, self.require_source_checksum, on_bytes)
             try:
                 with write_transaction(self.state.db):
-                    self._take_in(key, signature if is_settled else None, part)
+                    self._accept(key, signature if is_settled else None, part)
                     self._require_same(key, signature)
             except (NeedsValidation, PartitionChanged, OSError):
                 on_bytes(-part.bytes_read)
@@ -114,14 +113,14 @@ class Intake:
         return True
 
     def _had_no_finding(self, key: str) -> bool:
-        """By these rules, or stricter ones. Where `manifest` is null, rows may be wrong."""
+        """Whether it was valid without findings under the same rules. Without `manifest` its rows may be wrong."""
         select = "select signature from partition where key = ? and state = ? and manifest is not null"
         signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
         same_rules = signature is not None and signature.startswith(self._described([]))
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
-        for left in reversed(range(_TRIES)):
+        for remaining in reversed(range(_TRIES)):
             signatures, is_settled = settled_signatures(_files(self.root, key))
             signature = self._described(signatures)
             findings = self._validate(key, on_bytes, workers)
@@ -132,11 +131,11 @@ class Intake:
                     if any(finding.is_error for finding in findings):
                         self._reject(key, proof)
                     else:
-                        self._take_in(key, proof)
+                        self._accept(key, proof)
                     self._keep_findings(key, findings)
                     self._require_same(key, signature)
             except PartitionChanged:
-                if left == 0:
+                if remaining == 0:
                     raise
             else:
                 for finding in findings:
@@ -144,7 +143,7 @@ class Intake:
                 return
 
     def _signature(self, key: str) -> str:
-        """What a reading of the partition depends on: the files, and the rules by which they are judged."""
+        """Identifies what the result of reading depends on: the files and the rules of validation."""
         return self._described(signatures_of(_files(self.root, key)))
 
     def _described(self, signatures: list[Signature]) -> str:
@@ -172,7 +171,7 @@ class Intake:
         self.state.db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
-    def _take_in(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
+    def _accept(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
         file, data = open_partition(self.root, key)
         with file:
             if data is None:
@@ -181,8 +180,8 @@ class Intake:
             if part and examine_manifest(key, data):
                 raise NeedsValidation
             select = "select manifest, created_at from partition where key = ?"
-            held, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
-            if held == digest:  # the files changed, their content did not
+            accepted, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
+            if accepted == digest:  # the files changed, their content did not
                 if part:
                     raise NeedsValidation
                 self._set_state(key, VALID, signature)
@@ -203,7 +202,7 @@ class Intake:
                     for each in manifest.tombstones
                 ],
             )
-            take_lines(self.state.db, key, file, part, is_known=held is not None)
+            take_lines(self.state.db, key, file, part, is_known=accepted is not None)
             if part:
                 counts = "count(*), count(distinct document_id), count(distinct parent_id)"
                 chunks, *documents = self.state.db.execute(
@@ -211,12 +210,12 @@ class Intake:
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
-            if written_at != created_at:  # the age of chunks without their own date
+            if written_at != created_at:  # the date of chunks without their own
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
                 self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
 
     def _set_state(self, key: str, state: str, signature: str | None) -> None:
-        """After a change, the partition's families must be decided again."""
+        """If the state changes, the partition's families must be decided again."""
         was = self.state.db.execute("select state from partition where key = ?", [key]).fetchone()
         self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
         if was not in (None, (state,)):
@@ -235,6 +234,7 @@ class Intake:
 
 
 def touch_withdrawn(db: Any, key: str) -> None:
+    """Marks the families that tombstones of this partition name as undecided."""
     for select in (
         "select c.family, '' from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
         "select c.family, '' from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
@@ -244,7 +244,7 @@ def touch_withdrawn(db: Any, key: str) -> None:
 
 
 def drop_partition(db: Any, key: str) -> None:
-    """Deletes everything of the partition except its lines."""
+    """Deletes all rows of the partition except its lines."""
     for table, column in (("partition", "key"), ("tombstone", "partition"), ("finding", "partition")):
         db.execute(f"delete from {table} where {column} = ?", [key])
 

@@ -55,7 +55,7 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """Held by a run that makes new builds or keeps others from making them. Syncs do not need it."""
+    """Held by a run that makes new builds or prevents others from doing so. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")
@@ -75,29 +75,29 @@ def reading_live(state: State) -> Iterator[Generation]:
     """The generation that readers see, and a lease on it: a shared lock, so that its builds are not removed."""
     while True:
         generation = state.live()
-        with _leased(state.home, generation, fcntl.LOCK_SH) as held:
+        with _leased(state.home, generation, fcntl.LOCK_SH) as is_locked:
             # It may have been replaced twice, and removed, since the pointer was read.
-            if held and state.has_generation(generation.id):
+            if is_locked and state.has_generation(generation.id):
                 yield generation
                 return
 
 
 @contextmanager
 def removing(state: State, generation: Generation) -> Iterator[bool]:
-    """Yields whether nobody reads it. Until the block ends, nobody can start to."""
-    with _leased(state.home, generation, fcntl.LOCK_EX) as alone:
-        yield alone
-        if alone:
+    """Yields whether nobody reads the generation. Then nobody can start to until the block ends."""
+    with _leased(state.home, generation, fcntl.LOCK_EX) as is_unread:
+        yield is_unread
+        if is_unread:
             _lease_file(state.home, generation).unlink(missing_ok=True)
 
 
 @contextmanager
-def _leased(home: Path, generation: Generation, how: int) -> Iterator[bool]:
+def _leased(home: Path, generation: Generation, operation: int) -> Iterator[bool]:
     file = _lease_file(home, generation)
     file.parent.mkdir(exist_ok=True)
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        yield _try_lock(handle, how)
+        yield _try_lock(handle, operation)
     finally:
         os.close(handle)
 
@@ -113,9 +113,9 @@ def _is_held(file: Path) -> bool:
         os.close(handle)
 
 
-def _try_lock(handle: int, how: int) -> bool:
+def _try_lock(handle: int, operation: int) -> bool:
     try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
+        fcntl.flock(handle, operation | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Measures how much answers change with the model, with cached vectors of the same chunks in the old and new build."""
+"""Measures how much a new model changes answers, by querying the old and the new build with cached vectors."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -45,7 +45,7 @@ def model_change(session: Session, live: Generation, new: Generation, embedder: 
 
 
 def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
-    """With fingerprints if the names are the same."""
+    """The models' names, with fingerprints if they are equal."""
     if one.name != other.name:
         return one.name, other.name
     return f"{one.name} ({one.fingerprint:.12})", f"{other.name} ({other.fingerprint:.12})"
@@ -54,7 +54,7 @@ def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
 def _shares(
     session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float]:
-    """One for each chunk of the sample; none if this sink cannot be asked."""
+    """The share for each chunk of the sample; none if this sink cannot be queried."""
     texts = session.catalog.some_texts(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:

@@ -1,4 +1,4 @@
-"""Which builds belong to this home: by their markers, by the records, or if both were lost, by their content.
+"""Which builds belong to this home: according to their markers, to the records, or if both were lost, to their content.
 
 A sink's public name is changed only if it shows a build of this home or one that may be adopted. Builds of this home
 without a record are scanned before anything replaces them.
@@ -22,13 +22,13 @@ _SAMPLE = 1000
 
 
 def require_ours(session: Session, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
-    """OtherHome if this home may not replace what these sinks show. With `sign`, a lost marker is written again."""
+    """OtherHome if this home may not replace what these sinks show. With `sign`, a lost marker is restored."""
     for name in sinks:
         shown_build(session, session.sink(name), adopt=adopt, sign=sign)
 
 
 def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
-    """OtherHome if the live build, or what the sink shows other programs, belongs to another home."""
+    """OtherHome if the live build, or the build under the sink's public name, belongs to another home."""
     marker = build.marker()
     if marker is not None and not session.owns(marker) and not adopt:
         raise OtherHome(
@@ -39,7 +39,7 @@ def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool
 
 
 def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """False if the public name shows nothing, another build of this home, or one without a marker."""
+    """Whether the sink's public name, if it has one, shows this build. A build of another home is not judged here."""
     public = capability(sink, SupportsPublicName)
     if public is None:
         return True
@@ -51,8 +51,8 @@ def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
 
 
 def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False) -> str | None:
-    """The build under the sink's public name, if it may be replaced: by the records, by its marker, or by its content
-    if it has lost that."""
+    """The build under the sink's public name, which may be replaced. OtherHome if it belongs to another home, judging
+    by the records, its marker, or without a marker its content."""
     recorded = session.state.public_builds().get(sink.name)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None
@@ -85,7 +85,7 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         if not sample:  # left by a killed run
             return
         ours = "receipt where build = ? and family = ?"
-        confirmed = sum(exists(db, ours, [recorded, found.parent_id]) for found in sample)
+        confirmed = sum(exists(db, ours, [recorded, stored.parent_id]) for stored in sample)
         if not adopt and 2 * confirmed <= len(sample):
             raise OtherHome(
                 f"what {sink.name} shows has lost its marker, and most of its content is unknown to "
@@ -97,37 +97,37 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
 
 
 def orphans(session: Session, sink: Sink) -> dict[str, int]:
-    """Builds of this home without a record, after the records were lost, with their numbers of documents; -1 if that
+    """Builds of this home without a record, because records were lost, with their numbers of documents; -1 if that
     cannot be read."""
-    known = {build for generation in session.state.generations() for build in generation.builds.values()}
-    found: dict[str, int] = {}
+    recorded = {build for generation in session.state.generations() for build in generation.builds.values()}
+    counts: dict[str, int] = {}
     for build_id in sink.builds():
-        if build_id in known:
+        if build_id in recorded:
             continue
         with suppress(BuildMissing, BuildBroken), closing(sink.open(build_id)) as build:
             if session.owns(build.marker()):
-                found[build_id] = -1
-                found[build_id] = build.count()
-    return found
+                counts[build_id] = -1
+                counts[build_id] = build.count()
+    return counts
 
 
 def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
-    """After the records were lost: make receipts of the build that each sink shows, or of its largest one, and return
+    """After the records were lost: make receipts for the build that each sink shows, or for its largest one, and return
     the ids. Sinks `beside` are included if they answer."""
     session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *beside]):
-        excused = BuildBroken if name in session.sinks else SinkError  # its builds remain unknown
-        with suppress(excused):
+        ignored = BuildBroken if name in session.sinks else SinkError  # its builds remain unknown
+        with suppress(ignored):
             sink = session.sink(name)
             build_id = _most_likely(session, sink)
             if build_id is None:
                 continue
             with closing(sink.open(build_id)) as build:
-                found = Scan(session.state.db, build, build_id, session.records)
+                scan = Scan(session.state.db, build, build_id, session.records)
                 with session.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
-                    found.run(bar.advance, removals=False)
-                found.make_receipts(Receipts(session.state.db, build_id))
+                    scan.run(bar.advance, removals=False)
+                scan.make_receipts(Receipts(session.state.db, build_id))
             recovered.append(build_id)
     return recovered
 

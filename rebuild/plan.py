@@ -1,7 +1,7 @@
 """The diff: what must be written to and removed from each build so that it matches the catalog.
 
-The catalog is compared with receipts: none yet in a rebuild, made by a scan in a repair. A build is compared as a whole
-once, afterwards only its families that differed or changed, which database triggers record in `moved`.
+The catalog is compared with receipts. A rebuild begins without any; a repair makes them by a scan. A build is compared
+as a whole once, afterwards only its families that differed or changed, which database triggers record in `moved`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ select family, :build, 'remove', 1, coalesce(documents, 0) from (
 left join (select family, documents from receipt where build = :records) using (family)
 where {GONE}
 """
-# The part of a plan that the engines have confirmed since it was made. With an open intent the state is unknown.
+# The part of a plan that the engines have confirmed since. With an open intent the state is unknown.
 _CONFIRMED = """
 select p.* from planned p
 left join current c on c.family = p.family
@@ -61,7 +61,7 @@ left join intent i on i.build = p.build and i.family = p.family
 where i.family is null and iif(p.action = 'remove', r.family is null, r.family_hash = c.family_hash)
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
-# A build that has confirmed nothing yet is compared as a whole again: all of it differs.
+# A build without receipts is compared as a whole again, because all of it differs.
 _NOTE_COMPARED = (
     "insert or ignore into compared select :build where exists (select 1 from receipt where build = :build)",
     "insert or ignore into moved select build, family from planned where build = :build "
@@ -115,19 +115,19 @@ class Plan:
 
     def builds_of(self, families: Sequence[str]) -> dict[str, set[str]]:
         """For each build, the families among these that must be written to it."""
-        wanted: dict[str, set[str]] = {build: set() for build in self._builds}
+        by_build: dict[str, set[str]] = {build: set() for build in self._builds}
         select = f"select build, family from planned where action = 'write' and family in ({marks(families)})"
         for build, family in self._db.execute(select, list(families)):
-            wanted[build].add(family)
-        return wanted
+            by_build[build].add(family)
+        return by_build
 
     def to_rewrite(self, build: str, families: Sequence[str]) -> dict[str, set[str]]:
         """The documents of these families that a scan found changed."""
-        found: dict[str, set[str]] = {}
+        documents: dict[str, set[str]] = {}
         select = f"select family, id from changed where build = ? and family in ({marks(families)})"
         for family, id in self._db.execute(select, [build, *families]):
-            found.setdefault(family, set()).add(id)
-        return found
+            documents.setdefault(family, set()).add(id)
+        return documents
 
     def removals(self, build: str) -> list[str]:
         select = "select family from planned where action = 'remove' and build = ? order by family"
@@ -137,7 +137,7 @@ class Plan:
         return number(self._db, "select count(distinct family) from planned where action = 'remove'")
 
     def chunks_to_write(self, build: str | None = None) -> int:
-        """For one build, or for all together; a chunk that several need counts once."""
+        """The number for one build, or for all; a chunk that several builds need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
         if build is None:
             return number(self._db, total)
@@ -155,12 +155,12 @@ class Plan:
 
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Counts for one build, or for all: then a family counts as added if none of its builds had it."""
-        found = self._count("planned", build)
+        counts = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
-        return replace(found, unchanged=total - found.added - found.changed)
+        return replace(counts, unchanged=total - counts.added - counts.changed)
 
     def confirmed(self, build: str | None = None) -> FamilyCounts:
-        """The same for what was executed; what failed is not counted."""
+        """Counts of what was executed successfully."""
         return replace(self._count(f"({_CONFIRMED})", build), unchanged=self.counts(build).unchanged)
 
     def _count(self, planned: str, build: str | None) -> FamilyCounts:
@@ -194,17 +194,17 @@ class Plan:
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """The hash of this plan for these builds: families with their versions, held families, and index settings."""
-        wanted = sorted(builds)
-        digest = sha256(repr((wanted, sorted((sink, *names) for sink, names in settings.items()))).encode())
+        names = sorted(builds)
+        digest = sha256(repr((names, sorted((sink, *changed) for sink, changed in settings.items()))).encode())
         for held in self._db.execute("select family, reason from held order by family"):
             digest.update(repr(held).encode())
         rows = self._db.execute(
             "select p.build, p.family, p.action, c.partition, "
             "case when p.recorded then c.family_hash else t.checksum || c.taken end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
-            f"left join partition t on t.key = c.partition where p.build in ({marks(wanted)}) "
+            f"left join partition t on t.key = c.partition where p.build in ({marks(names)}) "
             "order by p.build, p.family",
-            wanted,
+            names,
         )
         for row in rows:
             digest.update(repr(row).encode())
@@ -236,12 +236,12 @@ class Plan:
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
     """Families without a hash, in pages: those that the builds have confirmed, or all."""
-    # One lookup for each of the few without a hash is faster than a list of all receipts.
+    # One lookup for each of these few families is faster than a list of all receipts.
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
-    known = "" if builds is None else f"and exists ({receipt})"
+    is_confirmed = "" if builds is None else f"and exists ({receipt})"
     select = (
         "select partition, first_offset, family from current where family_hash is null "
-        f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {known} "
+        f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {is_confirmed} "
         f"order by partition, first_offset limit {_UNHASHED}"
     )
     last = ("", -1)

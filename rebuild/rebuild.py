@@ -17,7 +17,7 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
-from chunksink.rebuild.families import again
+from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
@@ -34,7 +34,7 @@ from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 
 _ROUNDS = 6
-_LAST_TRIES = 20
+_LAST_ATTEMPTS = 20
 _WORTH_PREPARING = 4 * 2**20
 """Bytes of chunks: a few seconds of writing, enough to win back the second that preparing a sink takes."""
 
@@ -46,11 +46,11 @@ class RebuildOptions(RunOptions):
     fresh_cache: bool = False
     """Compute every vector again."""
     held_are_left_out: bool = False
-    """Begin with what is valid, where there is no live index that could lose anything."""
+    """Leave out invalid chunks if there is no live index yet, which could lose them."""
 
 
 def _prepare(session: Session) -> None:
-    """Start what new builds need for much writing while chunks are read and the model is loaded."""
+    """Let sinks prepare for large builds while chunks are read and the model is loaded."""
     if session.intake.pending_bytes(reread=True) < _WORTH_PREPARING:
         return
     for sink in session.sinks.values():
@@ -66,7 +66,7 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     live = session.state.live_or_none()
     if live is not None or not options.held_are_left_out:
         session.catalog.require_valid()
-    embedder = session.embedders.configured(wanted=session.wants_vectors)
+    embedder = session.embedders.configured(with_model=session.wants_vectors)
     building = Rebuild(session, embedder, options)
     return conclude(session, building.run(), building.outcome, embedder, repeated=True)
 
@@ -79,32 +79,32 @@ class Rebuild:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     live: Generation | None = None
     recovered: Sequence[str] = ()
-    """Builds whose receipts were made again because the records are lost."""
+    """Builds whose receipts were recovered because the records are lost."""
 
     def run(self) -> Generation:
-        """Fills, verifies and flips; returns what is live now. Continues an unfinished generation of the same kind."""
+        """Fill, verify and flip; returns the new live generation. Continues an unfinished one of the same kind."""
         with self.session.rebuild_lock():
             with self.session.lock(WAIT_SECONDS):
                 self.live = live_generation(self.session, adopt=self.options.adopt)
-                # Before hours of work, and before anything is noted of what is there.
+                # Before hours of work, and before receipts of existing builds are made.
                 require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)
                 self._check_live_receipts()
                 self._refresh()
                 generation = self._begin()
                 if self.options.fresh_cache:
-                    self.embedder.compute_anew()
+                    self.embedder.recompute_all()
                 self._remove_surplus(keep=generation.id)
             self._fill(generation)
             with self.session.lock():
                 self.embedder.drop_outdated()
                 self._remove_surplus()
-                self._note_left(drop_orphans(self.session))
+                self._add_not_removed(drop_orphans(self.session))
         return generation
 
     def _check_live_receipts(self) -> None:
-        """The brake goes by receipts: they are checked first, or where they are lost, made of what our builds hold."""
+        """The brake uses receipts, so they are compared with the live builds, or recovered if they are lost."""
         if self.live is None:
-            self.recovered = again(partial(recover_receipts, self.session, sorted(self.options.keep)))
+            self.recovered = retry_if_rewritten(partial(recover_receipts, self.session, sorted(self.options.keep)))
         else:
             unreported = RunOutcome()
             with open_targets(self.session, self.live, unreported, Opening(make=False, adopt=True)) as targets:
@@ -112,41 +112,42 @@ class Rebuild:
 
     def _refresh(self) -> None:
         self.session.refresh()
-        live = self.live = self.session.state.live_or_none()  # a rollback may have come between
+        live = self.live = self.session.state.live_or_none()  # a rollback may have changed it
         if live is not None or not self.options.held_are_left_out:
             self.session.catalog.require_valid()
         builds = self.recovered if live is None else list(live.builds.values())
         brake(self.session.state.db, builds, self.options.allow_deletions)
 
     def _begin(self) -> Generation:
-        """An unfinished generation that this run would make just so, or a new one."""
+        """The unfinished generation if this run would make an equal one; else a new one."""
         shared = self._shared()
         encoder, model = self._model(shared)
-        found = self.session.state.unfinished()
-        # What it has was filled from the cache that is to be dropped.
-        if found is not None and not self.options.fresh_cache and self._would_make(found, shared, encoder, model):
-            return found
+        unfinished = self.session.state.unfinished()
+        # With `fresh_cache`, its vectors are outdated.
+        if unfinished is not None and not self.options.fresh_cache and self._equals(unfinished, shared, encoder, model):
+            return unfinished
         run = new_run_id()
         generation = Generation(
             id=run,
             created_at=utc_now(),
             encoder=encoder,
             model=model,
-            # Short and plain: engines have their own rules for names.
+            # Short lower-case names, because engines restrict names.
             builds={name: f"{name}-{run.lower()}" for name in self.session.sinks} | shared,
         )
         self.session.state.add_generation(generation)
         return generation
 
-    def _would_make(
-        self, found: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
+    def _equals(
+        self, unfinished: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
     ) -> bool:
-        """What it shares with others readers see: a build that this run may write is nobody else's."""
-        theirs = {name: build for name, build in found.builds.items() if self.session.state.is_shared(build, found)}
+        """Whether it has the builds and the model of this run. A build that another generation shares is not written."""
+        builds, is_shared = unfinished.builds, self.session.state.is_shared
+        theirs = {name: build for name, build in builds.items() if is_shared(build, unfinished)}
         return (
             theirs == shared
-            and found.builds.keys() - theirs.keys() == self.session.sinks.keys()
-            and (found.encoder, found.model_fingerprint) == (encoder, model.fingerprint)
+            and builds.keys() - theirs.keys() == self.session.sinks.keys()
+            and (unfinished.encoder, unfinished.model_fingerprint) == (encoder, model.fingerprint)
         )
 
     def _shared(self) -> dict[str, str]:
@@ -155,42 +156,43 @@ class Rebuild:
         return {name: build for name, build in live.items() if name in self.options.keep - set(self.session.sinks)}
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
-        """What the vectors of all builds together are made with; OtherModel where these would be two."""
+        """The one model of all builds with vectors; OtherModel if there would be two."""
         live = self.live
         kept = [name for name in shared if self.session.sink(name).wants_vectors]
-        known = live if live is not None and live.holds_vectors and kept else None
+        if live is None or not live.holds_vectors or not kept:
+            live = None
         if not self.session.wants_vectors:
-            return (self.embedder.settings, NO_MODEL) if known is None else (known.encoder, known.model)
-        if known is not None and known.model_fingerprint != self.embedder.info.fingerprint:
+            return (self.embedder.settings, NO_MODEL) if live is None else (live.encoder, live.model)
+        if live is not None and live.model_fingerprint != self.embedder.info.fingerprint:
             raise OtherModel(
-                f"{' and '.join(kept)} would keep vectors of {known.encoder.model}, and this run would use "
+                f"{' and '.join(kept)} would keep vectors of {live.encoder.model}, and this run would use "
                 f"{self.embedder.info.name}: rebuild all sinks together"
             )
         return self.embedder.settings, self.embedder.info
 
     def _fill(self, generation: Generation) -> None:
-        """In rounds, until nothing has moved since what is there was verified; flips in the lock of that last look."""
+        """Write and verify in rounds, until the chunks have not changed since a verification; then flip, under the same
+        lock."""
         with ExitStack() as stack:
             with self.session.lock():
-                how = Opening(heal=True, adopt=self.options.adopt)
-                targets = stack.enter_context(open_targets(self.session, generation, self.outcome, how))
+                opening = Opening(heal=True, adopt=self.options.adopt)
+                targets = stack.enter_context(open_targets(self.session, generation, self.outcome, opening))
             convergence = Convergence(self.session, targets, self.embedder, self.outcome, self.session.lock)
             convergence.check()
-            # What an earlier run began may have been made with other settings.
-            convergence.update_settings(generation)
+            convergence.update_settings(generation)  # an earlier run may have begun with others
             verified = False
-            for left in reversed(range(_ROUNDS)):
+            for remaining in reversed(range(_ROUNDS)):
                 with self.session.lock():
                     self._refresh()
                     verified = verified and convergence.plan().is_empty()
-                    if not verified and left == 0:
+                    if not verified and remaining == 0:
                         verified = self._last_round(convergence, targets)
                     if verified:
                         if self.live is not None:
                             self._compare_with_live(self.live, generation, targets)
                         flip(self.session, generation, adopt=self.options.adopt)
                         return
-                if left:
+                if remaining:
                     verified = self._round(convergence, targets)
         raise NotVerified(
             "the chunks kept changing during the rebuild, so it could not finish; the live generation is untouched. "
@@ -198,23 +200,23 @@ class Rebuild:
         )
 
     def _compare_with_live(self, live: Generation, generation: Generation, targets: Sequence[Target]) -> None:
-        """What readers would lose, and how much their answers change."""
+        """Stop if engines refused much more than before, and measure how much answers change."""
         for target in targets:
             if old := live.builds.get(target.sink):
                 brake_refusals(self.session.state.db, target.sink, old, target.build_id, self.options.allow_deletions)
         self.outcome.model_change = model_change(self.session, live, generation, self.embedder)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
-        """What cannot be removed now is asked for once; a later run tries again."""
+        """Drop old generations. One that cannot be dropped is tried once; a later run tries again."""
         for generation in self.session.state.surplus_generations(keep=keep):
             if not self.outcome.not_removed.keys() & set(generation.builds.values()):
-                self._note_left(drop(self.session, generation))
+                self._add_not_removed(drop(self.session, generation))
 
-    def _note_left(self, builds: Iterable[NotRemoved]) -> None:
-        self.outcome.not_removed |= {left.build: left for left in builds}
+    def _add_not_removed(self, builds: Iterable[NotRemoved]) -> None:
+        self.outcome.not_removed |= {each.build: each for each in builds}
 
     def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
-        """Carries out what is planned, and verifies. False where the bus has moved meanwhile."""
+        """Execute a plan and verify. False if the chunks have changed meanwhile."""
         try:
             convergence.run(convergence.plan())
             for error in self.outcome.failed.values():
@@ -225,28 +227,28 @@ class Rebuild:
         return True
 
     def _last_round(self, convergence: Convergence, targets: list[Target]) -> bool:
-        """Under the lock, so no other run takes in chunks. A partition that is rewritten meanwhile is read again; each
-        try has less left to do."""
-        for _ in range(_LAST_TRIES):
+        """Under the lock, so that no other run reads chunks. A partition may still be rewritten meanwhile; each attempt
+        has less to do."""
+        for _ in range(_LAST_ATTEMPTS):
             if self._round(convergence, targets):
                 return True
             self._refresh()
         return False
 
     def _verify(self, targets: Sequence[Target]) -> None:
-        """All at once: one engine reads while what another one has read is compared."""
+        """All builds in parallel: one engine reads while documents of another are compared."""
         removals = self.session.catalog.is_whole()
         with ExitStack() as bars, ThreadPoolExecutor(len(targets), thread_name_prefix="verify") as threads:
-            looks = []
+            futures = []
             for target in targets:
                 documents = Receipts(self.session.state.db, target.build_id).documents()
                 bar = bars.enter_context(self.session.stage(f"verify {target.sink}", documents, "chunks"))
-                looks.append(threads.submit(self._verify_build, target, bar.advance, removals))
-            for look in looks:
-                look.result()
+                futures.append(threads.submit(self._verify_build, target, bar.advance, removals))
+            for future in futures:
+                future.result()
 
     def _verify_build(self, target: Target, on_chunks: Progress, removals: bool) -> None:
-        """In a thread of its own, with its own connection."""
+        """Runs in its own thread, with its own connection."""
         cached = self.embedder.expected if self.options.deep and target.holds_vectors else None
         with State(self.session.state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self.session.records.beside(state))
@@ -257,10 +259,10 @@ class Rebuild:
                 return
             with self.session.lock():
                 if not Plan(state.db, [target.build_id], removals=removals).is_empty():
-                    raise PartitionChanged("another run has taken in more of the bus meanwhile")
-                wrong = scan.examples()
+                    raise PartitionChanged("another run has read changed chunks meanwhile")
+                examples = scan.examples()
                 scan.make_receipts(Receipts(state.db, target.build_id))
         raise NotVerified(
-            f"{target.sink} differs from what was written: {wrong}; the live index is untouched. "
-            "Run it again: what differs is then written again"
+            f"{target.sink} differs from what was written: {examples}; the live index is untouched. Run it again to "
+            "write these sources again"
         )

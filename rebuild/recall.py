@@ -1,7 +1,7 @@
 """Recall: how many of the nearest documents an engine's vector search finds.
 
-Such a search follows a graph of neighbours and may miss some. Questions are vectors of texts of the index, always the
-same for the same texts. The exact answers are computed from the cache.
+Such a search follows a graph of neighbours and may miss some. The questions are vectors of texts of the index, the same
+in every run. The exact answers are computed from the cache.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _QUESTIONS = 100
 _PAGE = 2000
 _TIE = 1e-5
 """Engines round: differences in similarity up to this count as equal."""
-# Families of which the build has confirmed every document in the current version; in pages.
+# Families whose current version the build has confirmed without refused documents, in pages.
 _FAMILIES = """
 select r.family from receipt r join current u on u.family = r.family and u.family_hash is r.family_hash
 where r.build = :build and r.family > :after and r.family not in (select family from dead_letter where build = :build)
@@ -64,33 +64,34 @@ class Recall:
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
     """None if the engine has no such search, or the cache has no vectors to measure it with."""
     readable = capability(sink, SupportsReader)
-    known = cached(Catalog(state).some_texts(_QUESTIONS)) if readable is not None else {}
-    if readable is None or not known:
+    sample = cached(Catalog(state).some_texts(_QUESTIONS)) if readable is not None else {}
+    if readable is None or not sample:
         return None
-    questions = unit(np.stack([known[text] for text in sorted(known)]))
+    questions = unit(np.stack([sample[text] for text in sorted(sample)]))
     with closing(readable.reader(build_id)) as reader:
         searched = capability(reader, SupportsNearest)
         if searched is None:
             return None
         answers = [searched.nearest(question, NEAREST) for question in questions]
         size = searched.index_size()
-    named = {id for answer in answers for id in answer}
-    near: dict[str, Vectors] = {}  # of the documents that were named, how near they are to each question
+    returned = {id for answer in answers for id in answer}
+    near: dict[str, Vectors] = {}  # similarity of each returned document to each question
     best = np.empty((0, len(questions)), dtype=np.float32)
     documents = 0
     for ids, vectors in _documents(state, build_id, cached):
         similar = vectors @ questions.T
         documents += len(ids)
-        near.update((id, similar[row]) for row, id in enumerate(ids) if id in named)
+        near.update((id, similar[row]) for row, id in enumerate(ids) if id in returned)
         best = -np.partition(-np.concatenate([best, similar]), min(NEAREST, len(best) + len(ids)) - 1, axis=0)[:NEAREST]
     best = -np.sort(-best, axis=0)
     shares = []
     for number, answer in enumerate(answers):
-        found = [near[id][number] for id in answer if id in near]
-        # Documents that are not in the catalog take places of others, which then do not count as missed.
-        wanted = min(documents, NEAREST - (len(answer) - len(found)))
-        if wanted > 0:
-            shares.append(min(1.0, float(np.sum(np.array(found) >= best[wanted - 1, number] - _TIE)) / wanted))
+        similarities = [near[id][number] for id in answer if id in near]
+        # Documents outside of the catalog displace others, which then do not count as missed.
+        expected = min(documents, NEAREST - (len(answer) - len(similarities)))
+        if expected > 0:
+            hits = np.sum(np.array(similarities) >= best[expected - 1, number] - _TIE)
+            shares.append(min(1.0, float(hits) / expected))
     if not shares:
         return None
     deleted = max(0.0, 1 - Receipts(state.db, build_id).documents() / size) if size else 0.0
@@ -108,7 +109,7 @@ def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[li
         ).fetchall()
         for start in range(0, len(chunks), _PAGE):
             page = chunks[start : start + _PAGE]
-            known = cached(list({text for _, text in page}))
-            kept = [(sink_id(chunk_id), known[text]) for chunk_id, text in page if text in known]
-            if kept:
-                yield [id for id, _ in kept], unit(np.stack([vector for _, vector in kept]))
+            vectors = cached(list({text for _, text in page}))
+            rows = [(sink_id(chunk_id), vectors[text]) for chunk_id, text in page if text in vectors]
+            if rows:
+                yield [id for id, _ in rows], unit(np.stack([vector for _, vector in rows]))

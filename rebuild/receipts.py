@@ -1,7 +1,7 @@
-"""What each build has confirmed (receipts), which writes were started (intents), and what an engine refused.
+"""What each build has confirmed (receipts), which writes were started (intents), and what engines refused.
 
-An open intent means that the build's state of the family is unknown, even if there is a receipt. Only a new receipt
-closes it. None of it is proof: a scan can make all of it again from what the engine shows.
+An open intent means that the family's state in the build is unknown, even if there is a receipt. Only a new receipt
+closes it. Receipts are never proof: a scan can recreate them from the engine's documents.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
 WITHOUT_VECTOR = "its text has no vector: "
-"""The reason of a document that was refused for lack of a vector begins with this."""
+"""Begins the reason of a document that was refused for lack of a vector."""
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """A family as a build has confirmed it, without refused documents. The label is its name for people."""
+    """A family as a build has confirmed it, without refused documents. The label is the source's name."""
 
     family: str
     family_hash: str
@@ -70,7 +70,7 @@ class Receipts:
                 [(build, each.id, each.parent_id, each.reason, at) for each in refused],
             )
 
-    def confirm_gone(self, families: Sequence[str]) -> None:
+    def confirm_removed(self, families: Sequence[str]) -> None:
         """The engine has confirmed that these families are removed."""
         with write_transaction(self.db):
             self._drop("receipt", families)
@@ -101,9 +101,9 @@ class Receipts:
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
         """Whether an intent is open that no plan closes now: its family is held, or may not be removed yet."""
-        gone = "" if removals else "or family not in (select family from current)"
+        retired = "" if removals else "or family not in (select family from current)"
         return exists(
-            self.db, f"intent where build = ? and (family in (select family from held) {gone})", [self.build_id]
+            self.db, f"intent where build = ? and (family in (select family from held) {retired})", [self.build_id]
         )
 
     def refused(self) -> int:
@@ -124,13 +124,13 @@ class Receipts:
             "and family in (select family from current) and family not in (select family from held) "
             "order by at, id limit :limit"
         )
-        ask = f"update dead_letter set at = :at where build = :build and id in ({chosen}) returning family, id"
-        named = {"build": self.build_id, "reason": WITHOUT_VECTOR, "limit": limit, "at": utc_now()}
-        found: dict[str, set[str]] = {}
+        update = f"update dead_letter set at = :at where build = :build and id in ({chosen}) returning family, id"
+        values = {"build": self.build_id, "reason": WITHOUT_VECTOR, "limit": limit, "at": utc_now()}
+        documents: dict[str, set[str]] = {}
         with write_transaction(self.db):
-            for family, id in self.db.execute(ask, named).fetchall():
-                found.setdefault(family, set()).add(id)
-        return found
+            for family, id in self.db.execute(update, values).fetchall():
+                documents.setdefault(family, set()).add(id)
+        return documents
 
     def retry_dead_letters(self) -> int:
         """Let the next sync send their families again; returns the number of documents."""

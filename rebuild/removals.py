@@ -24,11 +24,11 @@ _NAMED = 100
 WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _CONFIRMED = "family_hash <> ''"
-"""Receipts of our own documents. A scan also makes receipts for documents of other programs, which may be removed
+"""Selects receipts of our documents. A scan also makes receipts for documents of other programs, which may be removed
 without a flag."""
 
 _RECORDED = "receipt where build in ({builds}) and documents > 0"
-# Families that were withdrawn before their partition was lost are in no index, so they are not held.
+# A family that was withdrawn before its partition was lost is in no index, so it is not held.
 _HELD = f"""
 select family, reason, detail from held
 where family in (select family from current) or family in (select family from {_RECORDED})
@@ -44,7 +44,7 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
         f"select family, coalesce(max(documents) filter (where {_CONFIRMED}), 0) as had "
         f"from {_of(_RECORDED, builds)} group by family"
     )
-    going, lost, total, chunks = db.execute(
+    removed, lost, total, chunks = db.execute(
         f"select coalesce(sum({GONE}), 0), coalesce(sum(had) filter (where {GONE}), 0), count(*), sum(had) "
         f"from ({recorded})",
         list(builds),
@@ -54,28 +54,28 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
         f"where chunks * {SHRUNK} < had and family not in (select family from held)",
         list(builds),
     ).fetchone()
-    removed, lost = going + shrunk, lost + less
-    is_large = is_much(going, total, LEAST_SOURCES) or is_much(lost, chunks or 0, LEAST_CHUNKS)
-    if is_large and removed > allowed:
-        return Removal(removed, total, f"--allow-deletions {removed}", lost)
+    affected, lost = removed + shrunk, lost + less
+    is_large = is_much(removed, total, LEAST_SOURCES) or is_much(lost, chunks or 0, LEAST_CHUNKS)
+    if is_large and affected > allowed:
+        return Removal(affected, total, f"--allow-deletions {affected}", lost)
     return None
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     """Stop a run that would remove a large share of the live index, unless `allowed` covers it."""
-    found = large_removal(db, live_builds, allowed)
-    if found is None:
+    removal = large_removal(db, live_builds, allowed)
+    if removal is None:
         return
-    some = (
+    examples = (
         "select max(coalesce(nullif(label, ''), family)) from receipt left join current using (family) "
         f"where build in ({marks(live_builds)}) and documents > 0 and family not in (select family from held) "
         f"and coalesce(chunks, 0) * {SHRUNK} < documents group by family order by 1 limit 3"
     )
-    names = ", ".join(name for (name,) in db.execute(some, list(live_builds)))
+    names = ", ".join(name for (name,) in db.execute(examples, list(live_builds)))
     raise Brake(
-        found,
-        f"{found.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
-        f"pass {found.flag}. Otherwise check the chunks, such as those of {names}",
+        removal,
+        f"{removal.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
+        f"pass {removal.flag}. Otherwise check the chunks, such as those of {names}",
     )
 
 
@@ -88,19 +88,19 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     if refused - before < LEAST_SOURCES or not is_much(refused, total, LEAST_SOURCES) or refused <= allowed:
         return
     reason = new.dead_letters(1)[0].reason
-    found = Removal(refused, total, f"--allow-deletions {refused}")
+    removal = Removal(refused, total, f"--allow-deletions {refused}")
     new.retry_dead_letters()
     raise Brake(
-        found,
-        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, of "
-        f"which it refused {before:,}, is untouched. To leave them out, pass {found.flag}; else check the engine and "
-        "run the rebuild again, which sends them again",
+        removal,
+        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index is "
+        f"untouched; {before:,} of its documents were refused. To leave these out too, pass {removal.flag}; else check "
+        "the engine and run the rebuild again, which sends them again",
     )
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that stay in these builds unchanged, and why. Those that were never indexed get their names from their
-    chunks, up to a limit."""
+    """Families that stay in these builds unchanged, and why. Some that were never indexed get their names from their
+    chunks."""
     label = _of("select max(label) from receipt r where r.build in ({builds}) and r.family = h.family", builds)
     rows = db.execute(
         f"select h.*, coalesce(({label}), '') from ({_of(_HELD, builds)}) h order by family limit ?",

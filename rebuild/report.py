@@ -29,7 +29,7 @@ RunStatus = Literal["ok", "refused", "held", "failed"]
 class SinkReport:
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
-    """Documents sent to it. Documents that it already has are not sent."""
+    """Documents sent to it, without those that it already has."""
     deleted: int = 0
     """By how many documents its sources have shrunk."""
     chunks: int = 0
@@ -41,9 +41,9 @@ class SinkReport:
     drifted: bool = False
     """It was scanned because it differed from its records."""
     lost: int = 0
-    """Sources with confirmed documents that a scan did not find."""
+    """Sources of which a scan did not find all confirmed documents."""
     altered: int = 0
-    """Other sources that a scan found changed since they were confirmed."""
+    """Other sources that were changed after they were confirmed."""
     drifted_sources: tuple[str, ...] = ()
     made_again: bool = False
     """Its live build was missing or broken and was written again."""
@@ -120,11 +120,11 @@ class RunReport:
     total: CatalogCounts
     """All current families and chunks, with held ones."""
     held: dict[str, int]
-    """Why families are left as they are, and how many for each reason."""
+    """Reasons why families are held, and how many for each."""
     held_sources: dict[str, tuple[str, ...]]
-    """Names of some of them for each of the first reasons."""
+    """Names of some held sources, by reason."""
     findings: tuple[Finding, ...]
-    """The first errors in partitions, which are left out until they are valid."""
+    """The first errors in partitions."""
     errors: int
     missing_partitions: tuple[str, ...]
     written: int
@@ -135,9 +135,9 @@ class RunReport:
     model_change: ModelChange | None
     """In a rebuild: how much the answers change with a new model."""
     rebuild_due: str | None
-    """Why a rebuild would make another index than the live one."""
+    """Why a rebuild would make a different index."""
     unconfigured: tuple[str, ...]
-    """Sinks of the live index that are no longer configured: they are not updated."""
+    """Sinks of the live index that are no longer configured, so they were not updated."""
     not_removed: tuple[NotRemoved, ...]
     seconds: float
 
@@ -187,16 +187,14 @@ def conclude(
     repeated: bool = False,
 ) -> RunReport:
     """Make the report of a run and finish its record. `repeated` counts texts that sources share, which takes time."""
-    catalog = session.catalog
-    builds = generation.builds
-    # Only the sinks that this run writes.
+    catalog, builds = session.catalog, generation.builds
     sinks = {
         name: _with_records(session, build, outcome.sink(name))
         for name, build in builds.items()
         if name in session.sinks or name in outcome.failed
     }
     unbuilt = (name for name in outcome.failed if name not in builds)
-    # What is held is reported anyway.
+    # The report has invalid chunks elsewhere.
     sinks |= {name: outcome.sinks[name] for name in unbuilt if not isinstance(outcome.failed[name], InvalidBus)}
     written = [build for name, build in builds.items() if name in session.sinks]
     report = RunReport(
@@ -232,10 +230,10 @@ def conclude(
 
 
 def _held_sources(session: Session, builds: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
     for held in held_families(session.state.db, session.intake.root, builds, _EXAMPLES):
-        found[held.detail] = (*found.get(held.detail, ()), held.source or held.family)
-    return found
+        sources[held.detail] = (*sources.get(held.detail, ()), held.source or held.family)
+    return sources
 
 
 def _repeated_texts(session: Session) -> RepeatedTexts:
@@ -266,11 +264,11 @@ def _sink_as_json(sink: SinkReport) -> dict[str, Any]:
 
 def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
     done, info = embedder.report, embedder.info
-    there = info.fingerprint != NO_MODEL.fingerprint
+    has_model = info.fingerprint != NO_MODEL.fingerprint
     return {
-        "model": info.name if there else None,
-        "fingerprint": info.fingerprint if there else None,
-        "precision": info.precision if there else None,
+        "model": info.name if has_model else None,
+        "fingerprint": info.fingerprint if has_model else None,
+        "precision": info.precision if has_model else None,
         "runtime": embedder.runtime,
         "computed": done.encoded,
         "cached": done.reused,

@@ -1,6 +1,6 @@
 """Reads the records of past runs, and erases sources from them.
 
-A record without its last line is of a run that was killed or is still running.
+A record without its last line belongs to a run that was killed or is still running.
 """
 
 import re
@@ -22,7 +22,7 @@ _WITHOUT_RESULT = ("failed", "interrupted")
 _SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
-"""Fields that a blanked line keeps: none has the name of a source."""
+"""Fields that a blanked line keeps, because they never name a source."""
 _NO_NAMES = {*_KEPT, "sink", "generation", "code", "severity"}
 
 
@@ -54,8 +54,8 @@ def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
 
 
 def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecord | None:
-    """The last run of one of these commands that has a result, or with `unfinished` may have one, as far as recent
-    records show."""
+    """The last run of one of these commands that has a result, or with `unfinished` may still get one. Only recent
+    records are searched."""
     for file in _files(home)[:_SEARCHED]:
         if next(read_events(file), {}).get("command") in commands:
             run = _run(file)
@@ -81,8 +81,8 @@ def find_run(home: Path, run_id: str) -> Path:
         return exact[0]
     if not files:
         raise UnknownRun(f"no run below {home / _FOLDER} begins with {run_id!r:.100}; `chunksink runs` lists them")
-    some = ", ".join(file.stem for file in files[:3])
-    raise UnknownRun(f"{len(files):,} runs begin with {run_id}, as {some}. Give more of the id")
+    examples = ", ".join(file.stem for file in files[:3])
+    raise UnknownRun(f"{len(files):,} runs begin with {run_id}, such as {examples}. Use more of the id")
 
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
@@ -92,7 +92,7 @@ def read_events(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _files(home: Path) -> list[Path]:
-    """Ids begin with the time, so their order is the order in time."""
+    """The records, newest first: ids begin with the time."""
     names = [file for file in (home / _FOLDER).glob("*.jsonl") if not file.name.startswith(".")]
     return sorted(names, reverse=True)
 
@@ -126,15 +126,15 @@ def _seconds(started_at: str, ended_at: str) -> float | None:
 
 
 def blank(home: Path, names: Iterable[str]) -> int:
-    """Blanks lines that name one of these, also as a part of a longer name; returns how many."""
+    """Blanks lines with one of these names, also within a longer name; returns how many."""
     as_json = {name: orjson.dumps(name)[1:-1] for name in names}
     blanked = 0
     for file in _files(home):
         data = file.read_bytes()
-        there = [re.escape(name) for name, written in as_json.items() if written in data]
-        if not there:
+        present = [re.escape(name) for name, written in as_json.items() if written in data]
+        if not present:
             continue
-        named = re.compile(r"(?<!\w)(?:" + "|".join(there) + r")(?!\w)", re.ASCII)
+        named = re.compile(r"(?<!\w)(?:" + "|".join(present) + r")(?!\w)", re.ASCII)
         with file.open("r+b") as opened:
             start = 0
             for line in data.splitlines(keepends=True):
@@ -161,7 +161,7 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield from _texts_in(each)
     elif isinstance(value, dict):
         for name, each in value.items():
-            if not name.isidentifier():  # a reason, and how many sources were held for it
+            if not name.isidentifier():  # a reason why sources were held
                 yield name
             if name not in _NO_NAMES:
                 yield from _texts_in(each)

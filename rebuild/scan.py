@@ -1,6 +1,6 @@
 """Reads a build through the engine's own interface and compares it with the catalog.
 
-Receipts are never proof. A scan finds documents that are missing, extra or changed, and can make the receipts again.
+Receipts are never proof. A scan finds documents that are missing, extra or changed, and can recreate the receipts.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _FAMILIES = 50
 _VECTORS = 1000
 
 _TABLES = """
-drop table if exists temp.found;
-drop table if exists temp.found_family;
+drop table if exists temp.stored;
+drop table if exists temp.stored_family;
 drop table if exists temp.drift;
-create temp table found (family text, id text, hash text, label text);
-create index temp.found_family_of on found (family, id);
-create temp table found_family (family text primary key, hash text, documents int, label text) without rowid;
+create temp table stored (family text, id text, hash text, label text);
+create index temp.stored_family_of on stored (family, id);
+create temp table stored_family (family text primary key, hash text, documents int, label text) without rowid;
 create temp table drift (kind text, id text, family text, label text);
 create index temp.drift_id on drift (id);
 """
 # A family with refused documents is compared document by document.
 _SUSPECTS = """
-select family from current left join found_family f using (family)
+select family from current left join stored_family f using (family)
 where family not in (select family from held) {among}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
@@ -54,11 +54,10 @@ and (f.hash is not current.family_hash or family in (select family from dead_let
 _LOSSES = """
 select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
     r.family_hash is c.family_hash and r.family in (select family from drift) as altered
-from receipt r left join found_family f using (family) left join current c using (family)
+from receipt r left join stored_family f using (family) left join current c using (family)
 where r.build = :build and (lost or altered)
 """
-# Refused documents do not count as missing while their family is the version that was sent, also while they wait to be
-# sent again.
+# A refused document does not count as missing while its version is current, even if it waits to be sent again.
 _EXCUSED = """
 select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
 where d.build = ? and r.family_hash is c.family_hash
@@ -71,18 +70,18 @@ _FORGET = (
     "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UNMOVED}))",
-    # Families of which every document was refused: a scan cannot find them.
+    # Keeps receipts of families whose documents were all refused: a scan cannot find them.
     f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
-    "and family not in (select family from found_family) and family not in (select family from drift))",
-    # Refused documents that wait to be sent again keep their intent, except in held families, where it would stay open.
+    "and family not in (select family from stored_family) and family not in (select family from drift))",
+    # Refused documents that wait to be sent again keep their intent. In held families it would stay open.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
-# Documents that no sink wrote like this count as changed, even when their held family is released later.
+# A document that differs from everything we wrote counts as changed, also after its held family is released.
 _NOTE_CHANGED = """
 insert or ignore into changed
 select :build, family, id from drift where kind = 'changed'
-union select :build, family, id from found where hash = '' and family in (select family from held)
+union select :build, family, id from stored where hash = '' and family in (select family from held)
 """
 _DRIFTED_SOURCES = """
 select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from receipt r where r.build = :build
@@ -90,23 +89,23 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
 from drift d group by family order by name, family
 """
-# Held families were not compared: their receipt is valid only if the hash is that of the current version.
+# Held families were not compared: their receipts get a hash only if it is that of the current version.
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
     when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then ''
     else coalesce(c.family_hash, '') end, f.documents, f.label
-from found_family f left join current c using (family)
+from stored_family f left join current c using (family)
 """
 
 
 @dataclass(frozen=True)
 class DriftedSource:
-    """A source whose documents differ from its chunks, and how many do in which way."""
+    """A source whose documents differ from its chunks, with the number of each kind of difference."""
 
     source: str
-    """Its name; its family where that is not known."""
+    """Its name, or its family if the name is unknown."""
     family: str
     missing: int
     extra: int
@@ -119,28 +118,28 @@ class Scan:
 
     db: Database
     build: Build | None
-    """None if it is gone and so has no documents."""
+    """None if the build is missing, so it has no documents."""
     build_id: str
     records: FamilyReader
     damage: str = ""
-    """Why searches of the engine do not find its documents; "" if they do."""
+    """Why the engine's searches do not find its documents; "" if they do."""
     unjudged: int = 0
-    """Vectors that could not be compared, because their texts are not cached."""
+    """Vectors that could not be compared, because their texts have no cached vector."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Scan the whole build; with `cached` compare every vector, too. Held families are not compared, since they
-        have no valid chunks. `removals` is False while partitions are missing or invalid: then unclaimed
-        documents do not count as extra."""
+        """Scan the whole build; with `cached` also compare every vector. Held families are not compared, since they
+        have no valid chunks. `removals` is False while partitions are missing or invalid: then documents without a
+        source do not count as extra."""
         for page in unhashed(self.db):
             self.records.project(page)
         self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
         self._compare(self.db.execute(_SUSPECTS.format(among=""), [self.build_id]))
         if removals:
-            self.db.execute(f"insert into drift select 'extra', id, family, label from found where {GONE}")
+            self.db.execute(f"insert into drift select 'extra', id, family, label from stored where {GONE}")
         if cached is not None and self.build is not None:
-            self.db.execute("create index temp.found_id on found (id)")
+            self.db.execute("create index temp.stored_id on stored (id)")
             self._insert(
-                "insert into drift select 'changed', id, family, label from found where id = ? "
+                "insert into drift select 'changed', id, family, label from stored where id = ? "
                 "and id not in (select id from drift) and family not in (select family from held)",
                 ((id,) for id in self._wrong_vectors(self.build, cached)),
             )
@@ -165,10 +164,10 @@ class Scan:
         """Families, documents, and a digest of the content, with the model if vectors are stored."""
         digest = sha256((model_fingerprint or "").encode())
         families = chunks = 0
-        for family, found, documents in self.db.execute(
-            "select family, hash, documents from found_family order by family"
+        for family, hash, documents in self.db.execute(
+            "select family, hash, documents from stored_family order by family"
         ):
-            digest.update(f"{family} {found}\n".encode())
+            digest.update(f"{family} {hash}\n".encode())
             families, chunks = families + 1, chunks + documents
         return families, chunks, digest.hexdigest()
 
@@ -183,8 +182,8 @@ class Scan:
     def examples(self, limit: int = 3) -> str:
         """Some of the drift, in words."""
         rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
-        named = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
-        return f"{named} ({self.damage})" if self.damage else named
+        examples = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
+        return f"{examples} ({self.damage})" if self.damage else examples
 
     def is_clean(self) -> bool:
         return not (self.damage or exists(self.db, "drift"))
@@ -201,82 +200,82 @@ class Scan:
 
     def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
         self.db.executescript(_TABLES)
-        self._insert("insert into found values (?, ?, ?, ?)", map(self._row, stored), on_chunks)
-        self._insert("insert into found_family values (?, ?, ?, ?)", self._summed_up())
+        self._insert("insert into stored values (?, ?, ?, ?)", map(self._row, stored), on_chunks)
+        self._insert("insert into stored_family values (?, ?, ?, ?)", self._stored_families())
 
     def _compare(self, rows: Iterable[tuple[str]]) -> None:
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
             self._insert("insert into drift values (?, ?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
 
-    def _row(self, found: Stored) -> tuple[object, ...]:
-        self.damage = self.damage or found.damage
-        return found.parent_id, found.id, _hash(found), label_of(found.document) if found.document else ""
+    def _row(self, stored: Stored) -> tuple[object, ...]:
+        self.damage = self.damage or stored.damage
+        return stored.parent_id, stored.id, _hash(stored), label_of(stored.document) if stored.document else ""
 
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
     ) -> None:
         """Insert in pages. The rows are read outside of transactions, since others may write to the catalog."""
-        while some := list(islice(rows, _PAGE)):
+        while page := list(islice(rows, _PAGE)):
             with self.db.atomic():
-                self.db.conn.executemany(statement, some)
-            on_rows(len(some))
+                self.db.conn.executemany(statement, page)
+            on_rows(len(page))
 
-    def _summed_up(self) -> Iterator[tuple[str, str, int, str]]:
-        rows = self.db.execute("select family, hash, label from found order by family")
+    def _stored_families(self) -> Iterator[tuple[str, str, int, str]]:
+        rows = self.db.execute("select family, hash, label from stored order by family")
         for family, rows_of_family in groupby(rows, key=lambda row: row[0]):
             members = list(rows_of_family)
             yield family, family_hash(hash for _, hash, _ in members), len(members), members[0][2]
 
     def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-        """Document by document: the kind of drift, id, family, and the name of its source."""
+        """Compares documents one by one: the kind of drift, id, family, and the name of the source."""
         these = f"family in ({marks(families)})"
-        found: dict[str, dict[str, str]] = {family: {} for family in families}
-        rows = self.db.execute(f"select family, id, hash from found where {these}", list(families))
+        stored: dict[str, dict[str, str]] = {family: {} for family in families}
+        rows = self.db.execute(f"select family, id, hash from stored where {these}", list(families))
         for family, id, hash in rows:
-            if id in found[family]:
+            if id in stored[family]:
                 yield EXTRA, id, family, ""  # the engine returned it twice
-            found[family][id] = hash
+            stored[family][id] = hash
         rows = self.db.execute(f"{_EXCUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
-        for wanted in self.records.families(families):
-            yield from _drift(wanted, found[wanted.family], refused)
+        for expected in self.records.families(families):
+            yield from _drift(expected, stored[expected.family], refused)
 
     def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:
         """Ids of documents whose vector is missing or differs from the cached one."""
-        stored = build.scan(vectors=True)
-        while page := list(islice(stored, _VECTORS)):
-            known = cached([found.text_hash for found in page if found.text_hash])
-            for found in page:
-                if found.vector is None:
-                    yield found.id
-                elif found.text_hash not in known:
+        documents = build.scan(vectors=True)
+        while page := list(islice(documents, _VECTORS)):
+            expected = cached([stored.text_hash for stored in page if stored.text_hash])
+            for stored in page:
+                if stored.vector is None:
+                    yield stored.id
+                elif stored.text_hash not in expected:
                     self.unjudged += 1
-                elif not _same(found.vector, *known[found.text_hash]):
-                    yield found.id
+                elif not _same(stored.vector, *expected[stored.text_hash]):
+                    yield stored.id
 
 
-def _drift(wanted: ProjectedFamily, held: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Remove compared documents from `held`. After the last part of a family, the rest there is extra."""
-    family, name = wanted.family, wanted.label
-    for document in wanted.documents:
-        hash = held.pop(document.id, None)
+def _drift(expected: ProjectedFamily, stored: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Removes compared documents from `stored`. After the last part of a family, the remaining ones are extra."""
+    family, name = expected.family, expected.label
+    for document in expected.documents:
+        hash = stored.pop(document.id, None)
         if hash is None:
             if document.id not in refused:
                 yield MISSING, document.id, family, name
         elif hash != document.document_hash:
             yield CHANGED, document.id, family, name
-    if wanted.last:
-        yield from ((EXTRA, id, family, name) for id in held)
+    if expected.last:
+        yield from ((EXTRA, id, family, name) for id in stored)
 
 
-def _hash(found: Stored) -> str:
-    """The document hash; "" if no sink wrote the document, its hash is wrong, or searches do not find it."""
-    document = found.document
-    if document is None or found.damage:
+def _hash(stored: Stored) -> str:
+    """The document hash; "" if the document is foreign, its hash is wrong, or searches do not find it."""
+    document = stored.document
+    if document is None or stored.damage:
         return ""
-    is_as_stored = (document.document_hash, document.text_hash) == (found.document_hash, found.text_hash)
-    return found.document_hash if is_as_stored else ""
+    is_valid = (document.document_hash, document.text_hash) == (stored.document_hash, stored.text_hash)
+    return stored.document_hash if is_valid else ""
 
 
 def _same(one: Vectors, other: Vectors, least_cosine: float) -> bool:

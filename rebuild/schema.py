@@ -1,6 +1,6 @@
-"""The tables of `state.db`, and the home's own id, which outlives them.
+"""The tables of `state.db`, and the home's id, which is a separate file.
 
-All of it but the id can be lost: a rebuild makes it again from the chunks.
+`state.db` can be lost: a rebuild recreates it from the chunks.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _HOME_ID = "home.id"
 
 RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "changed", "stamp", "coverage")
-"""Tables that name a build; in this order, of one that was not compared no moves are noted."""
+"""Tables with rows of builds. Deleting from `compared` first keeps triggers from adding to `moved`."""
 
 _GENERATIONS = """
--- `shown`: readers have seen it; one that was never shown is being filled, or was left by a run that died.
+-- `shown`: it was live once; else it is being filled, or a run that filled it was killed.
 create table generation (
     id text primary key, created_at text, encoder text, model text, model_fingerprint text, shown integer);
--- A generation may share a build with another: then both name it.
+-- Generations may share a build.
 create table build (
     generation text references generation (id), sink text, id text, primary key (generation, sink));
--- What each sink shows under its public name, also of sinks that are not written any more.
+-- The build under each sink's public name, also for sinks that are no longer configured.
 create table public (sink text primary key, build text);
 create table flipping (generation text primary key);
 create table pointer (live text, previous text);
@@ -36,8 +36,8 @@ insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
 """
 _CATALOG = """
--- `taken` numbers each reading of a partition; numbers are never reused. A partition that is not valid now keeps the
--- chunks of its last valid reading; where there was none, `checksum` is null.
+-- `taken` is the unique number of a reading of a partition. A missing or invalid partition keeps the chunks of its last
+-- valid reading; without one, `checksum` is null.
 create table partition (
     taken integer primary key autoincrement, key text not null unique, signature text, state text not null,
     manifest text, checksum text, created_at text);
@@ -46,8 +46,8 @@ create index finding_partition on finding (partition);
 create table tombstone (partition text, parent_id text, document_id text, at text, tenant_id text);
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
--- Chunks are numbered, so that one that moves within its file moves in no index but that of places. `line`: a hash of
--- the chunk's line.
+-- Chunks have ids, so that a chunk that moves within its file changes only the index of places. `line`: the hash of its
+-- line.
 create table chunk (
     id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
     document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob);
@@ -56,7 +56,7 @@ create index chunk_family on chunk (family, partition);
 create index chunk_id on chunk (chunk_id);
 create index chunk_document on chunk (document_id);
 create index chunk_parent on chunk (parent_id);
--- Former texts of families. A partition that is chunked again leaves many texts behind, so a row is small.
+-- Former texts of families. There can be many, after a partition was chunked again.
 create table former_text (family text, text_hash text, primary key (family, text_hash)) without rowid;
 create table former_document (
     family text, document_id text, parent_id text, primary key (family, document_id)) without rowid;
@@ -67,28 +67,28 @@ _DECISIONS = """
 -- Each version of a family in a partition.
 create table edition (family text, partition text, document_id text, source_checksum text, version text);
 create index edition_family on edition (family, partition);
--- A family in one partition, in its last source_checksum there, with its rank. `content`: one hash for the lines of a
--- family; while it is the same, so are the projected documents.
+-- A family's last version in one partition, with its rank. `content` is the hash of its lines; if it has not changed,
+-- the projected documents are the same.
 create table standing (
     family text, partition text, taken integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
--- The standing that counts, of each family that is not retired; hashes where it was projected.
+-- The version of each family that counts, unless it is retired. `family_hash` is null until it is projected.
 create table current (
     family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
     chunks integer, family_hash text, content blob) without rowid;
 create index current_place on current (partition, first_offset);
 create index current_unhashed on current (partition, first_offset) where family_hash is null;
--- Families that nobody touches for now, and why.
+-- Families that stay in the index unchanged, and why.
 create table held (family text primary key, reason text, detail text) without rowid;
--- Families that changed since the last decision, and in which partition, so that those in which they stood before are
--- not read again; '' where only what counts must be decided again.
+-- Families whose current version must be decided again, and the partition in which they changed; '' if they have not
+-- changed in any.
 create table undecided (family text, partition text, primary key (family, partition)) without rowid;
 create table projection (version integer);
 create view current_chunk as
     select c.*, u.first_offset, u.taken from current u
     join chunk c on c.family = u.family and +c.partition = u.partition
     where c.source_checksum is u.source_checksum;
--- The same for queries by family, which then skip former versions.
+-- The same rows, for queries by family: they skip former versions.
 create view family_chunk as
     select c.*, u.first_offset, u.taken from current u
     cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
@@ -98,27 +98,26 @@ _RECORDS = """
 create table receipt (
     build text, family text, family_hash text, documents integer, label text,
     primary key (build, family)) without rowid;
--- An intent without its receipt says: what this build holds of this family is unknown.
+-- While an intent is open, the family's state in the build is unknown.
 create table intent (build text, family text, primary key (build, family)) without rowid;
 create table dead_letter (
     build text, id text, family text, reason text, at text, primary key (build, id)) without rowid;
 create index dead_letter_family on dead_letter (build, family);
--- The stamps that the build's marker may have: none before the first run that writes, two while a run changes it.
+-- The stamps that the build's marker may have: none before the first write, two during a change.
 create table stamp (build text, stamp text, primary key (build, stamp)) without rowid;
 -- Builds that were compared with the catalog as a whole.
 create table compared (build text primary key) without rowid;
--- Families of theirs that differed then, or of which a row that a comparison goes by was written since; what was held
--- then was not compared.
+-- Families of compared builds that must be compared again: they differed or were held, or rows about them have changed.
 create table moved (build text, family text, primary key (build, family)) without rowid;
 """
 _CHECKS = """
 -- Documents that a scan found changed. They are sent again, even if the engine reports the expected hash.
 create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
--- How far spot checks have come: the last family, when this round began, when the last whole round began, and how many
+-- Progress of spot checks: the last family, when this round began, when the last complete round began, and how many
 -- rounds are due.
 create table coverage (build text primary key, family text, began text, since text, due integer) without rowid;
 """
-# No `insert or ignore` in a trigger: a statement with a policy of its own overrides it.
+# Not `insert or ignore`: the conflict policy of the statement that fires a trigger would override it.
 _NOTE_MOVED = """
 create trigger {table}_{name} after {event} on {table} {condition} begin
     insert into moved select build, {row}.family from compared where {builds}
@@ -140,11 +139,11 @@ _MOVES = (
 def migrations() -> Migrations:
     from sqlite_utils import Migrations  # slow to import
 
-    found = Migrations("chunksink.state")
-    found()(create_tables)
-    found()(create_tables_of_checks)
-    found()(drop_texts)
-    return found
+    steps = Migrations("chunksink.state")
+    steps()(create_tables)
+    steps()(create_tables_of_checks)
+    steps()(drop_texts)
+    return steps
 
 
 def create_tables(db: Database) -> None:
@@ -162,14 +161,14 @@ def create_tables_of_checks(db: Database) -> None:
 
 
 def drop_texts(db: Database) -> None:
-    """A home of an earlier version has a column that is no longer used."""
+    """Drops a column of earlier versions that is no longer used."""
     for table in ("current", "receipt"):
         if "texts" in db[table].columns_dict:
             db.execute(f"alter table {table} drop column texts")
 
 
 def marks(values: Sequence[object]) -> str:
-    """Placeholders for these in a statement."""
+    """Placeholders for these values in a statement."""
     return ", ".join("?" * len(values))
 
 
@@ -182,14 +181,14 @@ def exists(db: Database, rows: str, values: Sequence[object] = ()) -> bool:
 
 
 def home_id(home: Path) -> str:
-    """Made once for a home. In a file of its own, so that a home that lost its records still knows its builds."""
-    while (known := existing_home_id(home)) is None:
+    """Created once. It is a separate file, so that a home that lost its records still recognises its builds."""
+    while (existing := existing_home_id(home)) is None:
         new = home / f".{_HOME_ID}.{secrets.token_hex(4)}"
         new.write_text(secrets.token_hex(16), encoding="ascii")
         with suppress(FileExistsError):
-            os.link(new, home / _HOME_ID)  # whole or not at all, and never over another's
+            os.link(new, home / _HOME_ID)  # atomic, and never replaces the id of another process
         new.unlink()
-    return known
+    return existing
 
 
 def existing_home_id(home: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""A session has everything that one run works with."""
+"""Session: everything that one run works with."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class RunOptions:
     allow_deletions: int = 0
     """Allow up to this many deletions beyond the safety limit."""
     deep: bool = False
-    """In scans, compare every vector with the computed one, too."""
+    """In scans, also compare every vector with the cached one."""
 
     def __post_init__(self) -> None:
         if wrong := wrong_allowance(self.allow_deletions):
@@ -98,10 +98,10 @@ class Session:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
     def stamp(self, build: Build, receipts: Receipts) -> None:
-        """Give the build a new stamp. Call it when the engine has confirmed a batch, before its receipts are written.
+        """Give the build a new stamp. Call it after the engine has confirmed a batch, before its receipts are written.
 
-        A copy with a known stamp then differs from its receipts only in families with open intents. A run that is
-        killed in between leaves both stamps valid."""
+        A copy with a recorded stamp then differs from its receipts only in families with open intents. If the run is
+        killed in between, both stamps are valid."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))
@@ -112,32 +112,32 @@ class Session:
         return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
-        """Bring the catalog up to date with the bus; with `reread`, read every partition again."""
+        """Update the catalog from the bus; with `reread`, read every partition again."""
         size = self.intake.pending_bytes(reread=reread)
         with self.stage("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)
 
     def rebuild_due(self, live: Generation) -> str | None:
-        """Why a rebuild would make another index than the live one, judging by settings and files."""
+        """Why a rebuild would make a different index, judging by settings and files."""
         if live.holds_vectors:
             return rebuild_due(EncoderSettings.of(self.config), live, self.config.model_cache_path)
-        wanting = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
-        return f"{' and '.join(wanting)} should have vectors, and the live index has none" if wanting else None
+        without = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
+        return f"{' and '.join(without)} should have vectors, and the live index has none" if without else None
 
 
-def rebuild_due(wanted: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
-    """Why a rebuild would use another model than the live index; None if that has no vectors."""
+def rebuild_due(configured: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
+    """Why a rebuild would use another model than the live index; None if the live index has no vectors."""
     if not live.holds_vectors:
         return None
-    if same_encoder(wanted, live.encoder):
+    if same_encoder(configured, live.encoder):
         return _files_changed(live, model_cache or default_model_cache())
-    if wanted.model != live.encoder.model:
-        return f"the live index was made with {live.encoder.model}, {wanted.model} is configured"
-    return f"the live index was made with other settings of {wanted.model} than are configured"
+    if configured.model != live.encoder.model:
+        return f"the live index was made with {live.encoder.model}, {configured.model} is configured"
+    return f"the live index was made with other settings of {configured.model} than are configured"
 
 
 def _files_changed(live: Generation, model_cache: Path) -> str | None:
-    """Compares the files of a local model with those that made the index."""
+    """Whether the files of a local model differ from those that made the index."""
     folder = Path(live.model.source.partition(":")[2])
     if not live.model.files or not folder.is_dir():
         return None

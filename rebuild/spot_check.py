@@ -24,11 +24,11 @@ SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """Documents of one part, unless a single source has more."""
 LARGEST = 2000
-"""Documents of a source. Larger ones are left to `verify`: reading them takes longer than an idle sync."""
+"""Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""A build that is opened only for the check compares ten times as much, which takes as long as opening it."""
+"""A build that is opened only for the check compares ten times as much: that takes as long as opening it."""
 _ROUNDS_AFTER_A_WRITE = 2
-"""After another program's write: the current round may have passed those documents already."""
+"""After another program has written: the current round may already be past those documents."""
 
 # Families that differ from their receipts are left out: a sync writes them anyway, or they are held.
 _COMPARABLE = """
@@ -56,8 +56,8 @@ class SpotCheck:
     def __init__(self, db: Database, build_id: str) -> None:
         self._db = db
         self._build_id = build_id
-        known = "select family, began, since, due from coverage where build = ?"
-        row: tuple[str, str, str | None, int] | None = db.execute(known, [build_id]).fetchone()
+        select = "select family, began, since, due from coverage where build = ?"
+        row: tuple[str, str, str | None, int] | None = db.execute(select, [build_id]).fetchone()
         self._position, self._began, self._since, self._due = row or ("", utc_now(), None, 1)
 
     def coverage(self) -> Coverage:
@@ -67,7 +67,7 @@ class SpotCheck:
     def finds_drift(self, build: Build, scan: Scan) -> bool:
         """Compare the next part. If it differs, the whole build must be scanned.
 
-        A build that certainly nobody has written to since the last round is skipped.
+        A build is skipped if nobody can have written to it since the last round.
         """
         at_rest = capability(build, SupportsUnchanged)
         if at_rest is not None:
@@ -87,18 +87,18 @@ class SpotCheck:
         self._position, self._began, self._since, self._due = "", utc_now(), began, 0
         self._save()
 
-    def _next_families(self, wanted: int) -> list[str]:
-        """Families with this many documents to compare now. Advances the position, and at the end the round."""
+    def _next_families(self, part: int) -> list[str]:
+        """The next families with at least `part` documents. Advances the position, and at the end the round."""
         families, documents = list[str](), 0
-        rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, wanted + 1]).fetchall()
+        rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, part + 1]).fetchall()
         for family, size, is_comparable in rows:
             self._position = family
             if is_comparable and size <= LARGEST:
                 families.append(family)
                 documents += size
-            if documents >= wanted:
+            if documents >= part:
                 break
-        if len(rows) <= wanted and (not rows or rows[-1][0] == self._position):  # the end of the build
+        if len(rows) <= part and (not rows or rows[-1][0] == self._position):  # the end of the build
             self._position, self._since, self._began = "", self._began, utc_now()
             self._due = max(0, self._due - 1)
         return families

@@ -1,6 +1,6 @@
 """`state.db`: the generations of this home, and which one is live.
 
-The transaction that moves the pointer commits a flip. The file can be lost: a rebuild makes it again from the chunks.
+The transaction that moves the pointer commits a flip. The file can be lost: a rebuild recreates it from the chunks.
 """
 
 import errno
@@ -33,9 +33,9 @@ NO_MODEL = ModelInfo(
 )
 """The model of a generation without vectors."""
 _MUCH_LESS = 10
-"""A run this many times smaller than the previous one is ignored when speed is measured."""
+"""Work this many times smaller than the recorded one is not measured."""
 MODEL, EMBEDDED = "model", "embedded"
-"""Keys of measured times besides the sinks: loading the model, and embedding a byte of text."""
+"""Kinds of work that are measured besides writing to sinks: loading the model, and embedding a byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"
 
 
@@ -115,19 +115,19 @@ class State(Store):
             )
 
     def live(self) -> Generation:
-        found = self.live_or_none()
-        if found is None:
+        live = self.live_or_none()
+        if live is None:
             raise NothingBuilt(self.home)
-        return found
+        return live
 
     def live_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = live")
 
     def previous(self) -> Generation:
-        found = self.previous_or_none()
-        if found is None:
-            raise NoGeneration(f"no generation before the live one is kept in {self.home}")
-        return found
+        previous = self.previous_or_none()
+        if previous is None:
+            raise NoGeneration(f"there is no previous generation in {self.home}")
+        return previous
 
     def previous_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = previous")
@@ -155,7 +155,7 @@ class State(Store):
             self.db.conn.executemany("insert or replace into public values (?, ?)", list(generation.builds.items()))
             self.db.execute("delete from flipping")
 
-    def give_up_flip(self) -> None:
+    def cancel_flip(self) -> None:
         with write_transaction(self.db):
             self.db.execute("delete from flipping")
 
@@ -165,10 +165,8 @@ class State(Store):
 
     def surplus_generations(self, keep: str | None = None) -> list[Generation]:
         """Generations that are neither live nor previous nor `keep`: older ones, and remains of killed runs."""
-        rows = self.db.execute(
-            f"{_GENERATION}, pointer where id is not live and id is not previous and id is not ?", [keep]
-        ).fetchall()
-        return [self._generation(row) for row in rows]
+        surplus = f"{_GENERATION}, pointer where id is not live and id is not previous and id is not ?"
+        return [self._generation(row) for row in self.db.execute(surplus, [keep]).fetchall()]
 
     def generations(self) -> list[Generation]:
         return [self._generation(row) for row in self.db.execute(f"{_GENERATION} order by id").fetchall()]
@@ -189,11 +187,13 @@ class State(Store):
 
     def model_fingerprints(self) -> set[str]:
         """The models of all builds: live, previous and unfinished."""
-        found = {fingerprint for (fingerprint,) in self.db.execute("select model_fingerprint from generation")}
-        return found - {NO_MODEL.fingerprint}
+        rows = self.db.execute(
+            "select model_fingerprint from generation where model_fingerprint <> ?", [NO_MODEL.fingerprint]
+        )
+        return {fingerprint for (fingerprint,) in rows}
 
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
-        """Record how long work took, for forecasts. Much smaller amounts are ignored, since work starts slowly."""
+        """Record how long work took, for forecasts. Small amounts are not representative: work starts slowly."""
         with write_transaction(self.db):
             self.db.conn.executemany(
                 "insert into pace values (?, ?, ?) on conflict (what) do update set amount = excluded.amount, "
@@ -211,7 +211,7 @@ class State(Store):
         return None if row is None else self._generation(row)
 
     def _generation(self, row: tuple[str, str, str, str]) -> Generation:
-        number, created_at, encoder, model = row
-        builds = self.db.execute("select sink, id from build where generation = ? order by rowid", [number]).fetchall()
+        id, created_at, encoder, model = row
+        builds = self.db.execute("select sink, id from build where generation = ? order by rowid", [id]).fetchall()
         info = msgspec.json.decode(model, type=ModelInfo)
-        return Generation(number, created_at, EncoderSettings(**orjson.loads(encoder)), info, dict(builds))
+        return Generation(id, created_at, EncoderSettings(**orjson.loads(encoder)), info, dict(builds))

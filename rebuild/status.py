@@ -1,6 +1,6 @@
-"""The state of a home: what readers see, what is held, due or under way. No engine is asked.
+"""The state of a home: what readers see, what is held, due or under way, without asking an engine.
 
-All of it comes from `state.db`, the run records, and the names and times of the files of the bus.
+It is read from `state.db`, the run records, and the names and times of the files of the bus.
 """
 
 from collections.abc import Callable, Collection
@@ -40,7 +40,7 @@ class BuildStatus:
     chunks: int
     refused: int
     open_intents: int
-    """Families in an unknown state: a run was stopped while it wrote them, or they must be sent again."""
+    """Families in an unknown state: a run was stopped while writing them, or they must be sent again."""
     to_write: int
     """Families that the build has not confirmed in the current version; the next sync compares or writes them."""
     to_remove: int
@@ -84,6 +84,7 @@ class BusStatus:
 
     path: str
     found: bool
+    """Whether its folders exist."""
     families: int
     chunks: int
     superseded: int
@@ -99,7 +100,7 @@ class HomeStatus:
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are no longer configured: they are neither searched nor written."""
     unbuilt: tuple[str, ...]
-    """Sinks that are configured and have no build yet; the next sync makes it."""
+    """Configured sinks without a build; the next sync makes it."""
     previous: GenerationStatus | None
     unfinished: UnfinishedStatus | None
     begun_flip: bool
@@ -140,7 +141,7 @@ def status(
     *,
     named: int = -1,
 ) -> HomeStatus:
-    """`sinks` are those that are configured; `named` is how many held families are named, -1 names all."""
+    """`sinks` are the configured ones; `named` is how many held families are named, -1 for all."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
@@ -191,20 +192,19 @@ def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
 
 
 def _unfinished(state: State, under_way: bool) -> UnfinishedStatus | None:
-    found = state.unfinished()
-    if found is None:
+    unfinished = state.unfinished()
+    if unfinished is None:
         return None
-    chunks = {name: Receipts(state.db, build).documents() for name, build in found.builds.items()}
-    return UnfinishedStatus(_generation(found), chunks, under_way)
+    chunks = {name: Receipts(state.db, build).documents() for name, build in unfinished.builds.items()}
+    return UnfinishedStatus(_generation(unfinished), chunks, under_way)
 
 
 def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
     counts = catalog.counts()
-    found = root.canonical.is_dir() or root.manifests.is_dir()
-    pending = {*intake.pending(), *intake.gone()} if found else set()
+    pending = {*intake.pending(), *intake.disappeared()} if root.is_there else set()
     return BusStatus(
         str(root.path),
-        found,
+        root.is_there,
         counts.families,
         counts.chunks,
         counts.superseded,

@@ -11,7 +11,7 @@ from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, Mod
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
-from chunksink.rebuild.families import again
+from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.locks import WAIT_SECONDS
@@ -25,14 +25,14 @@ from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
-_ASKED_AGAIN = 100
+_RETRIED_TEXTS = 100
 """Refused texts that one run tries again."""
 
 
 @dataclass(frozen=True)
 class SyncOptions(RunOptions):
     only_plan: str | None = None
-    """Execute exactly the plan whose hash begins with these 12 or more digits, or nothing."""
+    """Execute only the plan whose hash begins with these 12 or more digits."""
     rebuild: bool = False
     """Rebuild everything if the configured model has changed."""
     scan: bool = False
@@ -76,13 +76,13 @@ def _sync_and_report(session: Session, live: Generation, options: SyncOptions, o
 
 
 def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome) -> Sink | None:
-    """A configured sink that this generation has no build in, and that was not tried in this run."""
+    """A configured sink without a build in this generation that was not tried in this run."""
     tried = {*live.builds, *session.unreachable, *outcome.failed}
     return next((sink for name, sink in session.sinks.items() if name not in tried), None)
 
 
 def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Build this sink beside the live builds. If that is not possible now, the others are synced all the same."""
+    """Build this sink beside the live builds. If that fails, the others are synced nevertheless."""
     beside = RebuildOptions(
         adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(session.config.sinks)
     )
@@ -105,26 +105,27 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
 
 
 def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOptions:
-    """Without records, a home may have builds that could lose documents: then everything must be valid."""
-    begins = not any(sink.builds() for sink in session.sinks.values())
+    """If engines have builds, for example because records were lost, they could lose documents: then all chunks must
+    be valid."""
+    is_new = not any(sink.builds() for sink in session.sinks.values())
     return RebuildOptions(
         adopt=options.adopt,
         allow_deletions=options.allow_deletions,
-        held_are_left_out=begins and not options.strict,
+        held_are_left_out=is_new and not options.strict,
     )
 
 
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Bring the live builds up to date. The caller has held the writer's lock since it read which they are."""
-    once = partial(_sync, session, live, embedder, options, outcome)
-    if options.only_plan is not None:  # another try would not carry out the plan that was named
-        once()
+    """Update the live builds. The caller has held the writer's lock since it read the live generation."""
+    attempt = partial(_sync, session, live, embedder, options, outcome)
+    if options.only_plan is not None:  # another attempt would execute another plan
+        attempt()
         return
-    again(once)
+    retry_if_rewritten(attempt)
     if options.scan and _drop_broken(session, live, outcome):
-        again(once)
+        retry_if_rewritten(attempt)
 
 
 def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
@@ -139,12 +140,12 @@ def _sync(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
     for name in live.builds.keys() & outcome.sinks.keys():
-        outcome.sinks[name].error = None  # of a try before
+        outcome.sinks[name].error = None  # from an earlier attempt
     session.refresh()
     if options.strict:
         session.catalog.require_valid()
     if options.only_plan is not None:
-        require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)  # of the bus as it is now
+        require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)
 
     def stop_large_removals() -> None:
         if session.catalog.is_whole():
@@ -153,8 +154,8 @@ def _sync(
 
     if options.scan:
         stop_large_removals()
-    how = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removals)
-    with open_targets(session, live, outcome, how) as targets:
+    opening = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removals)
+    with open_targets(session, live, outcome, opening) as targets:
         for target in targets:
             if target.made:
                 outcome.sink(target.sink).made_again = True
@@ -163,7 +164,7 @@ def _sync(
             _fill_cache(session, embedder)
         convergence.check(scan=options.scan, deep=options.deep, spot_check=True)
         if options.only_plan is None and embedder.settings.endpoint is not None:
-            _ask_again(session, embedder, targets)
+            _retry_refused_texts(session, embedder, targets)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
         if session.catalog.is_whole() and plan.is_large_removal(builds):
@@ -173,19 +174,19 @@ def _sync(
         convergence.run(plan)
         for target in targets:
             if target.sink not in outcome.failed:
-                with outcome.noting_failure(target.sink):  # a build that was made again is shown only now
+                with outcome.noting_failure(target.sink):  # a recreated build is shown only after it is complete
                     show(session, target.sink, target.build_id, adopt=options.adopt)
 
 
-def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
-    """Ask the endpoint again for texts that it refused. Sources are written again if a text of theirs got its vector.
+def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
+    """Send texts that the endpoint refused again. A source of which a text got its vector is written again.
 
-    If the endpoint cannot be asked, that is only logged: the run fails later if it needs vectors of other texts."""
+    An unavailable endpoint is only logged: the run fails later if it needs vectors of other texts."""
     try:
         for target in targets:
             if target.holds_vectors:
                 receipts = Receipts(session.state.db, target.build_id)
-                refused = receipts.next_without_vector(_ASKED_AGAIN)
+                refused = receipts.next_without_vector(_RETRIED_TEXTS)
                 documents = [
                     document
                     for projected in session.records.families(list(refused))
@@ -193,17 +194,17 @@ def _ask_again(session: Session, embedder: DocumentEmbedder, targets: Sequence[T
                     if document.id in refused[projected.family]
                 ]
                 embedder.fill(((document.text_hash, document.text) for document in documents), lambda _texts: None)
-                known = embedder.cached([document.text_hash for document in documents])
-                receipts.intend({document.parent_id for document in documents if document.text_hash in known})
+                vectors = embedder.cached([document.text_hash for document in documents])
+                receipts.intend({document.parent_id for document in documents if document.text_hash in vectors})
     except (EndpointDenied, EndpointUnavailable, ModelError) as error:
         session.log.write("not_asked_again", reason=str(error))
 
 
 def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
-    """Compute the vectors that the cache lacks, of all current texts whose chunks can be read."""
+    """Compute the missing vectors of all current texts whose chunks can be read."""
     with session.stage("embed", None, "texts") as bar:
         for page in session.catalog.places():
-            known = embedder.cached([text_hash for _, _, text_hash in page])
-            lost = [place for place in page if place[2] not in known]
-            texts = session.records.texts(lost)
-            embedder.fill(((text_hash, text) for (_, _, text_hash), text in zip(lost, texts, strict=True)), bar.advance)
+            cached = embedder.cached([text_hash for _, _, text_hash in page])
+            missing = [place for place in page if place[2] not in cached]
+            texts = zip(missing, session.records.texts(missing), strict=True)
+            embedder.fill(((text_hash, text) for (_, _, text_hash), text in texts), bar.advance)

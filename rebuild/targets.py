@@ -1,4 +1,4 @@
-"""Opens the builds of a generation for writing. Missing ones are made again, those of other homes refused."""
+"""Opens the builds of a generation for writing. Missing ones are recreated; builds of other homes are an error."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,12 +35,12 @@ class Opening:
     adopt: bool = False
     """Take over builds of another home."""
     before_making: Callable[[], None] = lambda: None
-    """Called before a build is made, while its records still exist; raises to stop that."""
+    """Called before a build is created, while its records still exist; raises to prevent it."""
 
 
 @contextmanager
 def open_targets(
-    session: Session, generation: Generation, outcome: RunOutcome, how: Opening = Opening()
+    session: Session, generation: Generation, outcome: RunOutcome, opening: Opening = Opening()
 ) -> Iterator[list[Target]]:
     """The builds of a generation in the sinks that this run writes. Errors from opening them are in `outcome`."""
     with ExitStack() as stack:
@@ -50,48 +50,47 @@ def open_targets(
                 continue
             vectors = sink.wants_vectors and generation.holds_vectors
             with outcome.noting_failure(name):
-                opened = _open(session, sink, generation.builds[name], how)
-                build = opened or _make(session, sink, generation, how, with_vectors=vectors)
+                opened = _open(session, sink, generation.builds[name], opening)
+                build = opened or _make(session, sink, generation, opening, with_vectors=vectors)
                 stack.callback(build.close)
-                require_our_build(session, sink, build, adopt=how.adopt)
+                require_our_build(session, sink, build, adopt=opening.adopt)
                 targets.append(Target(name, generation.builds[name], build, vectors, made=opened is None))
         yield targets
 
 
-def _open(session: Session, sink: Sink, build_id: str, how: Opening) -> Build | None:
+def _open(session: Session, sink: Sink, build_id: str, opening: Opening) -> Build | None:
     """None if it must be created."""
     try:
         build = sink.open(build_id)
     except BuildMissing:
-        if how.make:
+        if opening.make:
             return None
-        require_ours(session, [sink.name], adopt=how.adopt)  # its error comes first
+        require_ours(session, [sink.name], adopt=opening.adopt)  # its error is more important
         raise
     except BuildBroken:
-        if not (how.heal or (how.make and was_left_unfinished(session, build_id))):
+        if not (opening.heal or (opening.make and was_left_unfinished(session, build_id))):
             raise
-        how.before_making()
+        opening.before_making()
         sink.drop(build_id)
         return None
     with ExitStack() as stack:
         stack.callback(build.close)
-        if not how.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
+        if not opening.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
             stack.pop_all()
             return build
     return None  # a killed run did not finish creating it
 
 
-def _make(session: Session, sink: Sink, generation: Generation, how: Opening, *, with_vectors: bool) -> Build:
+def _make(session: Session, sink: Sink, generation: Generation, opening: Opening, *, with_vectors: bool) -> Build:
     build_id = generation.builds[sink.name]
-    # Before anything is made or forgotten.
-    require_ours(session, [sink.name], adopt=how.adopt)
-    how.before_making()
+    require_ours(session, [sink.name], adopt=opening.adopt)
+    opening.before_making()
     Receipts(session.state.db, build_id).forget_all()
     return sink.create(session.marker(build_id), generation.model.dimension if with_vectors else None)
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:
-    """Whether a run was killed while writing, which can break an engine that saves in place."""
+    """Whether a run was killed while writing the build, which can break it if the engine saves in place."""
     return Receipts(session.state.db, build_id).has_intents()
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.families import again
-from chunksink.rebuild.flip import end_begun_flip
+from chunksink.rebuild.families import retry_if_rewritten
+from chunksink.rebuild.flip import complete_flip
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.recall import Recall, measure
@@ -28,7 +28,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 
 @dataclass(frozen=True)
 class SinkCheck:
-    """The result for one sink, with the ids of missing, extra, changed and refused documents."""
+    """The result for one sink. `missing`, `extra`, `changed` and `refused` are ids of documents."""
 
     families: int
     chunks: int
@@ -39,10 +39,10 @@ class SinkCheck:
     refused: tuple[str, ...]
     digest: str
     shown: bool
-    """Whether other programs find it under the sink's public name, if the sink has one."""
+    """Whether other programs find the build under the sink's public name, if the sink has one."""
     settings: tuple[str, ...]
     unjudged: int
-    """Vectors that could not be compared, because their texts are not cached."""
+    """Vectors that could not be compared, because their texts have no cached vector."""
     recall: Recall | None = None
     """The recall of its vector search, if it was measured."""
 
@@ -59,7 +59,7 @@ class SinkCheck:
 class InputPartition:
     partition: str
     taken: int
-    """The unique number of that reading."""
+    """The unique number of its last reading."""
     state: str
     checksum: str
     chunks: int
@@ -75,13 +75,13 @@ class VerifyReport:
     failed: dict[str, SinkError | OtherHome]
     """Sinks that could not be read, whose searches do not find their documents, or that show another home's build."""
     unconfigured: tuple[str, ...]
-    """Sinks of the live index that are no longer configured; they were not asked."""
+    """Sinks of the live index that are no longer configured; they were not checked."""
     unbuilt: tuple[str, ...]
-    """Sinks that are configured and have no build yet."""
+    """Configured sinks without a build."""
     held: int
     """Sources that were not compared, because their chunks are missing, invalid or contradictory."""
     unread: tuple[str, ...]
-    """Partitions that are missing or invalid. While there are any, no document counts as extra."""
+    """Partitions that are missing or invalid. If there are any, documents without a source do not count as extra."""
 
     def __repr__(self) -> str:
         drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)
@@ -130,73 +130,72 @@ def verify(session: Session, *, deep: bool = False, recall: bool = False) -> Ver
 
     Other runs may write meanwhile. So if there are differences, it reads again with the writer's lock held.
     """
-    found: VerifyReport | None = None
+    report: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
         with session.lock(WAIT_SECONDS):
             _refresh(session)
             live = stack.enter_context(reading_live(session.state))
-            seen = session.state.version()
-        found = _verified(session, live, deep, recall)
-        if found.ok and session.state.live() == live:
-            return found
+            version = session.state.version()
+        report = _verify(session, live, deep, recall)
+        if report.ok and session.state.live() == live:
+            return report
     with session.lock():
-        if found is not None and session.state.version() == seen:
-            return found
-        return again(partial(_verified_now, session, deep, recall))
+        if report is not None and session.state.version() == version:
+            return report
+        return retry_if_rewritten(partial(_verify_now, session, deep, recall))
 
 
-def _verified_now(session: Session, deep: bool, recall: bool) -> VerifyReport:
+def _verify_now(session: Session, deep: bool, recall: bool) -> VerifyReport:
     _refresh(session)
-    return _verified(session, session.state.live(), deep, recall)
+    return _verify(session, session.state.live(), deep, recall)
 
 
 def _refresh(session: Session) -> None:
-    end_begun_flip(session)
+    complete_flip(session)
     session.state.live()  # an error if nothing was built yet, before the chunks are read
     session.refresh()
 
 
-def _verified(session: Session, live: Generation, deep: bool, recall: bool) -> VerifyReport:
+def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> VerifyReport:
     """Raises PartitionChanged if another run has read chunks meanwhile."""
     inputs = _inputs(session)
-    moved = PartitionChanged(f"chunks were taken into {session.state.home} while its engines were compared; run again")
+    changed = PartitionChanged(f"another run has read chunks into {session.state.home} meanwhile; run again")
     if session.catalog.is_undecided():
-        raise moved
+        raise changed
     opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
     embedder = session.embedders.of_live(live, replace_damaged=False) if deep or recall else None
     cached = embedder.expected if embedder is not None and deep else None
-    found: dict[str, SinkCheck] = {}
+    checks: dict[str, SinkCheck] = {}
     with open_targets(session, live, opened, Opening(make=False, adopt=True)) as targets:
-        there = {target.sink: target for target in targets}
+        by_name = {target.sink: target for target in targets}
         for name in (name for name in session.sinks if name in live.builds):
             try:
                 if name in opened.failed:
                     raise opened.failed[name]
-                target = there[name]
-                found[name], damage = _compared(session, live, name, target, cached)
+                target = by_name[name]
+                checks[name], damage = _compared(session, live, name, target, cached)
                 if damage:
                     failed[name] = BuildBroken(damage)
                 require_our_build(session, session.sinks[name], target.build, adopt=False)
                 if target.build.marker() is None:
                     failed[name] = BuildBroken(
-                        "what it shows has lost the marker by which searches here know it: `chunksink sync` signs it "
-                        "again"
+                        "the build has lost its marker, by which searches recognise it; `chunksink sync` restores it"
                     )
-                if embedder is not None and recall and target.holds_vectors and found[name].holds_all:
+                if embedder is not None and recall and target.holds_vectors and checks[name].holds_all:
                     measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)
-                    found[name] = replace(found[name], recall=measured)
+                    checks[name] = replace(checks[name], recall=measured)
             except (BuildMissing, BuildBroken) as error:
                 failed[name] = error
-                found[name], _ = _compared(session, live, name, None, None)
+                checks[name], _ = _compared(session, live, name, None, None)
             except (SinkError, OtherHome) as error:
                 failed[name] = error
     if _inputs(session) != inputs:
-        raise moved
+        raise changed
     return VerifyReport(
         live,
         inputs,
-        found,
+        checks,
         failed,
         unconfigured=tuple(name for name in live.builds if name not in {*session.sinks, *session.unreachable}),
         unbuilt=tuple(name for name in session.sinks if name not in live.builds),
@@ -216,7 +215,7 @@ def _inputs(session: Session) -> tuple[InputPartition, ...]:
 def _compared(
     session: Session, live: Generation, name: str, target: Target | None, cached: Lookup | None
 ) -> tuple[SinkCheck, str]:
-    """The result, and why the engine's searches do not find its documents, if so. Without a target, all are missing."""
+    """The result, and why the engine's searches do not find documents, or "". Without a target, all are missing."""
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors

@@ -69,8 +69,8 @@ def test_in_every_run(quick_shell: Shell, outside: set[str]) -> None:
         index.retire_partition("p2")
     assert outside == set()
     with State(quick_shell.home) as opened:
-        opened.give_up_flip()
-    assert "give_up_flip" in outside, "such a write is noticed"
+        opened.cancel_flip()
+    assert "cancel_flip" in outside, "such a write is noticed"
 
 
 def test_in_a_sync_without_records(quick_shell: Shell, outside: set[str]) -> None:

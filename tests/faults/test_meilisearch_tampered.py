@@ -16,7 +16,7 @@ from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import plan_sync
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.tasks import Payload
 from chunksink.sinks.retry import RetryingSink
@@ -174,7 +174,7 @@ def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: L
     verified = home.verify()
     assert not verified.ok
     assert not verified.sinks["meilisearch"].shown
-    assert "has lost the marker" in str(verified.failed["meilisearch"])
+    assert isinstance(verified.failed["meilisearch"], BuildBroken)
     calls = Calls()
     outcome = home.sync(wrap=calls)
     assert (sinks_with(outcome, "drifted"), sinks_with(outcome, "settings")) == (["meilisearch"], ["meilisearch"])

@@ -59,7 +59,7 @@ def confirms(db: Database, family: str, family_hash: str, build: str = "old") ->
 
 
 def confirms_gone(db: Database, family: str, _hash: str, build: str = "old") -> None:
-    Receipts(db, build).confirm_gone([family])
+    Receipts(db, build).confirm_removed([family])
 
 
 def forgets(db: Database, _family: str, _hash: str, build: str = "old") -> None:
