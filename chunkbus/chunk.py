@@ -21,7 +21,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 # gc=False, because chunks contain no cycles and there are millions. With omit_defaults and the field order of
-# `new_chunk`, encoding a typed chunk reproduces its line byte for byte (see `examine`).
+# `new_chunk`, encoding a typed chunk reproduces its line byte for byte (see `record_checks`).
 class Parser(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     """The program that read the source."""
 

@@ -9,8 +9,8 @@ import mmh3
 import msgspec
 
 from chunksink.chunkbus.chunk import Chunk, Provenance
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.identity import resolve_parent_id
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 
 STRETCH = ("first", "lines", "expected", "version", "checksum", "refused", "family", "document", "source")
 """The columns of one stretch: its first line, its number of lines, the highest `chunk_count`, and hash numbers.
@@ -84,7 +84,7 @@ def _count(value: object) -> int | None:
 
 def _version_of_refused(data: bytes) -> tuple[int, int] | None:
     """Reads the line as leniently as possible; None if its family cannot be determined."""
-    if len(data) > MAX_LINE_BYTES:  # it was cut
+    if len(data) > MAX_LINE_BYTES:  # it was truncated
         return None
     try:
         record = json.loads(data.decode(errors="replace").removeprefix("\ufeff"), strict=False)

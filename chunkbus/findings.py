@@ -1,4 +1,4 @@
-"""What can be wrong with a chunk bus, as data: codes, meanings, remedies. `docs/findings.md` is generated from it."""
+"""Problems of a chunk bus, as data: codes, meanings, remedies. `docs/findings.md` is generated from it."""
 
 from dataclasses import dataclass
 from enum import StrEnum

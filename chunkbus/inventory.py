@@ -18,10 +18,10 @@ import orjson
 
 from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.errors import RepeatedId
-from chunksink.chunkbus.examine import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.families import STRETCH, number_of
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
@@ -123,8 +123,8 @@ class Inventory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._db.close()
-        if (meant := explained(error, "the temporary database")) is not None:
-            raise meant from error
+        if (explanation := explained(error, "the temporary database")) is not None:
+            raise explanation from error
 
     def begin(self, key: str) -> None:
         """Starts a partition; lines added from now on belong to it."""
@@ -224,8 +224,8 @@ class Inventory:
     def _offset_of(self, number: int) -> int:
         batch = "select first, offsets from batch where first <= ? order by first desc limit 1"
         first, offsets = self._db.execute(batch, [number]).fetchone()
-        found: array[int] = array("q", offsets)
-        return found[number - int(first)]
+        of_batch: array[int] = array("q", offsets)
+        return of_batch[number - int(first)]
 
 
 def _chunk_at(file: BinaryIO, offset: int) -> Chunk | None:

@@ -8,7 +8,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
 from chunksink.chunkbus.chunk import Count
-from chunksink.chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time
+from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, parse_time
 from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Problem
 

@@ -17,9 +17,9 @@ import orjson
 from chunksink.chunkbus.canonical import bare_hex, text_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import InvalidManifest, PartitionChanged
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 
 BLOCK_BYTES = 2**18
 

@@ -67,7 +67,7 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._finished:
-            stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by the user, or the reader of its output
+            stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by the user, or by closing its output
             with suppress(OSError):  # the original error is more important
                 self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.families import StretchCounter, number_of
 from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
 from chunksink.chunkbus.reader import LineBlock
+from chunksink.chunkbus.record_checks import examine_line
 
 RANGE_BYTES = 2**21
 
@@ -41,15 +41,15 @@ def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
     offset = block.offset
     lines = block.data.split(b"\n")
     for line, data in enumerate(lines):
-        chunk, found = examine_line(data, require_source_checksum)
-        if found:
-            problems.append((line, found))
+        chunk, of_line = examine_line(data, require_source_checksum)
+        if of_line:
+            problems.append((line, of_line))
         ids.append(0 if chunk is None else number_of(chunk.chunk_id))
         offsets.append(offset)
-        if chunk is not None and not (found and has_error(found)):
+        if chunk is not None and not (of_line and has_error(of_line)):
             stretches.add(chunk, line)
         else:
-            is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in found)
+            is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in of_line)
             stretches.refuse(data if is_complete else b"", line)
         offset += len(data) + 1
     return BlockReport(len(lines), problems, ids, offsets, stretches.rows, stretches.unknown)
@@ -70,8 +70,8 @@ def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | 
     """None if the file was replaced or deleted meanwhile; the caller still has it open and scans the range itself."""
     try:
         with Path(part.path).open("rb") as file:
-            found = os.fstat(file.fileno())
-            if (found.st_dev, found.st_ino) != (part.device, part.inode):
+            status = os.fstat(file.fileno())
+            if (status.st_dev, status.st_ino) != (part.device, part.inode):
                 return None
             file.seek(part.offset)
             data = file.read(part.length)
@@ -117,11 +117,11 @@ def scan_file(
 
 def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
     """Joins neighbouring blocks into larger ranges for workers; they omit the dropped ends of overlong lines."""
-    found = os.fstat(file.fileno())
+    status = os.fstat(file.fileno())
     start, end = 0, -1  # the open range, without its last line break
 
     def open_range() -> FileRange:
-        return FileRange(str(file.name), found.st_dev, found.st_ino, start, end - start)
+        return FileRange(str(file.name), status.st_dev, status.st_ino, start, end - start)
 
     try:
         for block in blocks:

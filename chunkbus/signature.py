@@ -58,10 +58,10 @@ def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
     while True:
         signatures = signatures_of(paths)
         remaining = [signature.settles_in_ns(time.time_ns()) for signature in signatures]
-        known = [each for each in remaining if each is not None]
-        if len(known) < len(remaining) or max(known, default=-1) < 0:
-            return signatures, len(known) == len(remaining)
-        time.sleep((max(known) + 1_000_000) / 1e9)
+        waits = [each for each in remaining if each is not None]
+        if len(waits) < len(remaining) or max(waits, default=-1) < 0:
+            return signatures, len(waits) == len(remaining)
+        time.sleep((max(waits) + 1_000_000) / 1e9)
 
 
 def _as_int64(number: int) -> int:

@@ -95,8 +95,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.db.close()
-        if (meant := explained(error, self.path)) is not None:
-            raise meant from error
+        if (explanation := explained(error, self.path)) is not None:
+            raise explanation from error
 
 
 def explained(error: BaseException | None, path: Path | str) -> Exception | None:
@@ -136,8 +136,8 @@ def write_transaction(db: Database) -> Iterator[None]:
     except BaseException as error:
         with suppress(sqlite3.Error):  # after a disk error SQLite has already done it
             db.conn.rollback()
-        if isinstance(error, sqlite3.Error) and (meant := explained(error, _path_of(db))) is not None:
-            raise meant from error
+        if isinstance(error, sqlite3.Error) and (explanation := explained(error, _path_of(db))) is not None:
+            raise explanation from error
         raise
 
 
@@ -158,7 +158,7 @@ def _path_of(db: Database) -> str:
 def _refuse_newer(db: Database, path: Path, migrations: Migrations) -> None:
     from sqlite_utils import Database
 
-    known = {migration.name for migration in migrations.pending(Database(memory=True))}
-    unknown = [migration.name for migration in migrations.applied(db) if migration.name not in known]
+    ours = {migration.name for migration in migrations.pending(Database(memory=True))}
+    unknown = [migration.name for migration in migrations.applied(db) if migration.name not in ours]
     if unknown:
         raise NewerStore(f"{path} was written by another version of chunksink ({unknown[0]}); upgrade, or move it away")

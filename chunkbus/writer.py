@@ -21,7 +21,6 @@ import orjson
 
 from chunksink.chunkbus.chunk import CHUNK_VERSION, Record
 from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
-from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.families import number_of
 from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.inventory import Inventory
@@ -37,6 +36,7 @@ from chunksink.chunkbus.manifest import (
     examine_manifest,
 )
 from chunksink.chunkbus.reader import committed_checksum, has_checksum
+from chunksink.chunkbus.record_checks import examine_line
 
 LOCK_SECONDS = 10.0
 

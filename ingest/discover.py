@@ -57,7 +57,7 @@ def discover(
 ) -> Discovery:
     """Fills the table `found`. Raises IngestRefused for a path that does not exist.
 
-    A named file is taken with any suffix. `outputs` are the folders to which this run writes.
+    A named file is read with any suffix. `outputs` are the folders to which this run writes.
     """
     walk = _Walk(roots, db, options, tuple(suffixes), outputs, paths)
     for folder in filter(Path.is_dir, paths):  # before a file registers the folder around it
@@ -67,16 +67,16 @@ def discover(
             walk.add_folder(path)
         elif path.exists() or path.is_symlink():
             walk.add_file(path)
-        elif address := _ADDRESS.match(str(path)):  # a path keeps one slash of two
+        elif address := _ADDRESS.match(str(path)):  # Path joins two slashes into one
             raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages and name their folder")
         elif (scope := _former_scope(path, roots, db)) is None:
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         elif options.prune:
-            walk.found.scopes.append(scope)
+            walk.discovery.scopes.append(scope)
         else:
             reason = "no longer exists; its sources keep their chunks, and --prune removes them"
             raise IngestRefused(f"{path} {reason}")
-    return walk.found
+    return walk.discovery
 
 
 def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | None:
@@ -101,9 +101,9 @@ class _Walk:
         outputs: Sequence[Path],
         paths: Sequence[Path],
     ) -> None:
-        self.found = Discovery()
+        self.discovery = Discovery()
         self._roots, self._db, self._options = roots, db, options
-        self._suffixes, self._takes_bare = tuple(filter(None, suffixes)), "" in suffixes
+        self._suffixes, self._reads_bare = tuple(filter(None, suffixes)), "" in suffixes
         self._excluded = patterns(options.exclude, "--exclude")
         self._included = patterns(options.include, "--include")
         self._outputs = {os.path.realpath(folder) for folder in outputs}
@@ -119,7 +119,7 @@ class _Walk:
         if not os.access(path, os.R_OK | os.X_OK):
             raise IngestRefused(f"{path} cannot be read: correct its permissions")
         top = real_path(path)
-        self.found.scopes.append(self._roots.within(top))
+        self.discovery.scopes.append(self._roots.within(top))
         pending = [str(top)]
         while pending:
             folder = pending.pop()
@@ -141,21 +141,21 @@ class _Walk:
                     if is_folder:
                         if self._is_walked(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
-                    elif self._is_wanted(entry.name, path, f"{prefix}{entry.name}"):
+                    elif self._is_source(entry.name, path, f"{prefix}{entry.name}"):
                         if entry.is_symlink() and self._leads_outside(entry.path):
                             reason = "is a link to a file outside the named folders; to read it, name it"
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
                             self._add(f"{prefix}{entry.name}", entry.path)
                     else:
-                        self.found.other_kinds[_suffix_of(entry.name)] += 1
+                        self.discovery.other_kinds[_suffix_of(entry.name)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
-            self.found.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
-            self.found.unlisted = folder
+            self.discovery.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
+            self.discovery.unlisted = folder
 
-    def _is_wanted(self, name: str, path: str, uri: str) -> bool:
-        if name.lower().endswith(self._suffixes) or (self._takes_bare and "." not in name):
+    def _is_source(self, name: str, path: str, uri: str) -> bool:
+        if name.lower().endswith(self._suffixes) or (self._reads_bare and "." not in name):
             return True
         if self._included.match_file(path):
             return True
@@ -186,12 +186,12 @@ class _Walk:
         return False
 
     def _leave_out(self, uri: str, code: str, reason: str) -> None:
-        self.found.left_out.append(Failure(printable(uri), code, reason))
+        self.discovery.left_out.append(Failure(printable(uri), code, reason))
 
     def _add(self, uri: str, path: str) -> None:
         if printable(uri) != uri:
             reason = "its name is not UTF-8: rename it"
-            self.found.failures.append(Failure(printable(uri), codes.SOURCE_NAME_INVALID, reason))
+            self.discovery.failures.append(Failure(printable(uri), codes.SOURCE_NAME_INVALID, reason))
             return
         row = (uri, os.fsencode(path))
         if self._db.execute("insert or ignore into found (uri, path) values (?, ?)", row).rowcount == 0:

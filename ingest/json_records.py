@@ -15,9 +15,9 @@ import orjson
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.diagnose import diagnose_json, proves_unique_keys
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
+from chunksink.chunkbus.diagnosis import diagnose_json, proves_unique_keys
 from chunksink.chunkbus.reader import read_lines
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.ingest.errors import RecordRefused, SourceFailed
 from chunksink.ingest.model import Notice
 

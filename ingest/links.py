@@ -1,7 +1,7 @@
 """Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root, one link and its target a line.
 
-It is removed before its partition is written and made after all partitions, so a kill leaves none rather than an old
-one. Links in other partitions are resolved when these are written; `--checksum` resolves all.
+It is removed before its partition is written and created again after all partitions, so a kill leaves no outdated one.
+A partition's links are resolved only when it is written; `--checksum` resolves all.
 """
 
 import os
@@ -110,8 +110,8 @@ class _Targets:
         """`nested` are roots within others, between which links use relative paths."""
         self._db, self._nested = db, nested
         self._has_aliases = False
-        named = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
-        self._has_web = db.execute(named).fetchone() is not None
+        web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
+        self._has_web = db.execute(web_source).fetchone() is not None
         self.find = lru_cache(_CACHED_LINKS)(self._find)
         self._first = lru_cache(_CACHED_LINKS)(self._find_first)
 
@@ -248,9 +248,9 @@ def _confluence_page(url: str) -> tuple[str, str, str]:
                 query = parse_qs(parts.query)
                 number, space, title = (query.get(name, [""])[0] for name in ("pageId", "spaceKey", "title"))
                 return number, space, title
-            if found := _PAGE_PATH.search(parts.path):
-                space, number, title = found.groups(default="")
+            if match := _PAGE_PATH.search(parts.path):
+                space, number, title = match.groups(default="")
                 return number, unquote(space), unquote_plus(title)
-            if found := _DISPLAY_PATH.search(parts.path):
-                return "", unquote(found[1]), unquote_plus(found[2])
+            if match := _DISPLAY_PATH.search(parts.path):
+                return "", unquote(match[1]), unquote_plus(match[2])
     return "", "", ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.diagnosis import parse_time
 from chunksink.chunkbus.identity import derive_document_id, family_key, parent_id, source_name, tenant_id
 
 

@@ -22,9 +22,9 @@ class Options:
 
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. `base` names
     sources by their path below it, not by the folder's name. `exclude` and `include` are patterns as in a
-    `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names that a row's
-    fields have. `prune` removes sources that vanished. Up to `allow_deletions` sources may vanish with a whole
-    folder, or lose most of their chunks where these are a large share of all.
+    `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names of fields in rows.
+    `prune` removes sources that vanished. `allow_deletions` is how many sources may vanish with a whole folder, or
+    lose most of their chunks if these are a large share of all.
     `checksum` reads every file, even if size and times are unchanged. `follow_links` reads linked files everywhere.
     """
 
@@ -45,13 +45,13 @@ class Options:
         patterns(self.exclude, "--exclude")
         patterns(self.include, "--include")
         if self.format not in (AUTO, *formats):
-            raise IngestRefused(f"--as {self.format}: unknown format; there are {', '.join(formats)}")
+            raise IngestRefused(f"--as {self.format}: unknown format; the formats are {', '.join(formats)}")
         if wrong := wrong_allowance(self.allow_deletions):
             raise IngestRefused(wrong)
         if self.tenant in ("", DEFAULT_TENANT):
             raise IngestRefused(f"--tenant {self.tenant!r} is reserved for no tenant: leave --tenant out or rename it")
         if self.fields and self.format not in (AUTO, ROWS):
-            raise IngestRefused(f"--field names a field of rows, and --as {self.format} reads none: leave one out")
+            raise IngestRefused(f"--field is only for rows, not for --as {self.format}: leave one of them out")
         for role, name in self.fields.items():
             if role not in FIELD_ROLES or not name:
                 raise IngestRefused(f"--field {role}={name}: write ROLE=NAME with a role of {', '.join(FIELD_ROLES)}")

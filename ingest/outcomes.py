@@ -33,14 +33,14 @@ class Outcomes:
         self._not_named = 0  # further failures
         self._same = 0  # files that were read, but whose families are unchanged
 
-    def add_found(self, found: Discovery, classified: Classified) -> None:
+    def add_discovered(self, discovery: Discovery, classified: Classified) -> None:
         """Records files that could not be examined and files that are not sources; forgets vanished files."""
-        self._failures += (*found.failures, *classified.unknown)
-        for failures, outcome in ((found.failures, Outcome.FAILED), (found.left_out, Outcome.LEFT_OUT)):
+        self._failures += (*discovery.failures, *classified.unknown)
+        for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 row = (uri, b"", outcome, f'{{"{code}":1}}', outcome is Outcome.FAILED, code)
                 self._db.execute(_NO_FILE, row)
-        for scope in found.scopes if found.unlisted is None else ():
+        for scope in discovery.scopes if discovery.unlisted is None else ():
             test, values = scope.condition("uri")
             self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
 
@@ -102,7 +102,7 @@ class Outcomes:
 
     def report(
         self,
-        found: Discovery,
+        discovery: Discovery,
         classified: Classified,
         vanished: Vanished,
         written: Written,
@@ -134,30 +134,30 @@ class Outcomes:
             failed=len(self._failures) + self._not_named,
             failures=tuple(self._failures),
             kinds=dict(sorted(classified.kinds.items())),
-            other_kinds=dict(sorted(found.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),
+            other_kinds=dict(sorted(discovery.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),
             missing=vanished.families,
             missing_from=vanished.names,
-            gone=self._gone(roots),
+            gone=self._missing_folders(roots),
             set_aside=tuple(map(str, set_aside)),
         )
 
     def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
         codes, named = Counter[str](), dict[str, tuple[str, ...]]()
         for uri, counts in self._db.execute("select uri, codes from found where codes <> '{}' order by uri"):
-            found = orjson.loads(counts)
-            codes.update(found)
-            named |= {code: (*named.get(code, ()), uri)[:_NAMED_SOURCES] for code in found}
+            of_source = orjson.loads(counts)
+            codes.update(of_source)
+            named |= {code: (*named.get(code, ()), uri)[:_NAMED_SOURCES] for code in of_source}
         return dict(sorted(codes.items())), named
 
-    def _gone(self, roots: Roots) -> dict[str, int]:
+    def _missing_folders(self, roots: Roots) -> dict[str, int]:
         """Registered folders that no longer exist, and the number of their sources that keep their chunks."""
-        gone: dict[str, int] = {}
+        folders: dict[str, int] = {}
         for root in roots:
             if root.prefix and not root.path.exists():
                 test, values = roots.within(root.path).condition("origin")
                 (number,) = self._db.execute(f"select count(*) from family where {test}", values).fetchone()
-                gone |= {str(root.path): number} if number else {}
-        return gone
+                folders |= {str(root.path): number} if number else {}
+        return folders
 
 
 # Every source that was read, and every file that is left out for the first time.

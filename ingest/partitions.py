@@ -11,14 +11,14 @@ from typing import BinaryIO
 import orjson
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.diagnosis import parse_time
 from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
 from chunksink.chunkbus.signature import Signature
-from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.validation import Validation
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import describe, moment_of
 from chunksink.ingest.placement import Placement, is_ours
@@ -65,11 +65,11 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
-    found: list[Finding] = []
-    if Validation(bus, on_finding=found.append).run([key]).ok:
+    findings: list[Finding] = []
+    if Validation(bus, on_finding=findings.append).run([key]).ok:
         return True
     if placement.only in (None, key):
-        first = next(finding for finding in found if finding.is_error)
+        first = next(finding for finding in findings if finding.is_error)
         files = [str(file) for file in (bus.manifest_file(key), bus.chunks_file(key)) if file.exists()]
         raise IngestRefused(
             f"partition {key} of {bus.path} is not valid: {first}; nothing was written. Restore its files from a copy, "

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.diagnosis import parse_time
 from chunksink.chunkbus.errors import InvalidManifest, InvalidPartitionKey
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.reader import read_manifest

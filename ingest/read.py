@@ -34,7 +34,7 @@ _MOST_NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read. `checksum` is that of its last reading, if only its bytes could have changed since."""
+    """A file to read. `checksum` is from its last reading; None if it must be read even with the same bytes."""
 
     uri: str
     path: str
@@ -55,7 +55,7 @@ class Stamp:
 
 @dataclass(slots=True)
 class Reading:
-    """The families of one file. `rows` are the bytes of `spool`.families about it; `spool`.chunks has the chunks."""
+    """The families of one file. `spool`.chunks has their chunks, `spool`.families their rows, at the bytes `rows`."""
 
     uri: str
     spool: str
@@ -130,7 +130,7 @@ def _read_apart(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) ->
 
 
 def read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """Reads each file; chunks and families go to two files whose names begin with `spool`."""
+    """Reads each file, and writes chunks and families to two files whose names begin with `spool`."""
     with open(f"{spool}.chunks", "xb") as chunks, open(f"{spool}.families", "xb") as rows:  # noqa: PTH123
         return [_read(job, stamp, spool, chunks, rows, noted_ns) for job in jobs]
 
@@ -159,9 +159,9 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
         reading.rows = (start, rows.tell())
         return reading
     checksum = None if notice.code == SOURCE_CHANGED else reading.checksum
-    nothing = Reading(job.uri, spool, (start, start), checksum)
-    nothing.add(notice)
-    return nothing
+    failed_reading = Reading(job.uri, spool, (start, start), checksum)
+    failed_reading.add(notice)
+    return failed_reading
 
 
 def open_source(path: str) -> BinaryIO:
@@ -177,11 +177,11 @@ def _digest(job: Job, reading: Reading) -> Signature:
     """The checksum of the current bytes; bytes appended later are read by the next run."""
     with open_source(job.path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
-        digest, left = sha256(), signature.size
-        while left and (block := file.read(min(left, 2**20))):
+        digest, unread = sha256(), signature.size
+        while unread and (block := file.read(min(unread, 2**20))):
             digest.update(block)
-            left -= len(block)
-    if left:
+            unread -= len(block)
+    if unread:
         raise SourceFailed(SOURCE_CHANGED, _CHANGED)
     reading.checksum, reading.moment_ns = digest.hexdigest(), signature.mtime_ns
     reading.is_unchanged = reading.checksum == job.checksum

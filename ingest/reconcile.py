@@ -24,26 +24,28 @@ EMPTIED = "its source has no text any more"
 
 @dataclass(frozen=True)
 class Vanished:
-    """The number of families that were not found, and the names of the first ones."""
+    """The number of families that vanished, and the names of the first ones."""
 
     families: int
     names: tuple[str, ...]
 
 
-def reconcile(db: sqlite3.Connection, options: Options, only: str | None, found: Discovery, roots: Roots) -> Vanished:
+def reconcile(
+    db: sqlite3.Connection, options: Options, only: str | None, discovery: Discovery, roots: Roots
+) -> Vanished:
     """Fills `arrival` and `departure`, and returns the missing families that were not pruned.
 
     `only` is the only partition in reach; None means all. Raises IngestRefused if pruning would be unsafe.
     """
-    db.create_function("has_vanished", 1, lambda name: found.has_vanished(roots.path_of(name), options))
+    db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(roots.path_of(name), options))
     for table in ("arrival", "departure", "stored"):
         db.execute(f"delete from {table}")
-    for statement in (_ORIGINS, _HELD, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED):
+    for statement in (_ORIGINS, _STORED, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED):
         db.execute(statement, {"only": only})
     if options.prune:
-        _prune(db, options, found)
+        _prune(db, options, discovery)
         return Vanished(0, ())
-    return _missing(db, options, found)
+    return _missing(db, options, discovery)
 
 
 # Chunks that are passed on unchanged do not name the file they came from.
@@ -57,7 +59,7 @@ update family set origin = (
 """
 
 # The families of the partitions in reach, each in the partition with its newest copy.
-_HELD = """
+_STORED = """
 insert or replace into stored
 select family, partition, name, origin, version, chunks, digest from family
 where :only is null or partition = :only
@@ -103,16 +105,16 @@ select stored.partition, stored.family, arrival.partition from arrival join stor
 where stored.partition <> arrival.partition
 """
 
-# Documents without text, and records that state this.
+# Documents without text, and records that are marked as empty.
 _EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
 select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families of this run's tenant whose file no longer contains them: it was read completely, or does not exist. Families
-# that another file contains belong to that one.
-_GONE = """
+# Families of this run's tenant that their file no longer contains: it was read completely, or does not exist. A family
+# that another file contains belongs to that file.
+_VANISHED_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then ? else ? end as reason
 from source_family join stored on stored.family = source_family.family and stored.origin = source_family.uri
@@ -128,12 +130,12 @@ where source_family.tenant = ?
 """
 
 
-def _gone(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
-    """The query and its values, in their order."""
+def _vanished(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
+    """The query for vanished families, and its values in order."""
     conditions = [scope.condition("source_family.uri") for scope in scopes]
     in_scope = " or ".join(test for test, _ in conditions) or "false"
     values = [value for _, values in conditions for value in values]
-    return _GONE.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
+    return _VANISHED_FAMILIES.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
 
 
 # Sources that lost most of their chunks. Vanished sources are handled by `prune`.
@@ -159,10 +161,10 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     )
 
 
-def _missing(db: sqlite3.Connection, options: Options, found: Discovery) -> Vanished:
-    if found.unlisted is not None:
+def _missing(db: sqlite3.Connection, options: Options, discovery: Discovery) -> Vanished:
+    if discovery.unlisted is not None:
         return Vanished(0, ())
-    query, values = _gone(found.scopes, options.tenant)
+    query, values = _vanished(discovery.scopes, options.tenant)
     number, names = 0, set[str]()
     for _, _, name, origin, reason in db.execute(query, values):
         number += 1
@@ -171,17 +173,17 @@ def _missing(db: sqlite3.Connection, options: Options, found: Discovery) -> Vani
     return Vanished(number, tuple(sorted(names)))
 
 
-def _prune(db: sqlite3.Connection, options: Options, found: Discovery) -> None:
-    if found.unlisted is not None:
+def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> None:
+    if discovery.unlisted is not None:
         raise IngestRefused(
-            f"{found.unlisted} cannot be listed, so vanished files are unknown; nothing was written. Correct "
+            f"{discovery.unlisted} cannot be listed, so vanished files are unknown; nothing was written. Correct "
             "its permissions, or leave --prune out"
         )
-    query, values = _gone(found.scopes, options.tenant)
+    query, values = _vanished(discovery.scopes, options.tenant)
     db.execute(
         f"insert into departure (partition, family, reason) select partition, family, reason from ({query})", values
     )
-    for scope in found.scopes:
+    for scope in discovery.scopes:
         test, values = scope.condition("stored.origin")
         counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
         removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])

@@ -10,8 +10,8 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex, json_hash
 from chunksink.chunkbus.chunk import Canonicalizer, Chunk, Parser, Provenance, Record, Source, Span, new_chunk
 from chunksink.chunkbus.errors import NotCanonical
-from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.identity import own_field
+from chunksink.chunkbus.record_checks import examine_line
 from chunksink.ingest.errors import RecordRefused
 
 ORIGINAL = "original"

@@ -20,9 +20,9 @@ FILE_NAME = "roots.json"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder by its real path, and the label that begins the names of its files; empty for its own `--base`.
+    """A folder by its real path, and the label that begins the names of its files. The label of a `--base` is empty.
 
-    `files_only`: files of the folder were ingested by name, so only they, and not its subfolders, belong to it yet.
+    `files_only`: only files of the folder were ingested, by their names, so its subfolders do not belong to it yet.
     """
 
     label: str
@@ -46,7 +46,7 @@ class Root:
 class Scope:
     """The names of the sources that are, or were, in a real folder.
 
-    They begin with an included prefix (ends with `/`), or are included, and begin with no excluded prefix.
+    `included` has names, and prefixes, which end with `/`. Names with an excluded prefix are not in the folder.
     """
 
     path: Path
@@ -103,6 +103,7 @@ class Roots:
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
     def within(self, folder: Path) -> Scope:
+        """The names of the sources in a real folder."""
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}
@@ -112,12 +113,12 @@ class Roots:
 
     def nested(self) -> list[tuple[str, str]]:
         """For each root within another one: its prefix, and the prefix that the outermost root would give it."""
-        found = []
+        prefixes = []
         for root in self._roots:
             outer = min((one for one in self._roots if one.has(root.path)), key=lambda one: len(one.path.parts))
             if outer != root:
-                found.append((root.prefix, _as_prefix(outer.name_of(root.path))))
-        return found
+                prefixes.append((root.prefix, _as_prefix(outer.name_of(root.path))))
+        return prefixes
 
     def register(self, folder: Path, base: Path | None = None, *, files_only: bool = False) -> Root:
         """The root of a folder, or of the folder of a named file: the registered one, else a new one.
@@ -128,19 +129,19 @@ class Roots:
         real = real_path(folder)
         own_name = Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
         label = own_name if base is None else _below(base, folder)
-        known = self.of(real)
-        if known is not None and base is not None and (name := known.name_of(real)) != (label or "."):
+        registered = self.of(real)
+        if registered is not None and base is not None and (name := registered.name_of(real)) != (label or "."):
             raise IngestRefused(
                 f"{folder} is registered with the name {name!r}, and --base {base} would name it {label or '.'!r}; "
                 "nothing was written. Leave --base out: a registered folder keeps its names"
             )
-        if known is not None and (files_only or not known.files_only):
-            return known
+        if registered is not None and (files_only or not registered.files_only):
+            return registered
         for other in [root for root in self._roots if root.label == label and root.path != real]:
             if other.path.exists() or base is None:
                 raise IngestRefused(_same_label(folder, real, other))
             self._roots.remove(other)
-        root = Root(known.label if known else label, real, files_only)
+        root = Root(registered.label if registered else label, real, files_only)
         self._roots = [other for other in self._roots if other.path != real] + [root]
         self._is_changed = True
         return root

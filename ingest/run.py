@@ -61,7 +61,7 @@ def ingest(
         roots = Roots(bus)
         # Our own output must not be read as a source.
         outputs = (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
-        found = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
+        discovery = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
         classified = classify(db, options, formats, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
@@ -70,10 +70,10 @@ def ingest(
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
         outcomes = Outcomes(db, stamp, run_id, formats)
-        outcomes.add_found(found, classified)
+        outcomes.add_discovered(discovery, classified)
         while True:
             _read(db, stamp, formats, Path(spool), noted_ns, outcomes, workers, on_progress)
-            vanished = reconcile(db, options, placement.only, found, roots)
+            vanished = reconcile(db, options, placement.only, discovery, roots)
             if not read_again(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)
@@ -85,7 +85,7 @@ def ingest(
         outcomes.save(written)
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
-        return outcomes.report(found, classified, vanished, written, links, roots, set_aside)
+        return outcomes.report(discovery, classified, vanished, written, links, roots, set_aside)
 
 
 def _read(

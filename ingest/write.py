@@ -1,7 +1,7 @@
-"""Stage 5: the partitions that change are written, so that a kill between two of them loses nothing.
+"""Stage 5: writes the partitions that change, in an order in which a kill between two of them loses nothing.
 
-A family that goes from one partition to another arrives there before it leaves: between both commits it is in both,
-and its rank decides which one counts. So arrivals are written first, then departures.
+Arrivals are written before departures. So a family that moves is in both partitions between the two commits, and its
+rank decides which copy counts.
 """
 
 import os
@@ -56,22 +56,22 @@ def write_partitions(
     notices: Mapping[str, Notices],
     reloaded: frozenset[str],
 ) -> Written:
-    """Carries out `arrival` and `departure`.
+    """Executes `arrival` and `departure`.
 
     Also writes a named partition that does not exist yet, and partitions whose notices have changed, except those that
     were just `reloaded`, because the notices of their sources are unknown.
     """
     in_reach = {key for (key,) in db.execute("select key from partition")} if only is None else {only}
-    known = {key: notices.get(key, Notices()) for key in in_reach - reloaded} | dict(notices)
-    writer = _Writer(db, bus, producer, created_at, known)
+    all_notices = {key: notices.get(key, Notices()) for key in in_reach - reloaded} | dict(notices)
+    writer = _Writer(db, bus, producer, created_at, all_notices)
     changing = {key for (key,) in db.execute("select partition from arrival union select partition from departure")}
     for key in in_reach - changing:
         before = manifest_bytes(bus, key)
         if before is None or (key not in reloaded and writer.differs(key, before)):
             changing.add(key)
     drop_links(bus, changing)
-    only_giving = {key for (key,) in db.execute(_ONLY_GIVING)}
-    for key in sorted(changing - only_giving):
+    only_losing = {key for (key,) in db.execute(_ONLY_LOSING)}
+    for key in sorted(changing - only_losing):
         writer.write(key, is_last=False)
     for (key,) in db.execute(_STILL_LEAVING).fetchall():
         writer.write(key, is_last=True)
@@ -79,7 +79,7 @@ def write_partitions(
 
 
 # Partitions whose only change is that families move to other partitions.
-_ONLY_GIVING = """
+_ONLY_LOSING = """
 select partition from departure where target is not null
 except select partition from departure where target is null
 except select partition from arrival
@@ -136,8 +136,8 @@ class _Writer:
         self._db.execute("delete from family where partition = ?", [_NEW])
         with PartitionWriter(self._bus, key) as writer:
             before = manifest_bytes(self._bus, key)
-            known = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
-            if known != (None if before is None else (sha256(before).hexdigest(),)):
+            recorded = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
+            if recorded != (None if before is None else (sha256(before).hexdigest(),)):
                 raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
             documents = self._add_lines(writer, key, is_last=is_last)
             manifest = decode_manifest(before) if before else None
@@ -189,7 +189,7 @@ class _Writer:
         self._db.execute("insert or replace into partition values (?, ?, ?, ?, ?, ?)", row)
 
     def _tombstones(self, key: str, before: Manifest | None) -> list[Tombstone]:
-        """Existing tombstones keep their time; of two for one family the later one counts."""
+        """Existing tombstones keep their time; a new one replaces an earlier one for the same family."""
         removed = self._db.execute(
             "select family, reason from departure where partition = ? and reason is not null order by family", [key]
         )
@@ -227,13 +227,13 @@ class _Writer:
             earlier, later = self._family_at(one.earlier_line), self._family_at(one.line)
             if earlier[0] == later[0] or {earlier[0], later[0]} & refused:
                 continue
-            kept, left = (earlier, later) if self._arrives(key, later[0]) else (later, earlier)
-            if self._arrives(key, left[0]):
-                refused.add(left[0])
+            kept, (family, _, origin) = (earlier, later) if self._arrives(key, later[0]) else (later, earlier)
+            if self._arrives(key, family):
+                refused.add(family)
                 reason = f"its chunk {one.chunk_id!r} already belongs to {kept[1]}"
-                self.written.refused.append(Failure(left[2], DUPLICATE_IDS, reason))
-                self._db.execute("delete from arrival where partition = ? and family = ?", [key, left[0]])
-                self._db.execute("delete from departure where family = ? and target = ?", [left[0], key])
+                self.written.refused.append(Failure(origin, DUPLICATE_IDS, reason))
+                self._db.execute("delete from arrival where partition = ? and family = ?", [key, family])
+                self._db.execute("delete from departure where family = ? and target = ?", [family, key])
         if not refused:
             raise error
         return False
@@ -249,7 +249,7 @@ class _Writer:
             line -= chunks
             if line <= 0:
                 return family, name, origin
-        raise AssertionError("the writer counts the lines that it was given")
+        raise AssertionError(f"no family has line {line}")
 
 
 _NOTE = f"insert into family (partition, {_COLUMNS}, start, end) values (?, {', '.join('?' * 10)}, ?, ?)"

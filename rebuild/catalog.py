@@ -238,11 +238,11 @@ class Catalog:
         rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
         return [text_hash for (text_hash,) in rows]
 
-    def repeated_texts(self, examples: int = 5) -> RepeatedTexts:
+    def repeated_texts(self) -> RepeatedTexts:
         """Texts that occur in more than one current family."""
         count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"
         texts, chunks = self._db.execute(count).fetchone()
-        pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit ?", [examples])
+        pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit 5")
         return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
 
     def note_projected(self, rows: Sequence[Projected]) -> None:

@@ -17,10 +17,10 @@ import msgspec
 
 from chunksink.chunkbus.canonical import json_hash, text_hash
 from chunksink.chunkbus.chunk import Provenance
-from chunksink.chunkbus.diagnose import parse_time
+from chunksink.chunkbus.diagnosis import parse_time
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.reader import LineBlock, Place, blocks_at, lines_of, read_blocks, read_lines
-from chunksink.chunkbus.validate import NeedsValidation, PartialValidation
+from chunksink.chunkbus.validation import NeedsValidation, PartialValidation
 from chunksink.rebuild.schema import exists
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.signature import Signature, settled_signatures, signatures_of
 from chunksink.chunkbus.store import write_transaction
-from chunksink.chunkbus.validate import RULES, NeedsValidation, PartialValidation, Validation
+from chunksink.chunkbus.validation import RULES, NeedsValidation, PartialValidation, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State

@@ -141,7 +141,7 @@ class Rebuild:
     def _equals(
         self, unfinished: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
     ) -> bool:
-        """Whether it has the builds and the model of this run. A build that another generation shares is not written."""
+        """Whether it has the builds and the model of this run. A build of two generations is not written."""
         builds, is_shared = unfinished.builds, self.session.state.is_shared
         theirs = {name: build for name, build in builds.items() if is_shared(build, unfinished)}
         return (

@@ -171,17 +171,17 @@ class Scan:
             families, chunks = families + 1, chunks + documents
         return families, chunks, digest.hexdigest()
 
-    def drift(self, kind: str, limit: int = -1) -> list[str]:
-        select = "select id from drift where kind = ? order by family, id limit ?"
-        return [id for (id,) in self.db.execute(select, [kind, limit])]
+    def drift(self, kind: str) -> list[str]:
+        rows = self.db.execute("select id from drift where kind = ? order by family, id", [kind])
+        return [id for (id,) in rows]
 
     def drifted_sources(self) -> list[DriftedSource]:
         rows = self.db.execute(_DRIFTED_SOURCES, {"build": self.build_id})
         return [DriftedSource(*row) for row in rows]
 
-    def examples(self, limit: int = 3) -> str:
+    def examples(self) -> str:
         """Some of the drift, in words."""
-        rows = self.db.execute("select kind, id, family from drift order by family, id limit ?", [limit])
+        rows = self.db.execute("select kind, id, family from drift order by family, id limit 3")
         examples = ", ".join(f"{kind} {id} of family {family}" for kind, id, family in rows)
         return f"{examples} ({self.damage})" if self.damage else examples
 

@@ -18,7 +18,7 @@ from chunksink.progress import progress
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
-    from chunksink.chunkbus.validate import Summary
+    from chunksink.chunkbus.validation import Summary
     from chunksink.sinks.survey import Survey
 
 _SHOWN_FINDINGS = 5
@@ -73,7 +73,7 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunksink.chunkbus.validate import Validation
+    from chunksink.chunkbus.validation import Validation
 
     config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
     root = BusRoot(config.chunks_path).require()

@@ -16,8 +16,8 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import chunk_object_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import NotCanonical
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.ingest import codes
 from chunksink.ingest.checklist import find_problems
 from chunksink.ingest.errors import SourceFailed

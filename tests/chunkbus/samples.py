@@ -13,7 +13,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
-from chunksink.chunkbus.validate import Summary, Validation
+from chunksink.chunkbus.validation import Summary, Validation
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.conftest import ROOT
 

@@ -10,8 +10,8 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
-from chunksink.chunkbus.examine import examine_line
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.record_checks import examine_line
 from tests.chunkbus.samples import (
     NOON,
     chunk,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import InvalidChunk, PartitionChanged
-from chunksink.chunkbus.examine import MAX_LINE_BYTES
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
+from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import NOON, PRODUCER, chunk, commit, lines_of, provenance, validate
 from tests.conftest import examples

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus import findings, reader, scan, validate
+from chunksink.chunkbus import findings, reader, scan, validation
 from chunksink.chunkbus.families import STRETCH, number_of
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.inventory import Inventory
@@ -121,7 +121,7 @@ def test_validation_when_the_disk_fails_reports_it_after_the_other_findings(
     assert len(data) > 4 * 2**20
     root = put(BusRoot(tmp_path), "k", data)
     whole = data[: 3 * 2**20].count(b"\n")
-    monkeypatch.setattr(validate, "open_partition", lambda root, key: (BreaksAfter(root.chunks_file(key)), None))
+    monkeypatch.setattr(validation, "open_partition", lambda root, key: (BreaksAfter(root.chunks_file(key)), None))
     found = samples.validate(root, workers=workers if jobs == 2 else None)
     assert [(finding.code, finding.line) for finding in found] == [
         (findings.MANIFEST_MISSING, None),
@@ -139,7 +139,7 @@ def test_validation_when_the_receiver_of_findings_fails_raises_its_error(tmp_pat
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        validate.Validation(root, on_finding=take).run()
+        validation.Validation(root, on_finding=take).run()
     assert codes(seen) == [findings.JSON_PARSE]
 
 
@@ -240,7 +240,7 @@ def test_validation_when_a_partition_disappears_reports_it(tmp_path: Path) -> No
                 change()
             found.append(finding)
 
-        validate.Validation(root, on_finding=take).run()
+        validation.Validation(root, on_finding=take).run()
         assert [(finding.code, finding.partition) for finding in found] == [
             (findings.JSON_PARSE, "c"),
             (findings.FAMILY_SPLIT, "b"),  # as it was read

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
-from chunksink.chunkbus.diagnose import diagnose_json, proves_unique_keys
-from chunksink.chunkbus.examine import examine_line
+from chunksink.chunkbus.diagnosis import diagnose_json, proves_unique_keys
+from chunksink.chunkbus.record_checks import examine_line
 from tests.chunkbus.samples import chunk, line_of
 
 SPACE = st.text(" \t\r\n", max_size=3)

@@ -12,7 +12,7 @@ from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest
 from chunksink.chunkbus.reader import read_manifest, read_partition
-from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.validation import Validation
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
 from chunksink.ingest.run import Workers, ingest

@@ -11,7 +11,7 @@ from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
-from chunksink.chunkbus.validate import Validation
+from chunksink.chunkbus.validation import Validation
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Family, Item, Notice, Source

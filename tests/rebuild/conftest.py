@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus import reader, validate
+from chunksink.chunkbus import reader, validation
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor, intake
 from tests.support.home import CatalogProbe, Home
@@ -53,6 +53,6 @@ def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         keys.append(key)
         return real(root, key)
 
-    for module in (reader, validate, intake):
+    for module in (reader, validation, intake):
         monkeypatch.setattr(module, "open_partition", watched)
     return keys

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus import validate
+from chunksink.chunkbus import validation
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild import intake
@@ -232,7 +232,7 @@ def test_unreadable_partition_is_read_again(
     edited = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
     commit(root, "p1", edited)
     with monkeypatch.context() as patch:
-        for module in (intake, validate):
+        for module in (intake, validation):
             patch.setattr(module, "open_partition", raising(OSError(number, os.strerror(number), "p1")))
         if number == errno.EMFILE:
             with pytest.raises(OSError, match="Too many open files"):

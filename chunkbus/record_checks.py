@@ -10,7 +10,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
 from chunksink.chunkbus.chunk import CHUNK_VERSION, NAMES, Chunk, Provenance, Record, Span
-from chunksink.chunkbus.diagnose import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
+from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
 from chunksink.chunkbus.findings import Problem, Severity
 
 MAX_LINE_BYTES = 8 * 2**20
