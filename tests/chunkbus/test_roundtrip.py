@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.errors import InvalidChunk, PartitionChanged
+from chunksink.chunkbus.errors import InvalidChunk, PartitionChanged, RepeatedChunks, RepeatedId
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
@@ -173,8 +173,9 @@ def test_writer_when_validation_only_warns_accepts_it(tmp_path: Path) -> None:
 
 def test_writer_when_ids_repeat_refuses_them(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
-    with pytest.raises(InvalidChunk, match="chunks 2 and 4 of partition k share chunk_id 'chunk-1'"):
+    with pytest.raises(RepeatedChunks) as error:
         commit(root, "k", [chunk(0), chunk(1), chunk(2), chunk(1, text="other")])
+    assert error.value.repeated == [RepeatedId("chunk-1", line=4, earlier_line=2)]
     assert root.partition_keys() == []
 
 

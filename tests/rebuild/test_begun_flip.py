@@ -39,7 +39,7 @@ def die(_state: State, _generation: Generation) -> None:
 
 
 def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generation:
-    """All sinks show what is new, and the pointer does not: the generation of the flip."""
+    """All sinks show the new builds, but the pointer is the old one. Returns the generation of the flip."""
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(State, "flip", die)
         home.rebuild()
@@ -81,7 +81,7 @@ def test_flip_when_all_builds_are_missing_is_reported(
 
 
 def test_flip_refused_by_a_sink_counts_as_not_started(home: Home, tmp_path: Path) -> None:
-    """Nobody has to correct anything before the live index can be synced."""
+    """The live index can be synced without a repair."""
     live = home.live()
 
     def refuse() -> None:

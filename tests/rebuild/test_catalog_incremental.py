@@ -46,7 +46,7 @@ class Copy:
     is_counted: bool
 
     def records(self) -> list[dict[str, Any]]:
-        """`part`: only one of its chunks stands here. Where they are not counted, none says how many there are."""
+        """With `part`, only one of its chunks. Unless `is_counted`, they have no `chunk_count`."""
         tenant = {"tenant_id": self.tenant} if self.tenant else {}
         texts = [f"{self.name} {self.version} {number}" for number in range(self.chunks)]
         made = source(self.name, *texts, version=str(self.version), at=self.at, ids=self.tenant or "", **tenant)
@@ -62,8 +62,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Write:
-    """These copies with these tombstones; where `tombstones` is None, before what stands there but one line, and with
-    its tombstones. Perhaps in another order. Where `is_settled`, once what stands there was taken in."""
+    """Writes these copies and tombstones. If `tombstones` is None, the present lines and tombstones stay, except the
+    line `without`. With `order`, the lines are shuffled. With `is_settled`, the catalog is refreshed first."""
 
     key: str
     copies: tuple[Copy, ...]
@@ -84,13 +84,13 @@ class Loss:
 
 @dataclass(frozen=True)
 class Refresh:
-    """Of the catalog that is kept up; with `project`, its families are read as a run would read them."""
+    """Refreshes the incremental catalog; with `project`, families are projected as in a run."""
 
     project: bool
     reread: bool
 
 
-TAKE_IN, RETIRE = "a run that dies before it decides", "one missing partition is retired"
+INTAKE, RETIRE = "a run that is killed before it decides", "one missing partition is retired"
 Change = Write | Loss
 
 copies = st.builds(
@@ -128,7 +128,7 @@ steps = st.lists(
     st.one_of(
         *[writes] * 3,
         *[st.builds(Loss, st.sampled_from(KEYS), st.booleans())] * 2,
-        st.just(TAKE_IN),
+        st.just(INTAKE),
         st.just(RETIRE),
         *[st.builds(Refresh, st.booleans(), st.booleans())] * 2,
     ),
@@ -142,10 +142,10 @@ def carry_out(root: BusRoot, step: Change) -> None:
     if isinstance(step, Write):
         records, tombstones = distinct(step.copies), step.tombstones
         if tombstones is None:
-            stands = records_of(files[0])
+            present = records_of(files[0])
             if step.without is not None:
-                del stands[step.without : step.without + 1]
-            records = list({record["chunk_id"]: record for record in [*records, *stands]}.values())
+                del present[step.without : step.without + 1]
+            records = list({record["chunk_id"]: record for record in [*records, *present]}.values())
             tombstones = read_manifest(root, step.key).tombstones if files[1].exists() else ()
         if step.order is not None:
             step.order.shuffle(records)
@@ -163,12 +163,12 @@ def distinct(copies: Sequence[Copy]) -> list[dict[str, Any]]:
 
 
 def records_of(file: Path) -> list[dict[str, Any]]:
-    """Those of its lines that are whole."""
-    found = []
+    """The complete lines of a file."""
+    records = []
     for line in file.read_bytes().splitlines() if file.exists() else []:
         with suppress(orjson.JSONDecodeError):
-            found.append(orjson.loads(line))
-    return found
+            records.append(orjson.loads(line))
+    return records
 
 
 def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread: bool = False) -> None:
@@ -183,9 +183,9 @@ def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread
 
 
 def retire_one(root: BusRoot, probe: CatalogProbe) -> None:
-    there = root.partition_keys()
+    existing = root.partition_keys()
     for key in probe.catalog.missing_partitions():
-        if key not in there:
+        if key not in existing:
             probe.catalog.retire(root, key)
             return
 
@@ -211,8 +211,8 @@ def closing_probe(home: Path, root: BusRoot) -> Iterator[CatalogProbe]:
 
 
 def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
-    """Each chunk, and all that is decided. When a family changed (`taken`) is no part of it, nor whether a family was
-    ever compared before it was held: then its hashes are known."""
+    """Every chunk and every decision. Without `taken`, and without hashes of held families, which are there only if the
+    family was compared before."""
     free = "case when family not in (select family from held) then"
     selects = {
         "chunk": COLUMNS,
@@ -232,7 +232,7 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
 def test_incremental_catalog_equals_one_from_nothing(
     tmp_path: Path, steps: Sequence[Change | Refresh | str], waiting: int
 ) -> None:
-    """However few lines may wait in memory for the line that they are compared with."""
+    """With any limit on the lines that wait in memory for their match."""
     shutil.rmtree(tmp_path)
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p0", source("docs/first.md", "first"))
@@ -240,7 +240,7 @@ def test_incremental_catalog_equals_one_from_nothing(
         for step in steps:
             if isinstance(step, Refresh):
                 refresh(kept, root, project=step.project, reread=step.reread)
-            elif step == TAKE_IN:
+            elif step == INTAKE:
                 Intake(root, kept.state).run()
             elif isinstance(step, str):
                 retire_one(root, kept)

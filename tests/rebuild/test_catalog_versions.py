@@ -18,7 +18,7 @@ A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 
 
 def of(version: str, *times: str | None, at: str = JANUARY) -> tuple[list[Record], str]:
-    """A version whose chunks have these times, None for none; and the time of its manifest."""
+    """The times of a version's chunks (None: no time), and the time of its manifest."""
     records = source("docs/a.md", *map(str, range(len(times))), version=version)
     for record, time in zip(records, times, strict=True):
         record["created_at"] = time
@@ -50,7 +50,7 @@ def test_family_versions_are_ranked(
 
 
 def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogProbe) -> None:
-    """Even where an earlier line bears a later time; what lost is counted, not indexed."""
+    """Even if an earlier line has a later time. The other version is counted as superseded, not indexed."""
     old = source("docs/a.md", "old one", "old two", version="1", at=MARCH)
     new = source("docs/a.md", "new", version="2", at=JANUARY)
     commit(root, "p1", [*old, *source("docs/b.md", "between"), *new])
@@ -66,7 +66,7 @@ def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogP
 
 
 def test_families_come_whole_and_in_file_order(root: BusRoot, probe: CatalogProbe) -> None:
-    """Interleaved in the file, and named so that no order of names is the order on disk."""
+    """Their lines are interleaved, and no order of their names is their order on disk."""
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
     commit(root, "p1", [a[0], b[0], a[1], b[2], a[2], b[1]])
     commit(root, "p0", source("docs/z.md", "z0"))
@@ -87,7 +87,7 @@ def test_checksum_with_and_without_prefix_is_the_same(root: BusRoot, probe: Cata
     assert probe.refresh().catalog.counts() == CatalogCounts(families=1, chunks=2, superseded=0)
 
 
-# -- tombstones: what they retire, and what they leave
+# -- tombstones: the families that they retire, and those that they do not
 
 BY_PARENT = Tombstone(parent_id=A)
 BY_DOCUMENT = Tombstone(document_id=document_id("docs/a.md"))
@@ -106,7 +106,7 @@ NORTHS, NORTHS_DOCUMENT = (
     Tombstone(**by, tenant_id="north") for by in ({"parent_id": A}, {"document_id": document_id("docs/a.md")})
 )
 
-# Chunks by partition; the tombstone's partition and the time of its manifest; what it leaves.
+# Chunks by partition; the tombstone's partition and the time of its manifest; the versions that remain.
 BY_EITHER: dict[str, tuple[dict[str, list[Record]], str, str, Left]] = {
     "leaves other families": ({"p1": [*a(), *source("docs/b.md", "b")]}, "p2", FEBRUARY, {B: "p1"}),
     "retires what ranks below it": (ONE, "p2", MARCH, {}),
@@ -162,7 +162,7 @@ def test_withdrawn_family_is_not_superseded(root: BusRoot, probe: CatalogProbe) 
 
 
 def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: BusRoot, probe: CatalogProbe) -> None:
-    """It would mean every tenant's; so the partition is not taken in."""
+    """It would withdraw the source of every tenant, so the partition is invalid."""
     commit(root, "p1", source("docs/a.md", "a"))
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="nobody")])
     manifest = root.manifest_file("p2")
@@ -173,7 +173,7 @@ def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: BusRoot, probe: 
 
 
 def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
-    """And gives it back to every one: a family key is not the parent_id that the tombstone names."""
+    """When the tombstone is removed, the source returns for every tenant."""
     commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
     commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))
     assert len(probe.refresh().current()) == 2

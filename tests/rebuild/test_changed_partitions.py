@@ -24,12 +24,12 @@ from tests.support.home import CatalogProbe
 Lines = list[Record]
 Edit = Callable[[Lines], Lines]
 SOURCES = 4
-# Who of two partitions has a family is decided by the catalog.
+# Which of two partitions has a family is decided by the catalog.
 IN_A_PARTITION = {name: case for name, case in CASES.items() if case.partition == KEY}
 
 
 def lines() -> Lines:
-    """Of four sources three chunks each; two of them say so."""
+    """Three chunks of each of four sources; two sources have a `chunk_count`."""
     return [
         chunk(
             number,
@@ -48,7 +48,7 @@ def write(root: BusRoot, records: Sequence[Record], **changes: Any) -> None:
 
 
 def refreshed(probe: CatalogProbe, root: BusRoot, *, require_source_checksum: bool = False) -> list[Any]:
-    """What a refresh finds; what is kept of it is what a validation of each partition finds."""
+    """The findings of a refresh. Those in the catalog equal those of a validation of each partition."""
     found: list[Any] = []
     read: list[int] = []
     probe.catalog.refresh(Intake(root, probe.state, require_source_checksum, on_finding=found.append), read.append)
@@ -153,7 +153,7 @@ def test_changed_line_that_contradicts_unchanged_ones_is_found(
     whole: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where the manifest counts what a catalog would count that missed a line."""
+    """Also if the manifest has the count that a catalog would have if it missed a line."""
     monkeypatch.setattr(catalog_rows, "_WAITING", waiting)
     write(root, lines())
     refreshed(probe, root)

@@ -27,7 +27,7 @@ CLOCKS = {"ahead": YEARS, "behind": -YEARS}
 
 @pytest.fixture
 def edited(embedded_home: Home) -> Home:
-    """Its index is of before the edit."""
+    """A home whose index was made before an edit."""
     families = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(4)]
     commit(embedded_home.root, "p1", [record for records in families for record in records])
     embedded_home.rebuild()
@@ -84,7 +84,7 @@ def test_file_system_with_two_second_times_is_read_correctly(
 def test_files_stamped_by_another_clock_are_read_each_time(
     root: BusRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
-    """As a server whose clock is ahead: nothing is known of its ticks."""
+    """For example by a server whose clock is ahead: the resolution of its times is unknown."""
     put(root, "p", lines_of([chunk(0)]))
     with time_machine.travel(time.time() - 3600):
         probe.refresh()

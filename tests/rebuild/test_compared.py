@@ -29,8 +29,8 @@ def db() -> Iterator[Database]:
     db.close()
 
 
-def says(db: Database, family: str, family_hash: str) -> None:
-    """The catalog, as it takes a family in, and as it notes what it was projected to."""
+def changes(db: Database, family: str, family_hash: str) -> None:
+    """The catalog gets this version of a family."""
     db.execute(
         "insert into current (family, partition, taken, family_hash) values (?1, 'p', 1, ?2) "
         "on conflict (family) do update set family_hash = ?2",
@@ -73,11 +73,11 @@ def loses_a_receipt(db: Database, family: str, _hash: str, build: str = "old") -
 
 
 def alters(db: Database, family: str, family_hash: str, build: str = "old") -> None:
-    """As nothing does today."""
+    """No code does this today."""
     db.execute("update receipt set family_hash = ? where build = ? and family = ?", [family_hash, build, family])
 
 
-CATALOG: Sequence[Callable[[Database, str, str], None]] = (says, says, withdraws, holds, releases)
+CATALOG: Sequence[Callable[[Database, str, str], None]] = (changes, changes, withdraws, holds, releases)
 RECORDS: Sequence[Callable[[Database, str, str, str], None]] = (
     *(begins, confirms, confirms, confirms, confirms, confirms_gone, loses_a_receipt, alters, forgets),
 )
@@ -110,28 +110,28 @@ def planned(db: Database, builds: Sequence[str], *, removals: bool = True) -> Pl
 
 
 def compared(db: Database, builds: Sequence[str], *, removals: bool) -> Planned:
-    """Family by family, without any memory."""
-    says = dict(db.execute("select family, family_hash from current").fetchall())
+    """The plan, computed from a comparison of every family."""
+    current = dict(db.execute("select family, family_hash from current").fetchall())
     held = {family for (family,) in db.execute("select family from held")}
-    found = set()
+    plan = set()
     for build in builds:
-        has = dict(db.execute("select family, family_hash from receipt where build = ?", [build]).fetchall())
-        begun = {family for (family,) in db.execute("select family from intent where build = ?", [build])}
+        receipts = dict(db.execute("select family, family_hash from receipt where build = ?", [build]).fetchall())
+        intents = {family for (family,) in db.execute("select family from intent where build = ?", [build])}
         for family in set(FAMILIES) - held:
-            if family in says:
-                if family not in has or family in begun or has[family] != says[family]:
-                    found.add((build, family, "write"))
-            elif removals and (family in has or family in begun):
-                found.add((build, family, "remove"))
-    return found
+            if family in current:
+                if family not in receipts or family in intents or receipts[family] != current[family]:
+                    plan.add((build, family, "write"))
+            elif removals and (family in receipts or family in intents):
+                plan.add((build, family, "remove"))
+    return plan
 
 
 def test_only_moved_families_are_compared_again(db: Database) -> None:
     for family in FAMILIES:
-        says(db, family, "1")
+        changes(db, family, "1")
         confirms(db, family, "1")
     assert planned(db, ["old"]) == set()
     db.execute("drop trigger receipt_changed")
-    alters(db, "a", "2")  # unnoticed, so that only a look at everything could see it
-    says(db, "b", "2")
+    alters(db, "a", "2")  # without the trigger, only a comparison of every family would find it
+    changes(db, "b", "2")
     assert planned(db, ["old"]) == {("old", "b", "write")}

@@ -129,7 +129,7 @@ NEW_B = source("docs/b.md", "second", "an edit that is longer", version="2", at=
 
 
 def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
-    """The families that the next decision is about, once the bus is read."""
+    """The undecided families after the bus was read."""
     Intake(root, probe.state).run()
     return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
 
@@ -149,7 +149,7 @@ def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
 def test_only_changed_families_are_decided(
     before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
 ) -> None:
-    """In another order it is all of it: the last of several versions counts. What is not decided again has moved."""
+    """If the order changes, all families are decided, since the last version counts. Other families only move."""
     commit(root, "p1", before)
     probe.refresh()
     commit(root, "p1", after)
@@ -177,7 +177,7 @@ def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) ->
 
 
 def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: CatalogProbe, tmp_path: Path) -> None:
-    """Chunks of one family may name it and its key."""
+    """Chunks of one family may have its parent_id or its key."""
     named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
     for record in (*named, *keyed):
         del record["chunk_count"]
@@ -191,7 +191,7 @@ def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: Cat
 
 
 def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: CatalogProbe) -> None:
-    """The partition has been read again since, so these hashes come too late."""
+    """The partition was read again meanwhile."""
 
     def noted() -> list[tuple[str | None, ...]]:
         return probe.state.db.execute("select family_hash from current").fetchall()

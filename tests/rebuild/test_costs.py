@@ -23,7 +23,7 @@ FEW, MANY = 200, 1600
 
 
 def steps_to_repair(tmp_path: Path, chunks: int) -> int:
-    """Receipts made from what a scan found of one long source, of which every chunk is another one."""
+    """Receipts are recreated by a scan of one long source whose chunks have all changed."""
     home = Home(tmp_path / f"home of {chunks}", BusRoot(tmp_path / f"chunks of {chunks}"), memory())
     long = source("log.txt", *(f"line {number}" for number in range(chunks)))
     commit(home.root, "p1", long)
@@ -68,7 +68,7 @@ class _Amounts(list[int]):
 
 
 def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
-    """As well as by its documents: memory holds a batch that is written, and the next one."""
+    """Not only by its number of documents: two batches are in memory at once."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     long = 20 * LONG_TEXT
     commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])

@@ -38,7 +38,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
 
 
 class Altering(WrappedBuild):
-    """A build that stores another vector than it is given, of one document."""
+    """A build that stores a wrong vector of one document."""
 
     def __init__(self, build: Any, change: Callable[[Any], Any]) -> None:
         super().__init__(build)
@@ -59,7 +59,7 @@ def altering(change: Callable[[Any], Any]) -> Wrap:
 
 
 def label(document: Document) -> str:
-    """How a message names what is wrong with it."""
+    """The document's drift in a message."""
     return f"changed {document.id} of family {document.parent_id}"
 
 
@@ -98,7 +98,7 @@ def test_missing_vector_is_named(home: Home) -> None:
 
 
 class Rounding(HashEncoder):
-    """Its vectors are as near to those in float32 as bfloat16 leaves them, and others in the next batch."""
+    """Vectors differ from those in float32 by the rounding of bfloat16, and differ in each batch."""
 
     batches = 0
 
@@ -115,7 +115,7 @@ class Rounding(HashEncoder):
 
 
 def test_vector_of_another_precision_or_batch_is_no_difference(tmp_path: Path) -> None:
-    """As by a rebuild in the other one that was rolled back. A vector of another text still is one."""
+    """For example after a rollback of a rebuild in the other precision. A vector of another text is still wrong."""
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
     records, rounding = source("docs/a.md", "a cat"), Rounding()
     commit(home.root, "p1", records)
@@ -125,7 +125,7 @@ def test_vector_of_another_precision_or_batch_is_no_difference(tmp_path: Path) -
     home.rebuild(deep=True)
     with home.session() as session:
         roll_back(session)
-    assert not home.verify(deep=True).ok, "the live vectors are none of float32"
+    assert not home.verify(deep=True).ok, "no live vector is of float32"
     home.encoder = rounding
     assert home.verify(deep=True).ok
     (home.folder / "vectors.db").unlink()
@@ -140,7 +140,7 @@ def test_vector_of_another_precision_or_batch_is_no_difference(tmp_path: Path) -
 
 
 def test_vector_missing_in_the_cache_is_reported_as_unproved(home: Home) -> None:
-    """It may be right or wrong: nobody compared it. A rebuild computes it again, and then it is."""
+    """It could not be compared. A rebuild computes it again and compares it."""
     home.rebuild()
     (home.folder / "vectors.db").unlink()
     found = home.verify(deep=True)

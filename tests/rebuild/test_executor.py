@@ -60,16 +60,16 @@ def test_both_engines_write_at_the_same_time(home: Home) -> None:
 def test_encoder_continues_while_engines_write(home: Home) -> None:
     second = threading.Event()
 
-    class Told(HashEncoder):
+    class Signalling(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
             if "cat 1" in texts:
                 second.set()
             return super().encode(texts)
 
-    home.encoder = Told(dimension=8)
-    went_on: list[bool] = []
-    home.rebuild(wrap=at_flush(fts=lambda: went_on.append(second.wait(PATIENCE))))
-    assert went_on == [True]
+    home.encoder = Signalling(dimension=8)
+    continued: list[bool] = []
+    home.rebuild(wrap=at_flush(fts=lambda: continued.append(second.wait(PATIENCE))))
+    assert continued == [True]
 
 
 def test_refusing_engine_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:
@@ -91,11 +91,11 @@ def test_progress_advances_while_one_batch_is_embedded(home: Home, monkeypatch: 
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 512)
     reported: list[tuple[int, int]] = []
 
-    class Told(Silent):
+    class Recording(Silent):
         def advance(self, amount: int) -> None:
             reported.append((amount, len(home.encoder.asked)))
 
-    home.rebuild(stage=lambda name, _total, _unit: nullcontext(Told() if name == "index" else Silent()))
+    home.rebuild(stage=lambda name, _total, _unit: nullcontext(Recording() if name == "index" else Silent()))
     assert sum(amount for amount, _ in reported) == 3
     assert reported[0][1] < len(home.encoder.asked) == 3
 
@@ -104,7 +104,7 @@ def test_progress_counts_every_document(home: Home) -> None:
     stages: list[tuple[str, int | None, str]] = []
     reported: dict[str, list[int]] = {}
 
-    class Told(Silent):
+    class Recording(Silent):
         def __init__(self, name: str) -> None:
             self.name = name
 
@@ -113,7 +113,7 @@ def test_progress_counts_every_document(home: Home) -> None:
 
     def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[Silent]:
         stages.append((name, total, unit))
-        return nullcontext(Told(name))
+        return nullcontext(Recording(name))
 
     home.rebuild(stage=stage)
     size = home.root.size_of("p1")
@@ -126,7 +126,7 @@ def test_progress_counts_every_document(home: Home) -> None:
     assert (sum(reported["validate"]), list(filter(None, reported["index"]))) == (size, [1, 1, 1])
 
 
-# -- what of a plan is embedded: only what a sink with vectors lacks; and how long that took
+# -- embedding: only documents that a sink with vectors lacks, and the time that it takes
 
 SOURCES = [source(f"docs/{number}.md", f"text {number}", f"more {number}") for number in range(4)]
 
@@ -163,7 +163,7 @@ def test_sinks_that_lack_different_sources_are_filled_without_a_cache(stocked: H
 
 
 def test_live_build_without_vectors_gets_none_until_rebuilt(tmp_path: Path) -> None:
-    """As a Meilisearch that was set to hold none at first."""
+    """For example a Meilisearch that was configured without vectors at first."""
     sink = MemorySink()
     sink.wants_vectors = False
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)

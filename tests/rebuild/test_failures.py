@@ -67,7 +67,7 @@ def test_repeated_failures_do_not_accumulate_builds(edited: Home) -> None:
 
 
 def test_next_run_continues_where_the_failed_one_stopped(edited: Home) -> None:
-    """What was confirmed is not sent again; what was sent and not confirmed is."""
+    """Confirmed documents are not sent again; unconfirmed ones are."""
     fail = raising(Unreachable("fts went away"))
     with pytest.raises(Unreachable):
         edited.rebuild(wrap=watching("fts", Moment("flush", 3, fail, after=True)))

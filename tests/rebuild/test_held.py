@@ -30,7 +30,7 @@ OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source
 
 
 EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
-# One that leaves its partition invalid, and one by which it is missing.
+# One makes the partition invalid, the other makes it missing.
 SOME_DAMAGE = pytest.mark.parametrize("damage", DAMAGES if HEAVY else (cut_off, take_away))
 
 
@@ -58,15 +58,15 @@ def test_families_of_a_held_partition_stay_and_others_are_synced(
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
     state = "missing" if damage is take_away else "invalid"
     assert reasons(indexed) == {B: state, C: state}
-    assert indexed.verify().ok, "what is held is no drift"
+    assert indexed.verify().ok, "held sources do not count as drift"
     with pytest.raises(InvalidBus, match="p2"):
         indexed.sync(strict=True)
     builds = indexed.builds()
     with pytest.raises(InvalidBus, match="p2"):
         indexed.rebuild()
-    assert (indexed.builds(), indexed.unfinished()) == (builds, None), "nothing was begun"
+    assert (indexed.builds(), indexed.unfinished()) == (builds, None), "no new build was created"
     assert indexed.contents() == {"fts": wanted, "memory": wanted}
-    # It comes back just so: nothing is to be done, and nothing is held any more.
+    # It returns unchanged: nothing is written or held any more.
     put_back()
     calls.clear()
     indexed.sync(wrap=calls)
@@ -97,7 +97,7 @@ def test_documents_lost_by_the_engine_are_written_once_the_partition_returns(
 
 @SOME_DAMAGE
 def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    """The engine has it, as it was confirmed."""
+    """The engine still has the confirmed version."""
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
         session.refresh()
@@ -137,7 +137,7 @@ def test_new_invalid_partition_that_disappears_is_forgotten(root: BusRoot, index
 
 
 def test_tombstone_of_a_missing_partition_still_counts(root: BusRoot, home: Home) -> None:
-    """It was taken in: its absence brings nothing back."""
+    """The tombstone stays in the catalog, so the source does not return."""
     commit(root, "p1", [*OLD_A, *OLD_B])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A)])
     home.rebuild()
@@ -180,14 +180,14 @@ def test_only_a_known_missing_partition_can_be_retired(root: BusRoot, probe: Cat
     commit(root, "p1", OLD_A)
     commit(root, "p2", OLD_B, at=MARCH)
     probe.refresh()
-    with pytest.raises(NotMissing, match="p1 is still in"):
+    with pytest.raises(NotMissing, match="p1"):
         probe.catalog.retire(root, "p1")
     lose_chunks(root, "p1")
-    with pytest.raises(NotMissing, match="p1 is still in"):
+    with pytest.raises(NotMissing, match="p1"):
         probe.catalog.retire(root, "p1")
     take_away(root, "p2")
     probe.refresh()
-    with pytest.raises(NotMissing, match="missing partitions are: p2"):
+    with pytest.raises(NotMissing, match=r"p9 .* p2$"):
         probe.catalog.retire(root, "p9")
     assert probe.catalog.retire(root, "p2") == RetireReport(removed=0, returning=0), "no index has it"
     assert probe.refresh().catalog.held() == [HeldFamily(A, "invalid", "partition p1 is invalid")]
@@ -209,7 +209,7 @@ def test_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusR
 
 @pytest.mark.parametrize("name", ["canonical/my notes.jsonl", "manifest/my notes.manifest.json"])
 def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, home: Home) -> None:
-    """Nothing would read it, so somebody's chunks would be left out in silence."""
+    """Otherwise chunks would be left out silently."""
     commit(root, "p1", OLD_A)
     home.rebuild()
     live = home.live()
@@ -219,7 +219,7 @@ def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, h
     assert home.live() == live
     home.sync()
     with State.existing(home.folder) as state:
-        assert Catalog(state).is_whole(), "it keeps no missing partition"
+        assert Catalog(state).is_whole(), "no partition is missing"
     (root.path / name).unlink()
     home.sync(strict=True)
 
@@ -228,7 +228,7 @@ def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, h
 def test_unreadable_partition_is_read_again(
     number: int, root: BusRoot, indexed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files are as they were. Too few open files say nothing about it: the run ends."""
+    """Its files are unchanged. A lack of open files is not a finding: the run ends."""
     edited = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
     commit(root, "p1", edited)
     with monkeypatch.context() as patch:

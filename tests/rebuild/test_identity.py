@@ -36,7 +36,7 @@ NOT_NAMES: dict[str, Any] = {"number": 7, "boolean": True, "list": ["a"], "half"
 
 
 def named(path: str, value: Any, text: str) -> Record:
-    """A chunk that differs only in what `path` sets, in its own tenant so that cases do not collide."""
+    """A chunk that differs only in the field `path`. It has a tenant of its own, so that cases do not collide."""
     record = chunk(text=text, chunk_id=f"id of {text}", document_id=f"version of {text}")
     if "tenant" not in path:
         record["tenant_id"] = path

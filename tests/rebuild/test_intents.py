@@ -95,7 +95,7 @@ def test_edit_killed_and_undone_is_undone_in_the_engine(
     outcome = home.sync(wrap=calls)
     done = [(what, families) for sink, what, families in calls if sink == name and what in ("replace", "delete")]
     assert done == [(undone_by, {family})]
-    assert sinks_with(outcome, "scanned") == [], "it was known where to look"
+    assert sinks_with(outcome, "scanned") == [], "the intents named the families"
     assert intents(home) == set()
     require_sound(home, tmp_path)
 
@@ -126,7 +126,7 @@ def test_intents_are_committed_before_the_engine_is_called(home: Home) -> None:
 
 @pytest.mark.parametrize("damage", [cut_off, take_away])
 def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home, tmp_path: Path) -> None:
-    """It is left as it is and does not hinder the others; what the engine loses meanwhile is seen."""
+    """It stays unchanged and does not block the others. Documents that the engine loses meanwhile are reported."""
     records = source("docs/b.md", "b0", "b1")
     commit(home.root, "p2", records)
     dies(home, "flush", after=True)
@@ -145,7 +145,7 @@ def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home,
     put_back()
     calls.clear()
     home.sync(wrap=calls)
-    assert calls.sent(name) == [], "it was written whole before the kill"
+    assert calls.sent(name) == [], "it was written completely before the kill"
     require_sound(home, tmp_path)
 
 
@@ -166,7 +166,7 @@ def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home,
 def test_half_saved_vectors_are_created_again_after_a_kill(
     embedded_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a large build is saved: with the documents of each batch."""
+    """Large builds are saved with each batch."""
     monkeypatch.setattr(handle, "_GRAPH", {"space": "cosine", "batch_size": 2, "sync_threshold": 2})
     commit(embedded_home.root, "p1", source("docs/a.md", "a0", "a1", "a2"))
     embedded_home.rebuild()

@@ -67,7 +67,7 @@ def test_build_stays_until_its_reader_has_closed(home: Home) -> None:
         assert first.builds["fts"] in home.builds()["fts"]
     home.rebuild()
     assert first.builds["fts"] not in home.builds()["fts"]
-    assert len(home.builds()["fts"]) == 2, "the live one and the one before"
+    assert len(home.builds()["fts"]) == 2, "the live one and the previous one"
     assert {file.stem for file in (home.folder / LEASES).glob("*")} <= {home.live().id}
 
 
@@ -84,7 +84,7 @@ def test_several_readers_and_a_remover_coexist(home: Home) -> None:
 def test_reader_of_an_outdated_pointer_gets_the_live_build(
     is_removed: bool, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between that and the lease what was live was removed, or is being removed."""
+    """The former live build was removed before the lease, or is being removed."""
     old = home.live()
     for _ in range(2 if is_removed else 1):
         home.rebuild()

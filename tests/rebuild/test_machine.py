@@ -1,6 +1,6 @@
 """After any sequence of edits and a sync, the engines' content equals a plain dict's.
 
-CHUNKSINK_SOAK_SEQUENCES says how many sequences of edits are drawn.
+CHUNKSINK_SOAK_SEQUENCES is the number of sequences of edits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The edit sequences of `test_machine` with a real Chroma and Meilisearch.
 
-CHUNKSINK_SOAK_SEQUENCES says how many are drawn in all; here one of 200 of them.
+CHUNKSINK_SOAK_SEQUENCES is the number of all sequences; this test runs one in 200.
 """
 
 from __future__ import annotations

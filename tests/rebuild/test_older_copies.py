@@ -1,6 +1,6 @@
 """An engine restored from an older copy of its data is recognised, whenever the copy was made.
 
-What the copy holds may be as many documents as were confirmed: only the stamp of its marker tells.
+The copy may have the confirmed number of documents: only the stamp of its marker differs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHANGES = ("replace", "delete", "flush", "sign")
 
 @pytest.fixture(autouse=True)
 def no_spot_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would find these small builds out as well."""
+    """Spot checks would also find the drift in these small builds."""
     monkeypatch.setattr(SpotCheck, "finds_drift", lambda *_: False)
 
 
@@ -61,7 +61,7 @@ class _Watched(WrappedBuild):
 
 
 def indexed(folder: Path, engine: Callable[[Path], Sink], *, replaced: bool = True) -> Home:
-    """A home whose bus has moved on: sources are edited, one is `replaced`, and there are as many chunks as before."""
+    """A home whose bus has changed: sources are edited, one is `replaced`, and the number of chunks is the same."""
     home = Home(folder / "home", BusRoot(folder / "chunks"), engine)
     old = [source(f"docs/{number}.md", f"a {number}", f"b {number}") for number in range(BATCHES + 1)]
     commit(home.root, "p1", [record for records in old for record in records])
@@ -76,7 +76,7 @@ def indexed(folder: Path, engine: Callable[[Path], Sink], *, replaced: bool = Tr
 
 
 def copies_of(home: Home, engine: str, folder: Path, until: int | None = None) -> list[Path]:
-    """The engine's data at every moment of a sync, which is broken off at the moment `until`."""
+    """Copies of the engine's data at every moment of a sync, which is interrupted at the moment `until`."""
     data, copies, numbers = home.folder / engine, list[Path](), count()
 
     def copy() -> None:
@@ -117,7 +117,7 @@ def test_copy_from_any_moment_of_a_run_is_found_and_updated(engine: str, tmp_pat
 
 @pytest.mark.parametrize("repaired", [False, True])
 def test_copy_is_found_after_an_interrupted_run(repaired: bool, tmp_path: Path, small_batches: None) -> None:
-    """Between any two steps; in between the engine may have been scanned, which closes what the run left open."""
+    """At any step. A scan in between may close the intents that the run left open."""
     first = indexed(tmp_path / "prepared", fts, replaced=not repaired)
     whole = indexed(tmp_path / "whole", fts, replaced=not repaired)
     moments = len(copies_of(whole, "fts", tmp_path / "copies"))
@@ -139,7 +139,7 @@ def test_copy_is_found_after_an_interrupted_run(repaired: bool, tmp_path: Path, 
 def test_copy_is_found_after_a_scan_that_ended_before_stamping(tmp_path: Path, small_batches: None) -> None:
     home = indexed(tmp_path, fts, replaced=False)
     shutil.copytree(home.folder / "fts", tmp_path / "copy")
-    for options in ({}, {"scan": True}):  # the scan closes what the first run left open
+    for options in ({}, {"scan": True}):  # the scan closes the intents of the first run
         with pytest.raises(KeyboardInterrupt):
             home.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()))), **options)
     put_back(home, "fts", tmp_path / "copy")

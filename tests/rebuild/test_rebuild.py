@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("small_batches")
 
 
 def test_every_sink_contains_the_projection_of_the_current_chunks(root: BusRoot, embedded_home: Home) -> None:
-    """Superseded, tombstoned, rich, multilingual, of tenants: read back field by field from real engines."""
+    """Superseded, withdrawn, rich, multilingual and tenants' chunks, read back field by field from real engines."""
     rich = source("docs/rich.md", "第一章 図書館", "Zweiter Teil: Müll\n\ttrennen", **RICH)
     new = source("docs/a.md", "new", version="2", at=FEBRUARY)
     theirs = source("docs/a.md", "theirs", tenant_id="south", version="3")
@@ -57,7 +57,7 @@ def test_readers_get_the_new_generation_and_the_previous_is_kept(root: BusRoot, 
 
 
 def test_vectors_of_an_interrupted_run_are_computed_again_on_request(root: BusRoot, home: Home) -> None:
-    """What it had filled already came from the cache that is dropped."""
+    """Its build was filled from the old cache."""
     commit(root, "p1", source("docs/a.md", "a", "b", "c"))
     with pytest.raises(KeyboardInterrupt):
         home.rebuild(wrap=watching("memory", Moment("scan", 1, raising(KeyboardInterrupt()))))

@@ -52,7 +52,7 @@ class RealEncoder(HashEncoder):
 
 @pytest.fixture(scope="module")
 def vectors() -> dict[str, Vectors]:
-    """Of short passages of this project's own pages."""
+    """Short passages of this project's pages."""
     pages = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
     parts = (
         " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
@@ -64,7 +64,7 @@ def vectors() -> dict[str, Vectors]:
 
 @pytest.fixture
 def real(tmp_path: Path, vectors: dict[str, Vectors]) -> Callable[[Callable[[Path], Sink]], Home]:
-    """A home of those passages in one sink, built."""
+    """A home with an index of those passages in one sink."""
 
     def build(sink: Callable[[Path], Sink]) -> Home:
         home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
@@ -83,7 +83,7 @@ def recall_of(home: Home, sink: str = "chroma") -> Recall:
 
 
 def graph_of(home: Home, **settings: int) -> int:
-    """How widely searches in the live Chroma build go; with other settings first, as another program would set them."""
+    """The width of searches in the live Chroma build. With settings, another program's change of them."""
     client = open_folder(home.folder / "chroma" / home.live().builds["chroma"])
     try:
         collection = client.get_collection(COLLECTION, embedding_function=None)
@@ -123,7 +123,7 @@ def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
         assert [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)] != narrow
     verified = home.verify()
     assert verified.ok
-    assert verified.sinks["chroma"].recall is None, "only where it was asked for"
+    assert verified.sinks["chroma"].recall is None, "only if it was requested"
     assert home.sync().sinks["chroma"].settings == (), "nothing is due any more"
 
 
@@ -146,7 +146,7 @@ def test_meilisearch_reaches_the_recall_goal_with_more_candidates(
 
 
 class SomeReader(MemoryReader):
-    """Compares everything, and answers with a part of it."""
+    """An exact search that leaves out some documents."""
 
     share = 1.0
     vectors = 0
@@ -165,7 +165,7 @@ class SomeSink(MemorySink):
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """150 documents, and ten more with a text that another one has."""
+    """150 documents, and ten more with texts of others."""
     monkeypatch.setattr(SomeReader, "share", 1.0)
     monkeypatch.setattr(SomeReader, "vectors", 0)
     sink = SomeSink()
@@ -212,7 +212,7 @@ def test_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
-    """Its losses are reported, and would count as missed."""
+    """Lost documents are reported as missing; here they would count as missed by the search."""
     lose(known, "memory", known.contents()["memory"][:1])
     verified = known.verify(recall=True).sinks["memory"]
     assert (verified.ok, verified.recall) == (False, None)

@@ -26,7 +26,7 @@ DOCUMENTS = projected(*SOURCES)
 
 @pytest.fixture(params=["fts", "memory", "chroma"])
 def engine(request: pytest.FixtureRequest) -> str:
-    """The one that is tampered with."""
+    """The sink that is tampered with."""
     return str(request.param)
 
 
@@ -48,7 +48,7 @@ def found_in(home: Home, engine: str) -> SinkCheck:
 
 
 def repaired(home: Home, engine: str, tmp_path: Path) -> None:
-    """After a repair the engine equals one built from nothing, and nothing is left to do."""
+    """After a repair the index equals a new one, and a sync writes nothing."""
     encoded = list(home.encoder.asked)
     home.sync(scan=True)
     assert home.encoder.asked == encoded, "no vector was computed again"
@@ -61,7 +61,7 @@ def repaired(home: Home, engine: str, tmp_path: Path) -> None:
 
 
 def ids(*documents: Document) -> tuple[str, ...]:
-    """As verify orders them."""
+    """In the order of verify."""
     return tuple(document.id for document in sorted(documents, key=lambda d: (d.parent_id, d.id)))
 
 
@@ -126,7 +126,7 @@ def test_digest_depends_on_the_content_only(home: Home, engine: str, tmp_path: P
 
 
 def test_killed_repair_is_finished_by_the_next_sync(home: Home, engine: str, tmp_path: Path) -> None:
-    """What the scan found changed is on record: the engine alone would pass it for right."""
+    """The scan recorded the changed documents: the engine reports the expected hashes for them."""
     put(home, engine, [altered(DOCUMENTS[7], title="Another title")])
     with pytest.raises(KeyboardInterrupt):
         home.sync(scan=True, wrap=watching(engine, Moment("replace", 1, raising(KeyboardInterrupt()))))

@@ -48,14 +48,14 @@ def indexed(tmp_path: Path, root: BusRoot, engine: str) -> Home:
 
 
 def overwrite(home: Home, engine: str, *names: str) -> None:
-    """Other words in some documents; there are as many as before, under the right marker."""
+    """Some documents have other texts; the number and the marker are unchanged."""
     documents = [d for records in SOURCES for d in projected(records) if d.source_uri in names]
     put(home, engine, [altered(document, text="somebody else's words") for document in documents])
     break_seal(home)
 
 
 def break_seal(home: Home) -> None:
-    """Who is not one of us changes Chroma's database, and not the seal."""
+    """Another program changes Chroma's database but not the seal."""
     for file in (home.folder / "chroma").glob(f"*/{DATABASE}"):
         os.utime(file)
 
@@ -66,7 +66,7 @@ def coverage(home: Home, engine: str) -> Coverage:
 
 
 class Compared(list[list[str]]):
-    """Which families builds are asked for, each time."""
+    """The families that builds were asked for, by call."""
 
     def __call__(self, sink: Sink) -> Any:
         return with_builds("", lambda build: _Asked(build, self))(sink)
@@ -115,7 +115,7 @@ def test_round_of_syncs_compares_every_source_once(root: BusRoot, tmp_path: Path
 
 
 def test_unconfirmed_sources_are_not_compared(root: BusRoot, tmp_path: Path) -> None:
-    """Edited, removed, held or of unknown state: those are for the plan or a scan."""
+    """Edited, removed and held sources, and those in an unknown state, are left to the plan or a scan."""
     home = indexed(tmp_path, root, "fts")
     edited = source("docs/0.md", "edited 0", "two 0", version="2", at=FEBRUARY)
     commit(root, "p1", [*edited, *(record for records in SOURCES[2:] for record in records)], at=FEBRUARY)
@@ -142,7 +142,7 @@ def test_lost_source_is_counted_as_lost(root: BusRoot, tmp_path: Path) -> None:
 def test_unwritten_embedded_build_is_not_opened(
     factor: int, syncs: int, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To open it takes longer than all else that a sync does that has nothing to do."""
+    """Opening it takes longer than the rest of an idle sync."""
     monkeypatch.setattr(spot_check, "AT_REST_FACTOR", factor)
     home = indexed(tmp_path, root, "chroma")
     compared = Compared()
@@ -151,7 +151,7 @@ def test_unwritten_embedded_build_is_not_opened(
     break_seal(home)
     for _ in range(3 * ROUND):
         home.sync(wrap=compared)
-    assert len(compared) == 2 * syncs, "the round that had begun, and a whole one"
+    assert len(compared) == 2 * syncs, "the round that had begun and a complete one"
 
 
 def test_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,14 +71,14 @@ def test_next_run_after_a_killed_swap_ends_normally(
     client = meilisearch.Client(server.url, server.key)
     waiting = partial(client.get_tasks, {"types": ["indexSwap"], "statuses": ["enqueued", "processing"]})
     assert waiting().total == busy or not busy, "it was killed before the swap"
-    assert home.live() == old, "its end was not reported"
+    assert home.live() == old, "the end of the swap was not reported"
     wanted = [DOG] if withdrawn else [DOG, BIRD]
     if withdrawn:
         commit(home.root, "p1", DOG, at=FEBRUARY)
     NEXT[then](home)
     assert waiting().total == 0
     swaps = client.get_tasks({"types": ["indexSwap"], "limit": 1000}).results
-    assert sum(index in str(each.details) for each in swaps) == (3 if then == "rebuild" else 2), "none twice"
+    assert sum(index in str(each.details) for each in swaps) == (3 if then == "rebuild" else 2), "no swap was repeated"
     for name in ("fts", "meilisearch"):
         assert home.contents()[name] == projected(*wanted), name
     assert public_texts(home) == texts(*wanted)

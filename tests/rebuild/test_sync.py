@@ -63,7 +63,7 @@ def test_sync_counts_each_source_by_its_outcome(root: BusRoot, synced: Home, tmp
     assert outcome.families == FamilyCounts(added=1, changed=2, removed=1, unchanged=1)
     assert each(outcome, "families") == {"fts": outcome.families, "memory": outcome.families}
     assert (outcome.chunks_written, each(outcome, "written")) == (5, {"fts": 5, "memory": 5})
-    assert (outcome.chunks_deleted, each(outcome, "deleted")) == (2, {"fts": 2, "memory": 2}), "those of c"
+    assert (outcome.chunks_deleted, each(outcome, "deleted")) == (2, {"fts": 2, "memory": 2}), "the chunks of c"
     assert sinks_with(outcome, "scanned") == []
     for sink in ("fts", "memory"):
         assert calls.sent(sink) == sorted([A, B, E])
@@ -85,7 +85,7 @@ def test_sync_without_changes_writes_reads_and_computes_nothing(synced: Home, op
 
 @pytest.mark.parametrize("how", ["rewritten", "moved", "copied"])
 def test_moved_chunks_are_no_change(how: str, root: BusRoot, synced: Home) -> None:
-    """Other lines, other places, other manifests: the index is a function of what the chunks say."""
+    """Lines, places and manifests may change: the index depends only on the chunks."""
     a, b, c = source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0", "c1")
     if how == "rewritten":
         commit(root, "p1", [*c, *b, *a], at=MARCH)
@@ -119,7 +119,7 @@ def test_failing_sink_does_not_block_the_other_and_catches_up(root: BusRoot, syn
 
 
 def test_places_with_other_content_are_read_again(synced: Home, tmp_path: Path) -> None:
-    """Although the files are the ones that were read: it is the catalog that is wrong."""
+    """The files are unchanged, but the catalog is wrong."""
     build = synced.live().builds["fts"]
     with State.existing(synced.folder) as state:
         with state.db.atomic():
@@ -142,7 +142,7 @@ def test_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sync
     for options in ({}, {"scan": True}, {"scan": True}):
         calls = Calls()
         synced.sync(wrap=calls, **options)
-        assert {call for _, call, _ in calls} <= {"scan"}, "refused it is, not missing"
+        assert {call for _, call, _ in calls} <= {"scan"}, "it counts as refused, not as missing"
         found = synced.verify()
         assert found.ok
         assert sorted(found.sinks["memory"].refused) == poisoned
@@ -159,7 +159,7 @@ def test_refused_document_is_not_sent_again_until_it_changes(root: BusRoot, sync
 
 @pytest.fixture
 def changed(root: BusRoot, home: Home, small_batches: None) -> Home:
-    """Of five sources of two chunks two are edited, one gets another title, one goes and one stays; one is new."""
+    """Of five sources with two chunks each, two are edited, one gets another title, one is removed; one is new."""
     commit(root, "p1", [record for name in "abcde" for record in source(f"docs/{name}.md", f"{name} 0", f"{name} 1")])
     home.rebuild()
     edited = [
@@ -185,7 +185,7 @@ def test_sources_taken_by_no_engine_are_not_counted(changed: Home, call: str) ->
         assert (outcome.families, chunks(outcome)) == (nothing, (0, 0))
         assert each(outcome, "families") == {"fts": nothing, "memory": nothing}
         assert each(outcome, "deleted") == {"fts": 0, "memory": 0}
-    assert chunks(changed.sync()) == (8, 2), "and what was left is counted by the run that does it"
+    assert chunks(changed.sync()) == (8, 2), "the rest is counted by the run that writes it"
 
 
 @pytest.mark.promise(2)
@@ -227,7 +227,7 @@ def test_work_done_before_the_bus_moved_is_counted(
     assert each(outcome, "deleted") == {"fts": 0, "memory": 0}
     put("3")
     outcome = home.sync(wrap=lambda sink: failing("memory", call="flush")(moving("8")(sink)))
-    assert outcome.failed == {}, "what failed until then is tried again"
+    assert outcome.failed == {}, "failed sinks are tried again"
 
 
 def test_refused_document_is_not_counted_as_written(changed: Home) -> None:
@@ -235,12 +235,12 @@ def test_refused_document_is_not_counted_as_written(changed: Home) -> None:
     changed.encoder = PoisonedEncoder(dimension=8)
     commit(changed.root, "p2", source("docs/g.md", "poison"))
     outcome = changed.sync()
-    assert outcome.sinks["memory"].families.added == 1, "of the source it is known"
+    assert outcome.sinks["memory"].families.added == 1, "the source's refusal is recorded"
     assert (outcome.sinks["memory"].written, outcome.sinks["fts"].written, chunks(outcome)) == (0, 1, (1, 0))
 
 
 def test_home_of_an_earlier_version_is_updated(tmp_path: Path, root: BusRoot) -> None:
-    """Its keyword index has another layout, and its records lack two tables and have a column that is not needed."""
+    """Its keyword index has another layout; `state.db` lacks two tables and has a column that is no longer used."""
     home = Home(tmp_path / "home", root, fts, memory())
     commit(root, "p1", source("docs/a.md", "a", "b"))
     home.rebuild()

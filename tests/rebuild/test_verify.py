@@ -27,7 +27,7 @@ Lie = Callable[[Family], Family | None]
 
 
 class LyingBuild(WrappedBuild):
-    """Passes everything on to a real build, except that it is given something else."""
+    """Writes falsified families to a real build."""
 
     def __init__(self, build: Any, lie: Lie) -> None:
         super().__init__(build)
@@ -45,7 +45,7 @@ def lying(engine: str, lie: Lie) -> Wrap:
 def about_the_victim(change: Callable[[Document], Sequence[Document]]) -> Lie:
     """A falsified document: the first one that contains `victim`."""
 
-    def tell(family: Family) -> Family | None:
+    def falsify(family: Family) -> Family | None:
         if not any("victim" in document.text for document in family.documents):
             return family
         changed = list(_changed(family, change))
@@ -54,7 +54,7 @@ def about_the_victim(change: Callable[[Document], Sequence[Document]]) -> Lie:
         vectors = None if family.vectors is None else np.stack([family.vectors[row] for row, _ in changed])
         return Family([document for _, document in changed], vectors)
 
-    return tell
+    return falsify
 
 
 def _changed(family: Family, change: Callable[[Document], Sequence[Document]]) -> Iterator[tuple[int, Document]]:
@@ -88,8 +88,8 @@ A = parent_of("docs/a.md")
 MOVED_ON = [*source("docs/a.md", "0", "the victim", "2", version="2"), *source("docs/b.md", "3", "4")]
 MOVED = projected(MOVED_ON[:3], MOVED_ON[3:])
 (VICTIM,) = (document for document in MOVED if document.text == "the victim")
-# The findings for a falsified document. What every sink can see for itself is repaired at once.
-TOLD = {
+# The drift that a scan finds, by lie. Every other lie changes the document.
+DRIFT = {
     "drops it": {f"missing {VICTIM.id} of family {A}"},
     "adds one": {f"extra stranger of family {A}"},
     "gives it another id": {f"missing {VICTIM.id} of family {A}", f"extra stranger of family {A}"},
@@ -99,7 +99,7 @@ CHANGED = {f"changed {VICTIM.id} of family {A}"}
 
 
 def named(error: BaseException) -> set[str]:
-    """The findings that a message names."""
+    """The drift that a message names."""
     return set(re.findall("(?:missing|extra|changed) [^ ]+ of family [0-9a-f]{64}", str(error)))
 
 
@@ -110,7 +110,7 @@ def engine() -> str:
 
 @pytest.fixture
 def built(engine: str, root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A live generation, and a bus that has moved on since."""
+    """A live generation, and a bus that has changed since."""
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1)
     home = Home(tmp_path / "home", root, fts, chroma if engine == "chroma" else memory())
@@ -134,9 +134,9 @@ def test_false_confirmation_is_found_and_the_live_generation_kept(built: Home, e
         assert len(named(found.value)) == 3
         assert named(found.value) < wrong
     else:
-        assert named(found.value) == TOLD.get(lie, CHANGED)
+        assert named(found.value) == DRIFT.get(lie, CHANGED)
     assert (built.live(), built.contents()) == (before, contents)
-    # The next honest run goes on with what the refused one left, and puts it right.
+    # The next honest run continues the refused build and repairs it.
     report = built.rebuild()
     assert report.families == 2
     assert built.contents() == dict.fromkeys(contents, MOVED)
@@ -158,7 +158,7 @@ def test_loss_beside_a_refused_document_is_found(root: BusRoot, home: Home) -> N
 
 @pytest.mark.parametrize("always", [True, False])
 def test_loss_after_the_confirmation_is_found(always: bool, built: Home) -> None:
-    """The receipt is written, then the engine loses a family. Once, and the same run puts it right."""
+    """The engine loses a family after its receipt was written. If that happens once, the same run repairs it."""
     lost: list[str] = []
 
     class Forgetful(WrappedBuild):
@@ -175,9 +175,9 @@ def test_loss_after_the_confirmation_is_found(always: bool, built: Home) -> None
         built.rebuild(wrap=with_builds("fts", Forgetful))
         assert (lost, built.contents()["fts"]) == ([A], MOVED)
         return
-    with pytest.raises(NotVerified, match=r"fts .* after repair") as found:
+    with pytest.raises(NotVerified, match=r"^fts ") as found:
         built.rebuild(wrap=with_builds("fts", Forgetful))
-    assert named(found.value) == TOLD["drops the family"]
+    assert named(found.value) == DRIFT["drops the family"]
     assert built.live() == before
 
 
@@ -193,7 +193,7 @@ def test_incomplete_keyword_index_does_not_go_live(built: Home, index: str, name
             return self._build.scan(**options)
 
     commit(built.root, "p2", source("docs/c.md", "東京タワー"))
-    with pytest.raises(NotVerified, match=r"(word|trigram) index does not match its documents"):
+    with pytest.raises(NotVerified, match=r"word|trigram"):
         built.rebuild(wrap=with_builds("fts", Losing))
     assert built.live() == before
     assert built.rebuild().families == 3
@@ -202,7 +202,7 @@ def test_incomplete_keyword_index_does_not_go_live(built: Home, index: str, name
 
 
 def test_document_read_twice_is_reported(built: Home) -> None:
-    """Its engine holds it twice, or lost its place while it read: nothing of what it showed is proved."""
+    """The engine has it twice, or the scan was inconsistent."""
     built.sync()
 
     class Repeating(WrappedBuild):

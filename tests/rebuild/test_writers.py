@@ -90,7 +90,7 @@ def test_many_concurrent_runs_end_as_documented(processes: int, embedded_home: H
 
 
 def test_stopped_run_keeps_its_lock_and_continues(home: Home) -> None:
-    """Nobody takes its place, so that what it then writes is not old."""
+    """No other run takes over the lock, so it writes nothing outdated."""
     before, edited = source("docs/a.md", "before"), source("docs/a.md", "after", version="2", at=FEBRUARY)
     commit(home.root, "p1", before)
     home.rebuild()
@@ -115,7 +115,7 @@ def test_stopped_run_keeps_its_lock_and_continues(home: Home) -> None:
 @pytest.mark.parametrize("run", ["sync", "verify"])
 @pytest.mark.parametrize("change", ["edited", "withdrawn", "added"])
 def test_concurrent_sync_costs_a_rebuild_one_more_round(run: str, change: str, home: Home) -> None:
-    """While the new build is read back: it is not wrong then, but behind."""
+    """While the new build is verified: it is then outdated, not wrong."""
     stays = source("docs/b.md", "stays")
     commit(home.root, "p1", [*source("docs/a.md", "before"), *stays])
     home.rebuild()
@@ -138,7 +138,7 @@ def test_concurrent_sync_costs_a_rebuild_one_more_round(run: str, change: str, h
 @pytest.mark.parametrize("run", ["sync", "rebuild", "two rebuilds"])
 @pytest.mark.parametrize("before", [True, False])
 def test_verify_blocks_no_other_run(run: str, before: bool, embedded_home: Home) -> None:
-    """Another run writes before or after the build is read. What then seems wrong is not."""
+    """Another run writes before or after the build is read. The apparent drift is not reported."""
     lost, stays = source("docs/a.md", "lost"), source("docs/b.md", "stays")
     commit(embedded_home.root, "p1", [*lost, *stays])
     embedded_home.rebuild()
@@ -155,7 +155,7 @@ def test_verify_blocks_no_other_run(run: str, before: bool, embedded_home: Home)
 
     found = embedded_home.verify(deep=True, wrap=watching("fts", Moment("scan", 1, beside, after=not before)))
     assert found.ok
-    assert found == embedded_home.verify(deep=True), "the verdict is of what is live"
+    assert found == embedded_home.verify(deep=True), "the result is for the live builds"
     assert embedded_home.contents() == {"fts": projected(lost, edited), "chroma": projected(lost, edited)}
 
 
@@ -222,7 +222,7 @@ def test_half_written_chunks_are_read_when_complete(home: Home) -> None:
 
 
 def test_rebuild_locks_the_home_while_it_writes(home: Home) -> None:
-    """Every batch, and what it removes since the chunks have moved: a sync beside it notes its own receipts."""
+    """For each batch, and for removals: a concurrent sync writes its own receipts."""
     commit(home.root, "p1", [*source("docs/a.md", "a"), *source("docs/b.md", "b")])
     seen = []
 
