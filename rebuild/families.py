@@ -1,11 +1,11 @@
 """Reads families from their partitions, at the places that the catalog has, and projects them into documents."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -174,16 +174,3 @@ class FamilyReader:
             self._kept_documents = 0
         self._kept[projected.family, projected.taken] = projected
         self._kept_documents += projected.size
-
-
-T = TypeVar("T")
-
-_TRIES = 5
-
-
-def retry_if_rewritten(attempt: Callable[[], T]) -> T:
-    """Repeat the attempt if a partition was rewritten meanwhile; PartitionChanged after several attempts."""
-    for _ in range(_TRIES - 1):
-        with suppress(PartitionChanged):
-            return attempt()
-    return attempt()

@@ -89,9 +89,7 @@ def drop(session: Session, generation: Generation) -> list[NotRemoved]:
     """Remove its builds unless they are being read. Returns those that an engine did not remove."""
     not_removed: list[NotRemoved] = []
     with removing(session.state, generation) as is_unread:
-        if not is_unread:
-            return not_removed
-        for name, build_id in generation.builds.items():
+        for name, build_id in generation.builds.items() if is_unread else ():
             try:
                 if not session.state.is_shared(build_id, generation):
                     session.sink(name).drop(build_id)

@@ -12,8 +12,8 @@ from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
-from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import live_generation
+from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan

@@ -5,10 +5,10 @@ A missing or invalid partition keeps the chunks of its last valid reading; its f
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.errors import PartitionChanged
@@ -25,7 +25,8 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
-_TRIES = 3
+_ATTEMPTS = 5
+T = TypeVar("T")
 
 OnFinding = Callable[[Finding], object]
 OnBytes = Callable[[int], object]
@@ -35,6 +36,14 @@ Workers = Callable[[int], AbstractContextManager[Executor | None]]
 
 def _ignore(_anything: object) -> None:
     return None
+
+
+def retry_if_rewritten(attempt: Callable[[], T]) -> T:
+    """Repeat the attempt if a partition was rewritten meanwhile; PartitionChanged after several attempts."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(PartitionChanged):
+            return attempt()
+    return attempt()
 
 
 @dataclass(eq=False)
@@ -120,27 +129,31 @@ class Intake:
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
-        for remaining in reversed(range(_TRIES)):
-            signatures, is_settled = settled_signatures(_files(self.root, key))
-            signature = self._described(signatures)
-            findings = self._validate(key, on_bytes, workers)
-            is_read = all(finding.code != UNREADABLE for finding in findings)
-            proof = signature if is_settled and is_read else None  # without one it is read again the next time
-            try:
-                with write_transaction(self.state.db):
-                    if any(finding.is_error for finding in findings):
-                        self._reject(key, proof)
-                    else:
-                        self._accept(key, proof)
-                    self._keep_findings(key, findings)
-                    self._require_same(key, signature)
-            except PartitionChanged:
-                if remaining == 0:
-                    raise
+        for finding in retry_if_rewritten(lambda: self._validate(key, on_bytes, workers)):
+            self.on_finding(finding)
+
+    def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
+        signatures, is_settled = settled_signatures(_files(self.root, key))
+        signature = self._described(signatures)
+        findings: list[Finding] = []
+        Validation(
+            self.root,
+            require_source_checksum=self.require_source_checksum,
+            workers=workers,
+            on_finding=findings.append,
+            on_progress=on_bytes,
+        ).run([key])
+        is_read = all(finding.code != UNREADABLE for finding in findings)
+        proof = signature if is_settled and is_read else None  # without one it is read again the next time
+        with write_transaction(self.state.db):
+            if any(finding.is_error for finding in findings):
+                self._reject(key, proof)
             else:
-                for finding in findings:
-                    self.on_finding(finding)
-                return
+                self._accept(key, proof)
+            self.state.db.execute("delete from finding where partition = ?", [key])
+            self._insert_findings(findings)
+            self._require_same(key, signature)
+        return findings
 
     def _signature(self, key: str) -> str:
         """Identifies what the result of reading depends on: the files and the rules of validation."""
@@ -154,17 +167,6 @@ class Intake:
     def _require_same(self, key: str, signature: str) -> None:
         if self._signature(key) != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
-
-    def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
-        findings: list[Finding] = []
-        Validation(
-            self.root,
-            require_source_checksum=self.require_source_checksum,
-            workers=workers,
-            on_finding=findings.append,
-            on_progress=on_bytes,
-        ).run([key])
-        return findings
 
     def _reject(self, key: str, signature: str | None) -> None:
         """Its families stay in the index unchanged."""
@@ -221,10 +223,6 @@ class Intake:
         if was not in (None, (state,)):
             touch_lines(self.state.db, key)
             touch_withdrawn(self.state.db, key)
-
-    def _keep_findings(self, key: str, findings: list[Finding]) -> None:
-        self.state.db.execute("delete from finding where partition = ?", [key])
-        self._insert_findings(findings)
 
     def _insert_findings(self, findings: list[Finding]) -> None:
         self.state.db.conn.executemany(

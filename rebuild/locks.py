@@ -13,6 +13,7 @@ from pathlib import Path
 import filelock
 
 from chunksink.rebuild.errors import HomeLocked
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 
 WAIT_SECONDS = 10.0
@@ -77,7 +78,7 @@ def reading_live(state: State) -> Iterator[Generation]:
         generation = state.live()
         with _leased(state.home, generation, fcntl.LOCK_SH) as is_locked:
             # It may have been replaced twice, and removed, since the pointer was read.
-            if is_locked and state.has_generation(generation.id):
+            if is_locked and exists(state.db, "generation where id = ?", [generation.id]):
                 yield generation
                 return
 

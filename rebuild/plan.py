@@ -133,9 +133,6 @@ class Plan:
         select = "select family from planned where action = 'remove' and build = ? order by family"
         return [family for (family,) in self._db.execute(select, [build])]
 
-    def removed(self) -> int:
-        return number(self._db, "select count(distinct family) from planned where action = 'remove'")
-
     def chunks_to_write(self, build: str | None = None) -> int:
         """The number for one build, or for all; a chunk that several builds need counts once."""
         total = "select coalesce(sum(chunks), 0) from to_write join current using (family)"
@@ -190,7 +187,8 @@ class Plan:
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
         """Whether the brake must check this plan."""
-        return self.removed() >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
+        removed = number(self._db, "select count(distinct family) from planned where action = 'remove'")
+        return removed >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """The hash of this plan for these builds: families with their versions, held families, and index settings."""

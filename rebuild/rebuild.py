@@ -17,8 +17,8 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
-from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
+from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
 from chunksink.rebuild.ownership import recover_receipts, require_ours
@@ -120,7 +120,8 @@ class Rebuild:
 
     def _begin(self) -> Generation:
         """The unfinished generation if this run would make an equal one; else a new one."""
-        shared = self._shared()
+        live = {} if self.live is None else self.live.builds
+        shared = {name: live[name] for name in live if name in self.options.keep - set(self.session.sinks)}
         encoder, model = self._model(shared)
         unfinished = self.session.state.unfinished()
         # With `fresh_cache`, its vectors are outdated.
@@ -149,11 +150,6 @@ class Rebuild:
             and builds.keys() - theirs.keys() == self.session.sinks.keys()
             and (unfinished.encoder, unfinished.model_fingerprint) == (encoder, model.fingerprint)
         )
-
-    def _shared(self) -> dict[str, str]:
-        """The live builds of the sinks that are kept."""
-        live = {} if self.live is None else self.live.builds
-        return {name: build for name, build in live.items() if name in self.options.keep - set(self.session.sinks)}
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """The one model of all builds with vectors; OtherModel if there would be two."""

@@ -90,9 +90,6 @@ class Receipts:
             [self.build_id],
         )
 
-    def is_empty(self) -> bool:
-        return not exists(self.db, "receipt where build = ? and documents > 0", [self.build_id])
-
     def documents(self) -> int:
         return number(self.db, "select coalesce(sum(documents), 0) from receipt where build = ?", [self.build_id])
 

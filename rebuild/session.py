@@ -90,10 +90,6 @@ class Session:
     def wants_vectors(self) -> bool:
         return any(sink.wants_vectors for sink in self.sinks.values())
 
-    def require_all_reachable(self) -> None:
-        for error in self.unreachable.values():
-            raise error
-
     def marker(self, build_id: str, stamp: str = "") -> Marker:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
@@ -112,7 +108,7 @@ class Session:
         return marker is not None and marker.home_id == self.state.home_id
 
     def refresh(self, *, reread: bool = False) -> None:
-        """Update the catalog from the bus; with `reread`, read every partition again."""
+        """Read new and changed partitions into the catalog; with `reread`, all."""
         size = self.intake.pending_bytes(reread=reread)
         with self.stage("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)

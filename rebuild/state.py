@@ -132,9 +132,6 @@ class State(Store):
     def previous_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = previous")
 
-    def has_generation(self, generation_id: str) -> bool:
-        return exists(self.db, "generation where id = ?", [generation_id])
-
     def public_builds(self) -> dict[str, str]:
         """The build that each sink shows under its public name, if it was ever flipped."""
         return dict(self.db.execute("select sink, build from public").fetchall())

@@ -11,9 +11,9 @@ from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, Mod
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
-from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
+from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.receipts import Receipts
@@ -57,7 +57,8 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
         if unbuilt is not None:
             _build_beside(session, unbuilt, options, outcome)
             continue
-        session.require_all_reachable()
+        for error in session.unreachable.values():
+            raise error
         with session.rebuild_lock():
             with session.lock(WAIT_SECONDS):
                 live = live_generation(session, adopt=options.adopt)
@@ -118,22 +119,17 @@ def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOp
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Update the live builds. The caller has held the writer's lock since it read the live generation."""
+    """Sync the live builds. The caller has held the writer's lock since it read the live generation."""
     attempt = partial(_sync, session, live, embedder, options, outcome)
     if options.only_plan is not None:  # another attempt would execute another plan
         attempt()
         return
     retry_if_rewritten(attempt)
-    if options.scan and _drop_broken(session, live, outcome):
+    broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
+    if options.scan and broken:  # they turned out to be broken while being read or written, and are recreated
+        for name in broken:
+            session.sinks[name].drop(live.builds[name])
         retry_if_rewritten(attempt)
-
-
-def _drop_broken(session: Session, live: Generation, outcome: RunOutcome) -> bool:
-    """Drop builds that turned out to be broken while being read or written; they are then recreated."""
-    broken = [name for name, error in outcome.failed.items() if isinstance(error, BuildBroken) and name in live.builds]
-    for name in broken:
-        session.sinks[name].drop(live.builds[name])
-    return bool(broken)
 
 
 def _sync(

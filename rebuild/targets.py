@@ -75,7 +75,7 @@ def _open(session: Session, sink: Sink, build_id: str, opening: Opening) -> Buil
         return None
     with ExitStack() as stack:
         stack.callback(build.close)
-        if not opening.make or not Receipts(session.state.db, build_id).is_empty() or build.marker() is not None:
+        if not opening.make or Receipts(session.state.db, build_id).documents() or build.marker() is not None:
             stack.pop_all()
             return build
     return None  # a killed run did not finish creating it

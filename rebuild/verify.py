@@ -11,8 +11,8 @@ from typing import Any
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.families import retry_if_rewritten
 from chunksink.rebuild.flip import complete_flip
+from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.recall import Recall, measure

@@ -1,4 +1,4 @@
-"""One bus for each way to break the contract, with every finding that it must give: at least one for each code."""
+"""One bus for each way to break the contract, with its expected findings: at least one for each code."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -39,7 +39,7 @@ def die() -> None:
 
 
 class DiesBefore:
-    """Dies at the first thing that is asked of the file system after the step that comes before the chosen one."""
+    """Dies at the first file system call after the step before the chosen one."""
 
     def __init__(self, step: str) -> None:
         place = COMMIT_STEPS.index(step)

@@ -1,4 +1,4 @@
-"""A file system that fails: the n-th call of its kind, once or from then on."""
+"""A failing file system: the n-th call fails, or all from then on."""
 
 import errno
 import io
@@ -10,7 +10,7 @@ import pytest
 
 
 class Faults:
-    """Counts opens, writes, fsyncs, renames and removals, and lets the n-th of all of them fail."""
+    """Counts opens, writes, fsyncs, renames and removals together, and makes the n-th fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, *, for_good: bool) -> None:
         self.calls: list[str] = []
@@ -47,12 +47,12 @@ class Faults:
 
 
 def _is_probe(_path: Any, flags: int = 0, *_mode: Any) -> bool:
-    """filelock asks for a file without a name to learn what a folder can do, and does without."""
+    """filelock probes whether the folder supports unnamed files; a failure has no effect."""
     return flags & os.O_TMPFILE == os.O_TMPFILE
 
 
 class _FailingFile(io.FileIO):
-    """Writes half of what it is given before it fails, as a full disk does."""
+    """Writes half of the data before it fails, as a full disk does."""
 
     def __init__(self, file: Any, mode: str, faults: Faults) -> None:
         super().__init__(file, mode)

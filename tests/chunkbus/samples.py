@@ -1,4 +1,4 @@
-"""Builders: a valid chunk, manifest and bus, and everything that can be put in place of a valid one."""
+"""Builders for valid chunks, manifests and buses, and for invalid variants."""
 
 import hashlib
 import json
@@ -82,7 +82,7 @@ def manifest(key: str, chunks: bytes, **changes: Any) -> dict[str, Any]:
 
 
 def put(root: BusRoot, key: str, chunks: bytes, of_manifest: dict[str, Any] | bytes | None = None) -> BusRoot:
-    """Writes both files of a partition as they are given, right or wrong."""
+    """Writes both files of a partition without any check."""
     put_chunks(root, key, chunks)
     put_manifest(root, key, manifest(key, chunks) if of_manifest is None else of_manifest)
     return root
@@ -100,7 +100,7 @@ def put_manifest(root: BusRoot, key: str, of_manifest: dict[str, Any] | bytes) -
 
 
 def commit(root: BusRoot, key: str, records: Iterable[Record], created_at: str = NOON, **facts: Any) -> None:
-    """Writes a partition the proper way."""
+    """Writes a partition with a PartitionWriter."""
     with PartitionWriter(root, key) as writer:
         for record in records:
             writer.add(record)
@@ -140,6 +140,6 @@ def listing(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 
 def schema_accepts(kind: str, value: Any) -> bool:
-    """Whether the published JSON Schema of a chunk or a manifest takes this value."""
+    """Whether the published JSON Schema of a chunk or a manifest accepts this value."""
     schema = json.loads((ROOT / "docs" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))

@@ -87,7 +87,7 @@ BAD_LINES: dict[str, tuple[str, bytes]] = {
 
 
 def test_good_lines_are_accepted() -> None:
-    """Those that are proven clean by writing them again; the bad ones differ from them in one thing only."""
+    """Lines for the fast check, which encodes them again; each bad one has a single problem."""
     for line in (GOOD, NEXT, with_metadata(b"[1]")):
         assert msgspec.json.encode(msgspec.json.decode(line, type=Chunk)) == line
 
@@ -152,7 +152,7 @@ def test_partition_when_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
 
 
 def test_partition_when_any_bit_flips_is_an_error(tmp_path: Path) -> None:
-    """Also where the line stays valid: the checksum sees it. Other findings come on top."""
+    """Even if the line stays valid, the checksum differs. There may be further findings."""
     root = BusRoot(tmp_path)
     commit(root, "k", [chunk(index) for index in range(3)])
     file = root.chunks_file("k")
@@ -193,7 +193,7 @@ NO_FILES: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture
 def within_a_minute() -> Iterator[None]:
-    """Fails, instead of waiting forever for a pipe that nobody writes."""
+    """Fails instead of waiting forever for a pipe without a writer."""
 
     def stop(*_: object) -> None:
         pytest.fail("it is still waiting")
@@ -233,7 +233,7 @@ def as_nobody() -> Iterator[None]:
 
 def test_file_without_permission_is_unreadable() -> None:
     with TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # those of pytest nobody else may enter
+        Path(folder).chmod(0o755)  # another user cannot enter pytest's folders
         root = put(BusRoot(Path(folder)), "k", lines_of([chunk(0)]))
         assert places(validate(root)) == []
         root.chunks_file("k").chmod(0)

@@ -1,4 +1,4 @@
-"""The byte recipes on values that nobody chose."""
+"""The recipes for bytes and hashes, on random values."""
 
 import json
 import math
@@ -30,7 +30,7 @@ any_text = st.text(st.characters(codec=None))  # with lone surrogates
 def test_canonical_json_is_rfc_8785(value: Any) -> None:
     encoded = canonical_json(value)
     assert encoded == rfc8785.dumps(value)
-    assert canonical_json(json.loads(encoded, parse_int=float)) == encoded  # as a language without integers reads it
+    assert canonical_json(json.loads(encoded, parse_int=float)) == encoded  # as a language with only floats reads it
 
 
 @given(st.dictionaries(st.text(), st.integers(-SAFE, SAFE), min_size=2))
@@ -73,7 +73,7 @@ def test_canonical_text_is_idempotent_and_can_be_written(text: str) -> None:
 
 @pytest.mark.parametrize("around", ["ab", "é中", "’\U0001f600"])
 def test_canonical_text_finds_every_character_that_it_changes(around: str) -> None:
-    """Each alone in a text, since a text without any is not looked at character by character."""
+    """Each alone in a text, because the fast path skips texts without such characters."""
     first, last = around
     codes = [*range(0x3000), *range(0xD700, 0xE100), *sampled(range(0xE100, 0x110000), 97)]
     changed = {code: canonical_text(f"{first}{chr(code)}{last}") for code in codes}

@@ -1,4 +1,4 @@
-"""What a chunk must have, may have, and need not have: by the code, and by the published JSON Schema."""
+"""Required, optional and unknown fields of a chunk, according to the code and to the published JSON Schema."""
 
 import hashlib
 import json
@@ -123,7 +123,7 @@ def test_schema_version_when_unknown_is_the_only_problem(value: str) -> None:
 )
 def test_known_field_when_of_a_wrong_type_is_refused(field: str, value: Any) -> None:
     assert [code for code, _ in problems(chunk(**{field: value}))] == [findings.WRONG_TYPE]
-    # A JSON Schema takes 1.0 for a whole number.
+    # For a JSON Schema, 1.0 is an integer.
     assert schema_accepts("chunk", chunk(**{field: value})) is (field == "chunk_count" and value == 1.0)
 
 
@@ -204,7 +204,7 @@ def test_place_when_impossible_is_a_warning(changes: dict[str, Any], detail: str
 
 
 def test_unusual_values_are_accepted(tmp_path: Path) -> None:
-    """As the contract says: one `chunk_index` twice, no line break at the end, hashes in capitals."""
+    """The contract allows a repeated `chunk_index`, no line break at the end, and upper-case hashes."""
     records = [chunk(0, chunk_index=0), chunk(1, chunk_index=0)]
     records[1]["hashes"] = {"text_hash": records[1]["hashes"]["text_hash"].removeprefix("sha256:").upper()}
     data = lines_of(records)

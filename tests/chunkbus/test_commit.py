@@ -1,4 +1,4 @@
-"""A kill at any point leaves the old partition or the new one, and the next writer tidies up."""
+"""A kill at any point leaves the old partition or the new one, and the next writer cleans up."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from tests.conftest import ROOT, examples, sampled
 from tests.support.forking import FORKING
 
 KEY = "2026-01-31"
-# What readers see after a death there: the old partition, or the new one.
+# What readers see after a kill there: the old or the new partition.
 SEEN_AFTER = {
     "chunks_opened": "old",
     "chunks_written": "old",
@@ -81,7 +81,7 @@ def test_writer_when_killed_leaves_one_complete_version(step: str, when: str, ex
     assert root.partition_keys() == ([KEY] if is_there else [])
     assert not is_there or read(root) == expected
     assert validate(root) == []
-    # A writer that then leaves without a commit has finished the rename and left nothing behind.
+    # A writer that ends without a commit finishes the rename and leaves no files.
     with PartitionWriter(root, KEY):
         pass
     assert names(root) == (TIDY if is_there else TIDY[:1])
@@ -117,7 +117,7 @@ def test_writer_when_killed_at_any_instant_leaves_one_complete_version(tmp_path:
             time.sleep(chance.random() / 20)
             process.kill()
             last = max(int(line) for line in ["1", *process.stdout.read().split()])
-        # The version it reported last was durable; the one after it may have been committed too.
+        # The last reported version is durable; the next one may be committed too.
         assert read(root) in (version(last), version(last + 1))
         assert validate(root) == []
     write(root, KEY, 3)

@@ -1,4 +1,4 @@
-"""A disk that fails or is full: an error that says so, the old partition or the new one, and a clean next run."""
+"""A failing or full disk: an OSError, the old or the new partition, and a clean next run."""
 
 import signal
 import subprocess
@@ -52,7 +52,7 @@ def test_commit_when_any_call_fails_leaves_one_complete_version(
             else:
                 assert not faults.struck or faults.calls[fail_at - 1] == "unlink", faults.calls
         _is_old_or_new(root, existing)
-        # The lock is free again, and the next writer needs nobody's help.
+        # The lock is free again, and the next writer works.
         with PartitionWriter(root, KEY, lock_seconds=0):
             pass
         _is_old_or_new(root, existing)

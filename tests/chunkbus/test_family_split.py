@@ -207,7 +207,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED)
 def test_family_with_a_refused_line_is_not_reported(line: bytes, tmp_path: Path) -> None:
-    """Another remedy would send the producer the wrong way."""
+    """The reason determines the remedy."""
     around = [line_of(short(0)), line, line_of(short(2))]
     for name, lines in (("within", around), ("last", [*around[::2], line])):
         found = validate(put(BusRoot(tmp_path / name), "p", b"\n".join(lines) + b"\n"))
@@ -253,7 +253,7 @@ def test_family_with_an_invalid_chunk_is_not_reported(odd: Record, tmp_path: Pat
 
 @pytest.mark.parametrize("refused", [chunk(1, text=None), ODD["another hash"]])
 def test_split_family_with_a_refused_line_is_not_reported(refused: Record, tmp_path: Path) -> None:
-    """It may be what the two partitions share."""
+    """Both partitions may have it."""
     (code,) = codes(validate(bus(tmp_path, p1=[chunk(0), refused], p2=[chunk(7)])))
     assert code != SPLIT
 

@@ -1,4 +1,4 @@
-"""Every code of the taxonomy, with its exact place; and that looking changes nothing."""
+"""Every code with its exact place; validation changes no file."""
 
 from pathlib import Path
 

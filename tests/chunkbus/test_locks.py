@@ -1,4 +1,4 @@
-"""One writer a partition: a second one waits or says so, and a dead one is in nobody's way."""
+"""One writer per partition: a second one waits or fails, and a killed one does not block others."""
 
 import signal
 import subprocess

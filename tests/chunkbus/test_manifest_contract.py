@@ -1,4 +1,4 @@
-"""What a manifest must have, by the code and by the published JSON Schema, and how it must fit its chunks."""
+"""A manifest's required fields, according to the code and the published JSON Schema, and its match with the chunks."""
 
 import json
 import re
@@ -209,7 +209,7 @@ def test_documents_when_the_partition_is_empty_are_accepted(tmp_path: Path) -> N
 
 
 def test_documents_are_counted_as_sources_or_versions(tmp_path: Path) -> None:
-    """Several documents of one source, as a volume of articles; one document for several tenants."""
+    """Several documents of one source, such as a volume of articles; one document of several tenants."""
     articles = [chunk(number, document_id=f"article-{number}") for number in range(3)]
     assert counted(BusRoot(tmp_path / "1"), articles, 1) == []
     tenants = [chunk(number, tenant_id=f"tenant-{number}") for number in range(3)]

@@ -83,7 +83,7 @@ def test_partition_keys_when_one_contains_another_are_separate(tmp_path: Path) -
     keys = ["a", "a.b", "a.b.c", "A", "a.lock", "a.new", "a." + "0" * 64, "a." + "0" * 16]
     for index, key in enumerate(keys):
         commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
-        # What other writers have in hand stays.
+        # Files of other writers stay.
         (root.canonical / f".{key}.{'1' * 64}.jsonl").write_bytes(b"waiting")
         (root.manifests / f".{key}.{'1' * 16}.new").write_bytes(b"new")
     for index, key in enumerate(keys):
@@ -206,7 +206,7 @@ def distinct_names(count: int) -> list[str]:
     names: dict[str, None] = {}
     while len(names) < count:
         parts = ["".join(chance.choices(letters, k=chance.randint(1, 4))) for _ in range(chance.randint(1, 3))]
-        name = "notes-" + "/".join(parts)  # one letter and a colon would be a drive, whose case says nothing
+        name = "notes-" + "/".join(parts)  # one letter and a colon would be a drive, whose case is ignored
         names[name] = names[name.swapcase()] = None
         names[unicodedata.normalize("NFC", name)] = names[unicodedata.normalize("NFD", name)] = None
     return [name for name in names if not {".", ".."} & set(name.split("/"))]

@@ -1,4 +1,4 @@
-"""What is taken for good is never given back, whichever way this Python writes it."""
+"""A possessive group never backtracks, in any Python version."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What a reader does when a writer gets in between two of its steps. Each meeting is staged; none is left to luck."""
+"""A writer commits between two steps of a reader. Each interleaving is forced, not random."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ Stage = Callable[[str, Callable[[], object]], None]
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """Lets something happen once, just before the reader calls one of its own functions."""
+    """Runs something once, just before the reader calls one of its functions."""
 
     def stage(function: str, event: Callable[[], object]) -> None:
         original = getattr(reader, function)
@@ -36,7 +36,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def seen(root: BusRoot) -> bytes:
-    """The chunks that a reader gets, which must be those that its manifest names."""
+    """The chunks that a reader gets; they must match its manifest."""
     file, manifest = open_partition(root, KEY)
     with file:
         data = file.read()
@@ -46,7 +46,7 @@ def seen(root: BusRoot) -> bytes:
 
 
 def stop_before_the_rename(root: BusRoot, number: int) -> None:
-    """A commit whose writer died between the manifest and the chunks."""
+    """A commit whose writer was killed between the manifest and the chunks."""
 
     class DiedError(Exception):
         pass
@@ -89,7 +89,7 @@ def test_the_first_commit_comes_while_there_is_nothing_yet(tmp_path: Path, meanw
 
 
 def test_an_old_manifest_that_comes_back_is_not_taken_for_one_that_stayed(tmp_path: Path, meanwhile: Stage) -> None:
-    """One, two, one again: the manifest reads the same before and after, the chunks in between were others."""
+    """The manifest is the same before and after, but in between another version was committed."""
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", lambda: write(root, KEY, 2))

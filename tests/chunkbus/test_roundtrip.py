@@ -1,4 +1,4 @@
-"""What is written can be read: every record, every unknown field, every offset."""
+"""Written records are read back with every unknown field and offset."""
 
 import io
 import itertools
@@ -81,7 +81,7 @@ def test_read_lines_is_equal_for_any_block_size(lines: list[bytes], ended: bool,
 
 
 class SmallReads(io.BytesIO):
-    """A file that gives a few bytes at a time, so that lines cross every border."""
+    """A file that returns a few bytes at a time, so that lines cross block borders."""
 
     def __init__(self, data: bytes, size: int) -> None:
         super().__init__(data)
@@ -120,7 +120,7 @@ def test_record_when_replaced_raises_partition_changed(tmp_path: Path) -> None:
         commit(root, "k", [chunk(0, text="Chunk 0 says something of its OWN.")])
         with PartitionReader(root, "k") as after, pytest.raises(PartitionChanged):
             after.record(place, text_hash(record["text"]))
-        assert before.record(place, text_hash(record["text"])) == record  # what was opened stays what it was
+        assert before.record(place, text_hash(record["text"])) == record  # an open file does not change
     root.chunks_file("k").unlink()
     with pytest.raises(FileNotFoundError), PartitionReader(root, "k"):
         pass

@@ -1,4 +1,4 @@
-"""Run records can be read while the run goes, after it, and after it was killed."""
+"""Run records can be read during a run, after it, and after it was killed."""
 
 import json
 import resource
@@ -42,7 +42,7 @@ def test_run_when_it_raises_records_its_status(error: type[BaseException], statu
 
 @pytest.mark.parametrize("ahead", ["20360101T000000000000Z-ffffff", "20361231T235959999999Z-ffffff"])
 def test_run_id_when_the_clock_was_ahead_sorts_last(ahead: str, tmp_path: Path) -> None:
-    """As after a start with a clock that ran ahead: else its record would go at once, and be the last run for good."""
+    """For example if the clock ran ahead. Otherwise the new record would be removed first, and never be the newest."""
     (tmp_path / "runs").mkdir()
     for name in (*(f"20350101T{number:012}Z-aaaaaa" for number in range(runlog.KEPT)), ahead):
         (tmp_path / "runs" / f"{name}.jsonl").touch()
@@ -63,7 +63,7 @@ def test_run_when_it_raises_after_finish_finishes_once(tmp_path: Path) -> None:
 
 
 def test_write_when_the_disk_is_full_raises_an_error_with_the_path(tmp_path: Path) -> None:
-    """The line that did not fit is not written in part, and the first error is raised."""
+    """A line that does not fit is not written in part, and the first error is raised."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     full = pytest.raises(OSError, match="File too large")
     try:
@@ -91,7 +91,7 @@ def test_read_run_when_the_last_line_is_cut_off_omits_it(tmp_path: Path) -> None
 
 
 def test_read_run_when_a_line_is_being_written_ends_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a file gives whose end is seen once, and which has grown by the next look."""
+    """A file that grows after a reader has seen its end."""
     lines = iter([b'{"event":"started"}\n', b'{"eve', b'nt":"finding"}\n'])
     monkeypatch.setattr(Path, "open", lambda path, mode: nullcontext(lines))
     assert [event["event"] for event in read_run(Path("x"))] == ["started"]

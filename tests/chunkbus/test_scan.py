@@ -224,7 +224,7 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
 
 
 def test_validation_when_a_partition_disappears_reports_it(tmp_path: Path) -> None:
-    """The second look at the documents of a split finds their partition rewritten, or gone."""
+    """When the documents of a split are read again, their partition is rewritten or missing."""
     root = put(BusRoot(tmp_path), "a", lines_of([chunk(0)]))
     put(root, "b", lines_of([chunk(1)]))
     put(root, "c", b"{\n")

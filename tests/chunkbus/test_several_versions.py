@@ -43,7 +43,7 @@ def test_each_source_is_judged_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
-    """By its own id, else by its name however it is spelt, and of one tenant."""
+    """A source is identified by its id, else by its normalised name, and by its tenant."""
     own = [of_version(index, str(index), f"docs/{index}.md", parent_id="paper") for index in range(3)]
     assert details(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
     spelt = [of_version(0, "a"), of_version(1, "b", "./docs//a.md")]

@@ -1,4 +1,4 @@
-"""What is in use is not closed, however often something else takes its place."""
+"""A resource in use is not closed when it is replaced."""
 
 import threading
 
@@ -50,7 +50,7 @@ def test_the_last_user_closes_it() -> None:
 
 
 def test_many_threads() -> None:
-    """None is given what is closed, and each is closed once."""
+    """No thread gets a closed resource, and each is closed once."""
     things = [Thing() for _ in range(300)]
     shared = Shared(things[0])
     given_closed: list[Thing] = []

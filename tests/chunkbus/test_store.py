@@ -70,7 +70,7 @@ def test_open_store_when_the_disk_is_full_raises_an_error_with_the_path(tmp_path
 
 
 def test_open_store_when_it_fails_closes_the_connection(tmp_path: Path) -> None:
-    """No collection of garbage is waited for: until then a deleted file takes its room on a full disk."""
+    """Does not wait for garbage collection: until then a deleted file would occupy space on a full disk."""
     path = tmp_path / "foreign.db"
     path.write_bytes(b"no database" * 1000)
     gc.disable()
@@ -95,7 +95,7 @@ def test_open_store_when_another_process_uses_it_raises_busy(tmp_path: Path) -> 
 
 @pytest.mark.promise(9)
 def test_open_store_when_another_process_opens_it_raises_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a run that was stopped just then does: nobody waits for it for ever."""
+    """For example a run that was suspended at this moment: others do not wait forever."""
     open_store(tmp_path / "x.db", _steps).close()
     monkeypatch.setattr(store, "_OPENING_SECONDS", 0.2)
     with FileLock(tmp_path / "x.db.lock"), pytest.raises(OSError) as found:

@@ -1,4 +1,4 @@
-"""A key that occurs twice must never pass as clean: parsers keep one of the two values, and not all keep the same."""
+"""A repeated key is always refused: parsers keep one of its values, and not all keep the same."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from chunksink.chunkbus.record_checks import examine_line
 from tests.chunkbus.samples import chunk, line_of
 
 SPACE = st.text(" \t\r\n", max_size=3)
-# Few names, so that twins are common; some look like the end of a key.
+# Few names, so that repeated ones are common; some look like the end of a key.
 NAMES = st.sampled_from(["a", "b", "", '"', '":', " :", "\\", '\\"', "ä"])
 SCALARS = st.sampled_from([None, True, 1, -2.5, "x", '":', '" :', "a : b", ' "a" : '])
 

@@ -100,7 +100,7 @@ NO_STEPS = {
     "scan.py:_compare": "temporary tables",
     "intake.py:_accept": "within _read and _accept_changes",
     "intake.py:_set_state": "within _read",
-    "intake.py:_keep_findings": "within _read",
+    "intake.py:_validate": "within _read",
     "intake.py:_insert_findings": "within _read and _note_misnamed",
     "intake.py:drop_partition": "within _read and retire",
     "intake.py:touch_withdrawn": "within _read and retire",

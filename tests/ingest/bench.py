@@ -1,4 +1,4 @@
-"""What the tests of an ingest work with: documents, a bus, a home, and what the bus holds in a comparable form."""
+"""Documents, a bus and a home for the tests of an ingest, and the content of the bus in a comparable form."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ class Bench:
             path.unlink()
 
     def ingest(self, *paths: Path | str, workers: Workers | None = None, **options: Any) -> IngestReport:
-        """Of `docs`, or these paths below it; the bus must be valid afterwards."""
+        """Ingests `docs`, or these paths below it, and checks that the bus is valid."""
         chosen = [self.docs / path for path in paths] or [self.docs]
         more = {} if workers is None else {"workers": workers}
         report = ingest(chosen, self.bus, self.home, Options(**options), **more)
@@ -81,7 +81,7 @@ class Bench:
         return set(self.texts())
 
     def content(self) -> dict[str, list[Record]]:
-        """All that the partitions say, but not when and by which run it was made."""
+        """The content of the partitions without times and run ids."""
         return {key: [_timeless(record) for record in self.records(key)] for key in self.bus.partition_keys()}
 
     def manifest(self, key: str = "documents") -> Manifest:

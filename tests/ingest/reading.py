@@ -1,4 +1,4 @@
-"""Reading files in tests: the families and notices of what comes out, and finding values in it."""
+"""Reads files in tests: the resulting families and notices, and the values in them."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -55,7 +55,7 @@ class Ingests(RuleBasedStateMachine):
 
     @rule(partition=PARTITIONS)
     def choose(self, partition: str) -> None:
-        """The families of one rule move to another; those of a named partition are left alone."""
+        """The families of one rule move to another; those of a named partition stay."""
         if "documents" not in (partition, self.partition):
             self.partition = partition
             self.is_current = False
@@ -97,7 +97,7 @@ def test_any_history_ends_like_a_first_ingest() -> None:
 
 @pytest.mark.promise(2)
 def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
-    """A real process, killed by the system after a random time; the last one lives to its end."""
+    """A real process, killed after a random time; the last one is not killed."""
     for number in range(200):
         bench.write(f"{number % 7}/{number}.md", f"# Note {number}\n\n[next]({number + 1}.md) " + "words " * 300)
     bench.ingest()
@@ -129,7 +129,7 @@ def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
 @pytest.mark.promise(10)
 @pytest.mark.parametrize("seed", sampled(range(20), 20))
 def test_two_writers_whose_clocks_are_an_hour_apart(seed: int, bench: Bench) -> None:
-    """What is ingested last counts, whosever clock is ahead, and an index follows."""
+    """The last ingest counts in the index, even if a clock is ahead."""
     drawn, other = random.Random(seed), bench.fresh()
     other.bus = bench.bus
     index = Home(bench.folder / "index", bench.bus, memory())

@@ -98,7 +98,7 @@ def test_folders_that_hold_no_sources_are_skipped_unless_they_are_named(bench: B
     assert (report.failed, report.sources) == (0, 2)
     attempts = len(bench.ledger())
     assert bench.ingest().written is False
-    assert len(bench.ledger()) == attempts, "what is left out is recorded once"
+    assert len(bench.ledger()) == attempts, "a file that is left out is recorded once"
     bench.ingest("node_modules")
     assert "docs/node_modules/b.md" in bench.names()
 

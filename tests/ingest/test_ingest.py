@@ -149,7 +149,7 @@ def test_records_that_vanish_from_a_file_stay_until_they_are_pruned(bench: Bench
     assert before in bench.records(), "an unchanged row keeps its rank"
     assert (report.missing, report.missing_from) == (1, ("docs/rows.jsonl#id=1",))
     assert set(bench.texts()) == {f"docs/rows.jsonl#id={number}" for number in (1, 2, 3)}
-    assert bench.ingest().missing == 1, "it is reported until somebody prunes"
+    assert bench.ingest().missing == 1, "it is reported until a run prunes"
     assert bench.ingest(prune=True).pruned == 1
     assert set(bench.texts()) == {f"docs/rows.jsonl#id={number}" for number in (2, 3)}
     (tombstone,) = bench.manifest().tombstones
@@ -165,7 +165,7 @@ def test_of_two_files_with_one_family_the_last_by_name_counts(bench: Bench) -> N
     report = bench.ingest()
     assert bench.texts() == {"https://example.org/cat": ["The newer cat."]}
     assert report.left_out == {SOURCE_IN_ANOTHER_FILE: 1}
-    # Whichever is edited later.
+    # Either file may be edited later.
     bench.write("1.jsonl", [{**CHUNK, "page_content": "The oldest cat."}])
     bench.ingest()
     assert bench.texts() == {"https://example.org/cat": ["The newer cat."]}

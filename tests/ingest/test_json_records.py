@@ -1,4 +1,4 @@
-"""Files of JSON records: every layout, and what is refused where JSON is not clean."""
+"""Files of JSON records: every layout, and refused records."""
 
 import json
 from pathlib import Path

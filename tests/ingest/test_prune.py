@@ -1,4 +1,4 @@
-"""Sources that vanished keep their chunks, until somebody prunes."""
+"""Sources that vanished keep their chunks until a run prunes."""
 
 import os
 
@@ -46,7 +46,7 @@ def test_the_tombstone_of_a_source_that_came_back_is_older_than_it(three: Bench)
 
 @pytest.mark.promise(6)
 def test_a_folder_without_any_source_is_not_pruned_unless_the_number_is_given(three: Bench) -> None:
-    """It may not be mounted."""
+    """The folder may not be mounted."""
     for name in ("a.md", "b.md", "sub"):
         three.remove(name)
     before = three.files()
@@ -162,7 +162,7 @@ def test_two_folders_in_turn_write_nothing_when_nothing_changed(three: Bench) ->
 
 
 def sections(number: int) -> str:
-    """A document of so many chunks or more."""
+    """A document of at least so many chunks."""
     return "".join(f"# Part {part}\n\n{' '.join(f'word{part}' for _ in range(200))}\n\n" for part in range(number))
 
 
@@ -171,7 +171,7 @@ def sections(number: int) -> str:
 def test_sources_that_lose_most_of_their_chunks_stop_the_run_unless_their_number_is_given(
     left: str, bench: Bench
 ) -> None:
-    """A file that was cut off is as suspicious as one that is gone."""
+    """A truncated file is as suspicious as a missing one."""
     bench.write("large.md", sections(120))
     bench.write("small.md", "# Small\n")
     bench.ingest()

@@ -1,4 +1,4 @@
-"""Formats: all of them by one shape, also those of other packages; and ids that do not change."""
+"""All formats have one interface, also those of other packages, and ids that do not change."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Named roots: a source has one name, whichever way its folder is reached."""
+"""Named roots: a source has one name, regardless of the path to its folder."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_a_parent_folder_keeps_the_names_of_a_registered_subfolder(project: Benc
     for file in project.home.glob("*.db*"):
         file.unlink()
     assert project.ingest().written is False
-    assert project.files() == before, "names survive the home"
+    assert project.files() == before, "names do not depend on the home"
     project.remove("sheets/one.md")
     assert project.ingest().missing_from == ("sheets/one.md",)
     assert project.ingest(prune=True).pruned == 1

@@ -70,7 +70,7 @@ def canonical_chunk(index: int = 0, **changes: Any) -> dict[str, Any]:
 
 
 def framework_chunk(number: int = 0, source: str = "docs/cat.md", **changes: Any) -> dict[str, Any]:
-    """As LangChain saves a document."""
+    """A document as LangChain saves it."""
     return {
         "id": None,
         "metadata": {"source": source, "title": "Cats", "page": number},

@@ -1,4 +1,4 @@
-"""Chunks of the specifications become canonical ones: recognised, placed, and refused one by one."""
+"""Chunks of the specifications are recognised and become canonical ones, or are refused one by one."""
 
 import hashlib
 import json

@@ -62,7 +62,7 @@ def style(id_: str, name: str, more: str = "") -> str:
 
 
 def pptx(*slides: str, parts: Mapping[str, str] | None = None) -> bytes:
-    """Slides by their shapes; their relations are in the other order."""
+    """Slides with these shapes; their relations are in reverse order."""
     names = {f"s{number}": f"slides/slide{number}.xml" for number in range(1, len(slides) + 1)}
     ids = "".join(f'<p:sldId r:id="{name}"/>' for name in names)
     members = {f"ppt/{path}": slide_part(shapes) for path, shapes in zip(names.values(), slides, strict=True)}
@@ -90,7 +90,7 @@ def slide_table(*rows: tuple[str, ...]) -> str:
 
 
 def epub(chapters: Mapping[str, str], parts: Mapping[str, str] | None = None) -> bytes:
-    """Chapters by their paths in the order of reading; in the archive they are in the other order."""
+    """Chapters by path, in reading order; the archive has them in reverse order."""
     texts = 'media-type="application/xhtml+xml"'
     items = "".join(f'<item id="{path}" href="{path}" {texts}/>' for path in reversed(chapters))
     order = "".join(f'<itemref idref="{path}"/>' for path in chapters)

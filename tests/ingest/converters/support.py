@@ -1,4 +1,4 @@
-"""Reads small files that the tests make, and says what became of them."""
+"""Reads small files that the tests make, and returns the results."""
 
 import tempfile
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ def test_page_has_structure_of_its_main_part_and_metadata_of_its_head() -> None:
 def test_page_is_decoded_as_utf_8_or_as_its_head_names(charset: str, codec: str, text: str) -> None:
     html = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={charset}"></head><p>{text}'
     assert read(HtmlFormat(), html.encode(codec)).text == text
-    assert read(HtmlFormat(), html.encode()).text == text, "most pages that name another were saved as UTF-8"
+    assert read(HtmlFormat(), html.encode()).text == text, "most pages that name another encoding were saved as UTF-8"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_every_word_of_any_tree_arrives_once(trees: list[_Tree]) -> None:
     assert found.links[-1] == "end.html"
 
 
-# -- addresses of links and pictures are metadata of the chunk that shows them, and no text; headings have their ids
+# -- addresses of links and pictures are metadata of their chunk, not text; headings have ids
 
 
 FILLED = "word " * 400

@@ -180,7 +180,7 @@ def test_tables_lists_and_notes_are_kept() -> None:
     assert "| Head | Size |\n| --- | --- |\n| merged | |\n| a\\|b | last |" in found.text
     assert "Claim[1]" in found.text.replace("\\", "")
     assert ("the reason" in found.text, "↑" in found.text) == (True, False)
-    assert found.links == [], "bookmarks are no places that a link could lead to"
+    assert found.links == [], "bookmarks are not link targets"
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ PLACES: dict[tuple[str | int, ...], tuple[str | int, ...]] = {
 def test_read_when_fields_are_unknown_loses_none(
     tmp_path_factory: pytest.TempPathFactory, top: Any, group: str, inner: Any
 ) -> None:
-    """Each is where docs/formats/ir.md says."""
+    """Each is at the place documented in docs/formats/ir.md."""
     record = {**top, **ir_record()}
     record[group] = {**inner, **record[group]}
     [[chunk]], notices = read_lines(FORMAT, tmp_path_factory.getbasetemp(), [orjson.dumps(record)])

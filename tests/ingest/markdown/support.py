@@ -1,4 +1,4 @@
-"""What the Markdown tests share: chunks of a text, and the corpora to try everything on."""
+"""Chunks of a text, and the corpora of the Markdown tests."""
 
 import re
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def normalise(text: str) -> str:
 
 
 def own_parts(records: list[Record]) -> list[str]:
-    """The chunks without what they repeat of their neighbours."""
+    """The chunks without their overlap."""
     return [record["text"][record["metadata"]["overlap_chars"] :] for record in records]
 
 
@@ -62,14 +62,14 @@ def commonmark_examples(shared_data: Path) -> Iterator[str]:
 
 
 def corpus(shared_data: Path) -> Iterator[tuple[str, str]]:
-    """Name and text of every Markdown file there is."""
+    """Name and text of every Markdown file of the repository."""
     for folder in ("rust-book", "javaguide", "commonmark"):
         for path in sorted((shared_data / folder).rglob("*")):
             if path.suffix in (".md", ".txt") and path.is_file():
                 yield path.relative_to(shared_data).as_posix(), path.read_text(encoding="utf-8")
 
 
-# Texts made at random: of lines that begin, end or interrupt blocks, or almost do.
+# Random texts of lines that begin, end or interrupt blocks, or almost do.
 inline = st.text(
     alphabet=st.sampled_from("ab Z.!? ,*_`[]()<>\t你好。é̂\U0001f469\u200d\U0001f4bb1#|-:\\&\u00a0\u3000"), max_size=60
 )

@@ -83,7 +83,7 @@ def test_blocks_left_without_words_do_not_change_their_neighbours(text: str, tex
 
 
 def test_export_with_many_large_images_is_small() -> None:
-    """As Google Docs writes it: each image is a definition at the end."""
+    """Google Docs writes each image as a definition at the end."""
     image = "[image{}]: <data:image/png;base64," + "A" * 2_500_000 + ">\n"
     used = "![][image1]![][image2]![][image3]![][image4] words"
     text = f"# Doc\n\n{used}\n\n" + "\n".join(image.format(number) for number in range(1, 5))

@@ -1,4 +1,4 @@
-"""Front matter is a chunk of its own and gives metadata; what only looks like it is text."""
+"""Front matter becomes a separate chunk and metadata; similar text stays text."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_front_matter_is_a_chunk_and_gives_metadata() -> None:
 
 
 def front_matter_of(head: str) -> dict[str, str] | None:
-    """The metadata if the head is read as front matter; the text below it is there in any case."""
+    """The metadata if the head is read as front matter. The text below is always a chunk."""
     document = parse(f"{head}\nBelow it.\n")
     assert document.text[document.blocks[-1].start :].strip().endswith("Below it.")
     assert not any(block.is_heading for block in document.blocks)

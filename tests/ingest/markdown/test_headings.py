@@ -1,4 +1,4 @@
-"""What chunks carry of the headings above them: words without attributes, bounded, an anchor, and the title."""
+"""The headings in chunks below them: words without attributes, limited in length, an anchor, and the title."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Ids and counts that must never change: another implementation of the formula has to agree with these."""
+"""Ids and counts that must never change: another implementation of the formula must produce them."""
 
 import hashlib
 import sys
@@ -79,7 +79,7 @@ GOLDEN = [
 ]
 
 
-# -- counting without looking for tokens agrees with the tokens that are found: chunk boundaries depend on it
+# -- the fast token count equals the number of tokens: chunk boundaries depend on it
 
 
 _words = st.text(alphabet="aZ", min_size=1, max_size=30)
@@ -125,7 +125,7 @@ def test_counter_of_any_part_equals_the_tokens_of_the_part(text: str, data: st.D
 
 
 def test_count_of_every_character_equals_the_tokens_found() -> None:
-    """Between letters and digits, and beside itself: a character in a wrong class would join or separate them."""
+    """Each character between letters and digits, and repeated: in a wrong class it would join or separate them."""
     for code in (*range(0x3000), *range(0x3000, 0x110000, 1 if HEAVY else 17)):
         text = f"abc{chr(code)}12{chr(code)}{chr(code)}d"
         assert tokens.count(text) == found(text), hex(code)

@@ -1,4 +1,4 @@
-"""Parsed documents to try things on, and what is read of them."""
+"""Parsed documents for tests, and the chunks that are read from them."""
 
 from collections.abc import Iterable
 from pathlib import Path

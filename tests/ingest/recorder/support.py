@@ -56,7 +56,7 @@ def typed(text: str, at: int, **more: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Read:
-    """What a file became."""
+    """The families and notices of a file."""
 
     path: Path
     families: list[Family]
@@ -145,7 +145,7 @@ def check_replay(read: Read, sizes: Sizes = DEFAULT) -> None:
 
 
 def policy_id(chunk: Record) -> str:
-    """The policy's formula, written again."""
+    """A second implementation of the policy's formula."""
     metadata = chunk["metadata"]
     ordinals = f"{metadata['start_offset']['ordinal']}:{metadata['end_offset']['ordinal']}"
     text_hash = sha256(chunk["text"].encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Where chunks begin and end, and what they say: every boundary of the policy, overlap, glue, and text."""
+"""Begin, end and text of chunks: every boundary of the policy, overlap and glue."""
 
 import time
 from pathlib import Path
@@ -160,7 +160,7 @@ def test_output_after_a_glued_chunk_repeats_the_end_of_its_output(tmp_path: Path
     check_replay(read)
 
 
-# -- the text of a chunk: what a person would have read, with the markers of the policy
+# -- the text of a chunk: what a person would see, with the markers of the policy
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Logs: tolerant where nothing is lost by it, and a notice with line and code for every line that is skipped."""
+"""Logs: tolerant if nothing is lost, and a notice with line and code for every skipped line."""
 
 import json
 import tracemalloc

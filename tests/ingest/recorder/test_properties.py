@@ -1,4 +1,4 @@
-"""What holds for every log: nothing lost, nothing twice except overlap, no text over the cap, every chunk replays."""
+"""Properties of every log: nothing lost or repeated except overlap, no text over the limit, every chunk replays."""
 
 import json
 import tempfile

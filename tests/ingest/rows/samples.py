@@ -1,4 +1,4 @@
-"""Files of rows to try things on, and what is read of them."""
+"""Files of rows for tests, and the chunks that are read from them."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def read_rows(
 
 
 def chunks_of(folder: Path, row: Record, **about: Any) -> list[Record]:
-    """The chunks of the only row, of which nothing is reported."""
+    """The chunks of the only row, without notices."""
     items = read_rows(folder, row, **about)
     assert notices(items) == []
     (chunks,) = families(items)

@@ -1,4 +1,4 @@
-"""Rows become a family each, of JSON and of CSV: their names, their texts, and the metadata of their chunks."""
+"""Each row of JSON or CSV becomes a family: names, texts, and metadata of the chunks."""
 
 import csv
 from pathlib import Path
