@@ -37,7 +37,7 @@ def test_the_findings_are_exact_and_nothing_is_touched(case: Case, tmp_path: Pat
     assert listing(root.path) == before
 
 
-def test_a_clean_bus_has_none(tmp_path: Path) -> None:
+def test_clean_bus_has_no_findings(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     put(root, "a", lines_of([chunk(0), chunk(1)]))
     commit(root, "b", [chunk(2, uri="docs/b.md")])
@@ -47,7 +47,7 @@ def test_a_clean_bus_has_none(tmp_path: Path) -> None:
     assert (summary.partitions, summary.chunks, summary.ok) == (3, 3, True)
 
 
-def test_one_bad_partition_says_nothing_about_the_others(tmp_path: Path) -> None:
+def test_bad_partition_does_not_affect_the_others(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     CASES["broken JSON"].build(root)
     put(root, "good", lines_of([chunk(7, uri="docs/b.md")]))
@@ -63,7 +63,7 @@ def test_only_the_named_partitions_are_read(tmp_path: Path) -> None:
     assert (summary.partitions, found) == (1, [])
 
 
-def test_a_partition_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_absent_partition_is_reported(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "here", b"")
     assert places(validate(root, ["absent"])) == [
         (findings.CHUNKS_FILE_MISSING, "error", "absent", None),

@@ -73,7 +73,7 @@ def test_half_a_commit_between_manifest_and_chunks(tmp_path: Path, meanwhile: St
     assert seen(root) == lines_of(version(2))
 
 
-def test_the_waiting_chunks_take_their_name_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
+def test_waiting_chunks_when_renamed_during_a_read_are_found(tmp_path: Path, meanwhile: Stage) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     stop_before_the_rename(root, 2)
@@ -82,13 +82,13 @@ def test_the_waiting_chunks_take_their_name_between_manifest_and_chunks(tmp_path
     assert seen(root) == lines_of(version(2))
 
 
-def test_the_first_commit_comes_while_there_is_nothing_yet(tmp_path: Path, meanwhile: Stage) -> None:
+def test_first_commit_during_a_read_is_found(tmp_path: Path, meanwhile: Stage) -> None:
     root = BusRoot(tmp_path)
     meanwhile("_is_at", lambda: write(root, KEY, 1))
     assert seen(root) == lines_of(version(1))
 
 
-def test_an_old_manifest_that_comes_back_is_not_taken_for_one_that_stayed(tmp_path: Path, meanwhile: Stage) -> None:
+def test_manifest_replaced_and_restored_counts_as_changed(tmp_path: Path, meanwhile: Stage) -> None:
     """The manifest is the same before and after, but in between another version was committed."""
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
@@ -97,7 +97,7 @@ def test_an_old_manifest_that_comes_back_is_not_taken_for_one_that_stayed(tmp_pa
     assert seen(root) == lines_of(version(1))
 
 
-def test_a_partition_that_goes_is_gone(tmp_path: Path, meanwhile: Stage) -> None:
+def test_partition_removed_during_a_read_is_not_found(tmp_path: Path, meanwhile: Stage) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", root.chunks_file(KEY).unlink)
@@ -105,7 +105,7 @@ def test_a_partition_that_goes_is_gone(tmp_path: Path, meanwhile: Stage) -> None
         open_partition(root, KEY)
 
 
-def test_what_was_opened_stays_what_it_was(tmp_path: Path) -> None:
+def test_open_partition_does_not_change(tmp_path: Path) -> None:
     root = BusRoot(tmp_path)
     write(root, KEY, 1)
     file, _ = open_partition(root, KEY)

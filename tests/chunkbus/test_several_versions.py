@@ -30,7 +30,7 @@ def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_a_version_that_comes_back_counts_whole(tmp_path: Path) -> None:
+def test_version_that_returns_counts_completely(tmp_path: Path) -> None:
     assert details(tmp_path, *[of_version(index, digit) for index, digit in enumerate("aabaa")]) == [
         (3, "1 chunk of 1 version")
     ]
@@ -42,7 +42,7 @@ def test_each_source_is_judged_for_itself(tmp_path: Path) -> None:
     assert details(tmp_path / "apart", *records[:2]) == []
 
 
-def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
+def test_versions_are_grouped_by_family(tmp_path: Path) -> None:
     """A source is identified by its id, else by its normalised name, and by its tenant."""
     own = [of_version(index, str(index), f"docs/{index}.md", parent_id="paper") for index in range(3)]
     assert details(tmp_path / "own", *own) == [(1, "2 chunks of 2 versions")]
@@ -56,7 +56,7 @@ def test_a_source_is_what_a_family_is(tmp_path: Path) -> None:
     assert details(tmp_path / "tenants", *tenants) == []
 
 
-def test_a_checksum_in_two_spellings_is_one_and_no_checksum_is_another(tmp_path: Path) -> None:
+def test_spellings_of_a_checksum_are_equal_and_no_checksum_differs(tmp_path: Path) -> None:
     bare = chunk(1, provenance=provenance(source_checksum="A" * 64))
     assert details(tmp_path / "spelt", of_version(0, "a"), bare) == []
     assert details(tmp_path / "none", of_version(0, None), of_version(1, None)) == []
@@ -65,7 +65,7 @@ def test_a_checksum_in_two_spellings_is_one_and_no_checksum_is_another(tmp_path:
     assert details(tmp_path / "parsers", *parsers) == []
 
 
-def test_versions_in_two_partitions_are_none_of_its_business(tmp_path: Path) -> None:
+def test_versions_in_two_partitions_are_not_reported(tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path), "p1", lines_of([of_version(0, "a")]))
     assert validate(put(root, "p2", lines_of([of_version(1, "b")]))) == []
 

@@ -15,7 +15,7 @@ class Thing:
         self.closed += 1
 
 
-def test_nobody_uses_it() -> None:
+def test_resource_when_unused_is_closed_by_replace() -> None:
     old, new = Thing(), Thing()
     shared = Shared(old)
     shared.replace(new)
@@ -27,7 +27,7 @@ def test_nobody_uses_it() -> None:
         assert nothing is None
 
 
-def test_what_comes_too_late_is_closed() -> None:
+def test_resource_when_replaced_after_close_is_closed() -> None:
     late: Thing = Thing()
     shared = Shared(Thing())
     shared.close()
@@ -36,7 +36,7 @@ def test_what_comes_too_late_is_closed() -> None:
     assert late.closed == 1
 
 
-def test_the_last_user_closes_it() -> None:
+def test_resource_when_replaced_in_use_is_closed_by_its_last_user() -> None:
     old, new = Thing(), Thing()
     shared = Shared(old)
     with shared.use() as first:
@@ -49,7 +49,7 @@ def test_the_last_user_closes_it() -> None:
     assert (old.closed, new.closed) == (1, 0)
 
 
-def test_many_threads() -> None:
+def test_resource_when_used_by_many_threads_is_never_closed_in_use() -> None:
     """No thread gets a closed resource, and each is closed once."""
     things = [Thing() for _ in range(300)]
     shared = Shared(things[0])

@@ -64,7 +64,7 @@ def test_a_file_that_was_included_once_is_read_again_without_the_option(filled: 
     assert filled.texts()["docs/e.py"] == ["other words"]
 
 
-def test_a_named_file_is_read_whatever_its_suffix(filled: Bench) -> None:
+def test_named_file_is_read_with_any_suffix(filled: Bench) -> None:
     filled.ingest("e.py", ".hidden.md")
     assert filled.names() == {"docs/e.py", "docs/.hidden.md"}
 
@@ -81,7 +81,7 @@ def test_a_link_to_a_file_is_followed_within_the_folders_that_are_named(filled: 
     assert "docs/outside.md" in filled.names()
 
 
-def test_folders_that_hold_no_sources_are_skipped_unless_they_are_named(bench: Bench) -> None:
+def test_folders_without_sources_are_skipped_unless_named(bench: Bench) -> None:
     bench.write("a.md", "# A\n")
     bench.write("node_modules/b.md", "# B\n")
     bench.write("venv/pyvenv.cfg", "")
@@ -120,7 +120,7 @@ def test_two_files_with_one_name_are_refused(bench: Bench) -> None:
 
 
 @pytest.mark.promise(6)
-def test_what_cannot_be_read_is_a_failure_of_its_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_one_failure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.md", "# A\n")
     (bench.docs / "dead.md").symlink_to(bench.docs / "nowhere.md")
     os.mkfifo(bench.docs / "pipe.md")

@@ -100,7 +100,7 @@ def test_a_document_without_text_loses_its_chunks_and_is_no_failure(two: Bench) 
     assert two.ingest().written is False
 
 
-def test_what_a_run_does_not_name_is_carried_over(two: Bench) -> None:
+def test_sources_that_a_run_does_not_name_are_carried_over(two: Bench) -> None:
     two.ingest()
     two.write("../other/c.md", "# C\n")
     report = two.ingest("../other")
@@ -260,7 +260,7 @@ def test_databases_of_an_earlier_form_are_set_aside(two: Bench) -> None:
     assert (two.home / "ledger.db.old").exists() and two.ingest().set_aside == ()
 
 
-def test_a_second_ingest_with_the_same_home_is_told_to_wait(two: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_ingest_with_the_same_home_raises_busy(two: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunksink.ingest.store._LOCK_SECONDS", 0.1)
     with IngestStore(two.home) as store, store.run(two.bus), pytest.raises(IngestBusy):
         two.ingest()
@@ -278,7 +278,7 @@ def test_a_second_ingest_with_the_same_home_is_told_to_wait(two: Bench, monkeypa
         {"fields": {"colour": "x"}},
     ],
 )
-def test_options_that_mean_nothing_are_refused_before_anything_is_written(two: Bench, options: dict[str, Any]) -> None:
+def test_meaningless_options_are_refused_before_a_write(two: Bench, options: dict[str, Any]) -> None:
     with pytest.raises(IngestRefused):
         ingest([two.docs], two.bus, two.home, Options(**options))
     assert not two.bus.path.exists()

@@ -33,7 +33,7 @@ def target(bench: Bench, text: str, *others: str, name: str = "guide/a.md") -> s
         ("[[B|shown]]", "elsewhere/deep/b.md"),
     ],
 )
-def test_a_link_leads_to_the_source_that_it_stands_for(bench: Bench, link: str, other: str) -> None:
+def test_link_leads_to_its_source(bench: Bench, link: str, other: str) -> None:
     assert target(bench, f"# A\n\n{link}\n", other) == other
 
 
@@ -46,7 +46,7 @@ def test_a_link_to_no_source_has_no_document(bench: Bench, link: str) -> None:
     assert target(bench, f"# A\n\n{link}\n", "guide/b.md") is None
 
 
-def test_a_note_of_which_there_are_two_is_not_guessed(bench: Bench) -> None:
+def test_ambiguous_note_has_no_target(bench: Bench) -> None:
     assert target(bench, "# A\n\n[[b]]\n", "x/b.md", "y/b.md") is None
 
 

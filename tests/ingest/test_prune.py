@@ -5,7 +5,7 @@ import os
 import pytest
 
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.reconcile import _gone
+from chunksink.ingest.reconcile import _vanished
 from chunksink.ingest.roots import Scope
 from chunksink.ingest.store import IngestStore
 from tests.ingest.bench import Bench
@@ -126,14 +126,14 @@ def test_many_changes_cost_no_more_than_few(three: Bench) -> None:
     """The diff looks families up; it never scans the changes for each of them."""
     with IngestStore(three.home) as store:
         store.db.conn.create_function("has_vanished", 1, lambda _name: True)
-        query, values = _gone([Scope(three.docs, ("docs/",))], None)
+        query, values = _vanished([Scope(three.docs, ("docs/",))], None)
         plan = [row[3] for row in store.db.conn.execute(f"explain query plan {query}", values)]
     assert [
         step for step in plan if step.startswith(("SCAN arrival", "SCAN departure", "SCAN draft", "SCAN stored"))
     ] == []
 
 
-def test_a_file_that_is_there_has_not_vanished_though_nobody_knows_why_it_was_read(three: Bench) -> None:
+def test_existing_file_without_a_recorded_reading_has_not_vanished(three: Bench) -> None:
     three.write("e.py", "words\n")
     three.ingest(include=("*.py",))
     for file in three.home.glob("ingest.db*"):
@@ -194,7 +194,7 @@ def test_a_small_share_of_all_chunks_may_shrink(bench: Bench) -> None:
     assert bench.texts()["docs/0.md"] == ["# All that is left"]
 
 
-def test_what_is_pruned_was_meant_to_go(bench: Bench) -> None:
+def test_prune_of_large_sources_needs_no_flag(bench: Bench) -> None:
     for name in ("a", "b"):
         bench.write(f"{name}.md", sections(120))
     bench.ingest()

@@ -74,9 +74,7 @@ def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, n
     assert bench.records()[0]["source"]["source_type"] == "notes"
 
 
-def test_a_format_that_raises_what_nobody_expects_ends_the_run_with_its_traceback(
-    bench: Bench, notes: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unexpected_error_of_a_format_ends_the_run(bench: Bench, notes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.note", b"\xff")
     with pytest.raises(UnicodeDecodeError):
         ingest([bench.docs], bench.bus, bench.home, Options())

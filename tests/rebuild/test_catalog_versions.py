@@ -65,7 +65,7 @@ def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogP
     assert texts == ["between", "new"]
 
 
-def test_families_come_whole_and_in_file_order(root: BusRoot, probe: CatalogProbe) -> None:
+def test_families_are_complete_and_in_file_order(root: BusRoot, probe: CatalogProbe) -> None:
     """Their lines are interleaved, and no order of their names is their order on disk."""
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
     commit(root, "p1", [a[0], b[0], a[1], b[2], a[2], b[1]])

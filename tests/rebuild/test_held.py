@@ -148,7 +148,7 @@ def test_tombstone_of_a_missing_partition_still_counts(root: BusRoot, home: Home
     assert home.contents()["fts"] == projected(OLD_B)
 
 
-def test_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_newer_version_in_another_partition_is_held_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     put_back = damaged(root, "p1", cut_off)
     commit(root, "p3", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
@@ -163,7 +163,7 @@ def test_newer_version_elsewhere_waits_too(root: BusRoot, indexed: Home, tmp_pat
     require_sound(indexed, tmp_path)
 
 
-def test_retired_partition_takes_only_its_own_families_along(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_retired_partition_removes_only_its_families(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
     commit(root, "p3", source("docs/c.md", "c, older", version="0", at="2025-01-01T00:00:00Z"))
     take_away(root, "p2")
     indexed.sync()

@@ -94,7 +94,7 @@ def test_embedded_parts_and_drawings_are_counted() -> None:
         '<h2><span>Setup</span><span class="mw-editsection">[<a href="/w">edit</a>]</span></h2>x',
     ],
 )
-def test_heading_is_one_wherever_it_is(html: str) -> None:
+def test_heading_in_any_element_is_a_heading(html: str) -> None:
     found = page(html)
     assert found.headings[-1] == ["Setup"]
     assert "x" in found.text

@@ -195,7 +195,7 @@ def test_tables_lists_and_notes_are_kept() -> None:
         "</w:pict></mc:Fallback></mc:AlternateContent></w:r>".format(paragraph("kept")),
     ],
 )
-def test_text_is_kept_once_whatever_holds_it(inner: str) -> None:
+def test_text_is_kept_once_in_any_container(inner: str) -> None:
     found = word(f"<w:p>{run('before ')}{inner}{run(' after')}</w:p>")
     assert sorted(found.text.split()) == ["after", "before", "kept"]
 
@@ -211,6 +211,6 @@ def test_links_are_metadata() -> None:
     ("name", "text", "codes"),
     [("comments", "Wrong!", ["PARTS_LEFT_OUT"]), ("header2", "For us", ["PARTS_LEFT_OUT"]), ("footer1", "3", [])],
 )
-def test_what_is_beside_text_is_reported(name: str, text: str, codes: list[str]) -> None:
+def test_parts_besides_text_are_reported(name: str, text: str, codes: list[str]) -> None:
     found = word(paragraph("Text."), **{f"word/{name}.xml": f'<w:part xmlns:w="{WORD}">{paragraph(text)}</w:part>'})
     assert (found.text, found.codes) == ("Text.", codes)

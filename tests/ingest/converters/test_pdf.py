@@ -50,7 +50,7 @@ def test_headings_are_those_of_outline_without_their_numbers() -> None:
     assert "Words before." in found.records[0]["text"]
 
 
-def test_what_is_filled_into_form_is_text_but_no_password() -> None:
+def test_form_values_are_text_except_passwords() -> None:
     field = "/Type /Annot /Subtype /Widget /Rect [72 {} 300 {}] /F 4 /DA (/Helv 12 Tf 0 g)"
     name = f"<< {field.format(600, 620)} /FT /Tx /T (name) /V (Maria Mustermann) >>"
     secret = f"<< {field.format(560, 580)} /FT /Tx /Ff 8192 /T (pin) /V (12345) >>"

@@ -62,7 +62,7 @@ def test_underlined_lines_are_headings() -> None:
 @pytest.mark.parametrize(
     "text", ["two lines\nand\n-----\n", "A    B\n---  ---\n", "```\nls\n```\n", "= AsciiDoc\ntext\n"]
 )
-def test_what_only_looks_like_heading_is_text(text: str) -> None:
+def test_line_that_resembles_a_heading_is_text(text: str) -> None:
     assert plain(text).headings == []
     assert plain(text).text.split() == text.split()
 

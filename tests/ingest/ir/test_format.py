@@ -179,7 +179,7 @@ def test_read_when_tenants_differ_gives_them_different_ids(tmp_path: Path) -> No
     assert named["chunk_id"] == chunks[1]["chunk_id"]
 
 
-def test_match_when_records_vary_is_told_by_content_text() -> None:
+def test_match_when_records_vary_depends_on_content_text() -> None:
     assert FORMAT.match(ir_record()) is FORMAT.match({"content": {"content_text": ""}}) is Match.LIKELY
     assert FORMAT.match({"content": "text"}) is Match.NO
 

@@ -120,7 +120,7 @@ def test_separator_in_code_adds_no_line_and_no_indentation(sign: str) -> None:
         (b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe", BINARY),
     ],
 )
-def test_decode_what_is_not_utf8_is_refused_with_the_remedy(data: bytes, reason: str) -> None:
+def test_decode_when_not_utf8_is_refused_with_the_remedy(data: bytes, reason: str) -> None:
     with pytest.raises(SourceFailed, match=reason) as failure:
         chunks_of(data)
     assert failure.value.code == CHUNKING_FAILED

@@ -119,7 +119,7 @@ PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre>#
         ({"id": 1, "body": PAGE}, False),
     ],
 )
-def test_html_is_told_by_the_name_of_field_or_file(tmp_path: Path, row: Record, is_html: bool) -> None:
+def test_html_is_recognised_by_the_name_of_field_or_file(tmp_path: Path, row: Record, is_html: bool) -> None:
     assert ("**there**" in chunks_of(tmp_path, row)[0]["text"]) is is_html
 
 
@@ -193,7 +193,7 @@ def test_match_is_by_text_and_name(record: Record, is_known: bool, is_known_alon
     assert matches == (Match(int(is_known)), Match(int(is_known_alone)))
 
 
-def test_front_matter_counts_where_the_row_says_nothing(tmp_path: Path) -> None:
+def test_front_matter_counts_if_the_row_has_no_such_field(tmp_path: Path) -> None:
     text = "---\ntitle: Inner\nauthor: Ann\ndate: 2019-01-02\n---\n\n# Heading\n\nWords."
     fields = fields_of(chunks_of(tmp_path, {"path": "a.md", "content": text}))
     assert (fields["title"], fields["authors"], fields["year"], fields["filename"]) == ("Inner", ("Ann",), 2019, "a.md")
