@@ -141,10 +141,6 @@ class Catalog:
             "retire-partition KEY`"
         )
 
-    def is_undecided(self) -> bool:
-        """Whether chunks were read but the current versions are not decided yet."""
-        return exists(self._db, "undecided")
-
     def known_partitions(self) -> list[str]:
         """Partitions that were read once and not retired since."""
         return _keys(self._db, "checksum is not null")

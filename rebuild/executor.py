@@ -164,8 +164,7 @@ class Executor:
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """Adds the encoder's reason to documents that were refused because they have no vector."""
-        if not refused:
-            return []
+
         texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
         explained = []
         for one in refused:

@@ -72,17 +72,12 @@ def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
 
 
 def live_generation(session: Session, *, adopt: bool = False) -> Generation | None:
-    """The live generation, after an unfinished flip was completed. The caller holds the writer's lock."""
-    complete_flip(session, adopt=adopt)
-    return session.state.live_or_none()
-
-
-def complete_flip(session: Session, *, adopt: bool = False) -> None:
-    """Complete an unfinished flip, or undo it if one of its builds is gone."""
-    generation = session.state.begun_flip()
-    if generation is not None:
+    """The live generation, after an unfinished flip was completed, or undone if one of its builds is missing. The
+    caller holds the writer's lock."""
+    if (begun := session.state.begun_flip()) is not None:
         with suppress(BuildMissing, BuildBroken):
-            flip(session, generation, adopt=adopt)
+            flip(session, begun, adopt=adopt)
+    return session.state.live_or_none()
 
 
 def drop(session: Session, generation: Generation) -> list[NotRemoved]:

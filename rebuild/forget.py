@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+import orjson
+
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
 from chunksink.rebuild.ownership import orphans
 from chunksink.rebuild.run_records import blank
-from chunksink.rebuild.schema import marks
 from chunksink.rebuild.session import Session
 from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
@@ -24,7 +25,6 @@ from chunksink.sinks.document import Document
 from chunksink.sinks.errors import BuildMissing, SinkError
 from chunksink.sinks.values import HALF
 
-_PAGE = 400
 _SHOWN = 5
 # Records of a source: in the catalog, of its former versions, in receipts and tombstones.
 _RECORDED = (
@@ -137,13 +137,9 @@ def _recorded(session: Session, select: str, families: Iterable[str]) -> set[str
 
 def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
     """Those of these texts that another source has, too: their vectors stay."""
-    others: set[str] = set()
-    listed = list(texts)
-    for start in range(0, len(listed), _PAGE):
-        page = listed[start : start + _PAGE]
-        rows = session.state.db.execute(f"select text_hash, family from chunk where text_hash in ({marks(page)})", page)
-        others |= {text_hash for text_hash, family in rows if family not in families}
-    return others
+    select = "select text_hash, family from chunk where text_hash in (select value from json_each(?))"
+    rows = session.state.db.execute(select, [orjson.dumps(list(texts)).decode()])
+    return {text_hash for text_hash, family in rows if family not in families}
 
 
 def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]:

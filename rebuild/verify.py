@@ -11,7 +11,7 @@ from typing import Any
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.flip import complete_flip
+from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
@@ -20,6 +20,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import held_by_reason
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, DriftedSource, Scan
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Opening, Target, open_targets, settings_due
@@ -151,7 +152,7 @@ def _verify_now(session: Session, deep: bool, recall: bool) -> VerifyReport:
 
 
 def _refresh(session: Session) -> None:
-    complete_flip(session)
+    live_generation(session)
     session.state.live()  # an error if nothing was built yet, before the chunks are read
     session.refresh()
 
@@ -160,7 +161,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
     """Raises PartitionChanged if another run has read chunks meanwhile."""
     inputs = _inputs(session)
     changed = PartitionChanged(f"another run has read chunks into {session.state.home} meanwhile; run again")
-    if session.catalog.is_undecided():
+    if exists(session.state.db, "undecided"):
         raise changed
     opened = RunOutcome()
     failed: dict[str, SinkError | OtherHome] = dict(session.unreachable)
