@@ -79,7 +79,7 @@ delete from former_text where family in (select family from chunk where id > :la
 and (+family, +text_hash) in (select family, text_hash from chunk where id > :last)
 """
 
-_TWINS = """
+_DUPLICATE_IDS = """
 chunk new cross join chunk old indexed by chunk_id on old.chunk_id = new.chunk_id
 where new.id > ? and old.partition = ? and old.id <> new.id
 """
@@ -189,7 +189,7 @@ def take_lines(
     db.execute(_DROP_RETURNED, {"last": last})
     _move(db, key, last)
     if part:
-        if exists(db, _TWINS, [last, key]):
+        if exists(db, _DUPLICATE_IDS, [last, key]):
             raise NeedsValidation
         for block in blocks_at(file, db.execute(_OTHERS_OF_CHANGED, {"key": key, "last": last})):
             part.examine(block)

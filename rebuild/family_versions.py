@@ -76,7 +76,7 @@ _CLAIMANT = """
 'document ' || substr({0}.document_id, 1, 120) || ' (partition ' || {0}.partition || ', byte ' || {0}.offset || ')'
 """
 # `cross join` makes SQLite start with the undecided families; otherwise it reads every chunk.
-_HOLD_TWINS = """
+_HOLD_DUPLICATES = """
 insert or ignore into held
 select family, 'duplicate id', min(detail) from (
     select mine.family as one, theirs.family as other,
@@ -135,6 +135,6 @@ def decide(db: Database) -> None:
     db.execute(f"delete from current where {mine} and family not in (select family from decided)")
     db.execute(_KEEP_CURRENT)
     db.execute("delete from held")
-    for hold in (_HOLD_ABSENT, _HOLD_TWINS, _HOLD_SPLITS):
+    for hold in (_HOLD_ABSENT, _HOLD_DUPLICATES, _HOLD_SPLITS):
         db.execute(hold)
     db.execute("delete from undecided")

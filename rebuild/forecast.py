@@ -216,7 +216,7 @@ def forecast(session: Session, planned: SyncPlan, cached: CachedTexts) -> Foreca
         superseded=session.catalog.counts().superseded,
         held=sum(held_by_reason(session.state.db, list(builds.values())).values()),
         chunks=plan.chunks_to_write(),
-        deleted=max(map(plan.leaving, builds.values()), default=0),
+        deleted=max(map(plan.shrinkage, builds.values()), default=0),
         cached=texts.cached,
         missing=texts.missing,
         repeated=texts.repeated,

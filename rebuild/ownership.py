@@ -39,7 +39,8 @@ def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool
 
 
 def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """Whether the sink's public name, if it has one, shows this build. A build of another home is not judged here."""
+    """False if the sink's public name shows nothing, an unmarked build or another build of this home. The build of
+    another home is reported elsewhere."""
     public = capability(sink, SupportsPublicName)
     if public is None:
         return True

@@ -180,15 +180,15 @@ class Plan:
         )
         return [name for _, name in rows]
 
-    def leaving(self, build: str, *, confirmed: bool = False) -> int:
-        """By how many chunks the sources of this build shrink with this plan, or have shrunk."""
+    def shrinkage(self, build: str, *, confirmed: bool = False) -> int:
+        """By how many chunks the sources of this build shrink with this plan, or with its `confirmed` part."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
         """Whether the brake must check this plan."""
         removed = number(self._db, "select count(distinct family) from planned where action = 'remove'")
-        return removed >= LEAST_SOURCES or max(map(self.leaving, builds), default=0) >= LEAST_CHUNKS
+        return removed >= LEAST_SOURCES or max(map(self.shrinkage, builds), default=0) >= LEAST_CHUNKS
 
     def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """The hash of this plan for these builds: families with their versions, held families, and index settings."""

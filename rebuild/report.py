@@ -101,12 +101,12 @@ class RunOutcome:
         if not builds:
             return
         self.families = self.families.then(plan.confirmed())
-        leaving = {name: plan.leaving(build, confirmed=True) for name, build in builds.items()}
+        shrinkage = {name: plan.shrinkage(build, confirmed=True) for name, build in builds.items()}
         for name, build in builds.items():
             sink = self.sink(name)
             sink.families = sink.families.then(plan.confirmed(build))
-            sink.deleted += leaving[name]
-        self.chunks_deleted += max(leaving.values())
+            sink.deleted += shrinkage[name]
+        self.chunks_deleted += max(shrinkage.values())
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def conclude(
         if name in session.sinks or name in outcome.failed
     }
     unbuilt = (name for name in outcome.failed if name not in builds)
-    # The report has invalid chunks elsewhere.
+    # Invalid chunks are in `held` and `findings`.
     sinks |= {name: outcome.sinks[name] for name in unbuilt if not isinstance(outcome.failed[name], InvalidBus)}
     written = [build for name, build in builds.items() if name in session.sinks]
     report = RunReport(

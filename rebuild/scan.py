@@ -58,20 +58,20 @@ from receipt r left join stored_family f using (family) left join current c usin
 where r.build = :build and (lost or altered)
 """
 # A refused document does not count as missing while its version is current, even if it waits to be sent again.
-_EXCUSED = """
+_REFUSED = """
 select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
 where d.build = ? and r.family_hash is c.family_hash
 """
-_UNMOVED = """
+_UP_TO_DATE = """
 select family from receipt r join current c using (family)
 where r.build = :build and r.family_hash is c.family_hash
 """
 _FORGET = (
     "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
-    f"or family not in (select family from held) and family not in ({_UNMOVED}))",
+    f"or family not in (select family from held) and family not in ({_UP_TO_DATE}))",
     # Keeps receipts of families whose documents were all refused: a scan cannot find them.
-    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UNMOVED}) "
+    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UP_TO_DATE}) "
     "and family not in (select family from stored_family) and family not in (select family from drift))",
     # Refused documents that wait to be sent again keep their intent. In held families it would stay open.
     "delete from intent where build = :build and (family in (select family from held) "
@@ -236,7 +236,7 @@ class Scan:
             if id in stored[family]:
                 yield EXTRA, id, family, ""  # the engine returned it twice
             stored[family][id] = hash
-        rows = self.db.execute(f"{_EXCUSED} and d.{these}", [self.build_id, *families])
+        rows = self.db.execute(f"{_REFUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
         for expected in self.records.families(families):
             yield from _drift(expected, stored[expected.family], refused)
