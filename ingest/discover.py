@@ -74,8 +74,7 @@ def discover(
         elif options.prune:
             walk.discovery.scopes.append(scope)
         else:
-            reason = "no longer exists; its sources keep their chunks, and --prune removes them"
-            raise IngestRefused(f"{path} {reason}")
+            raise IngestRefused(f"{path} no longer exists; its sources keep their chunks, and --prune removes them")
     return walk.discovery
 
 
@@ -155,9 +154,8 @@ class _Walk:
             self.discovery.unlisted = folder
 
     def _is_source(self, name: str, path: str, uri: str) -> bool:
-        if name.lower().endswith(self._suffixes) or (self._reads_bare and "." not in name):
-            return True
-        if self._included.match_file(path):
+        has_suffix = name.lower().endswith(self._suffixes) or (self._reads_bare and "." not in name)
+        if has_suffix or self._included.match_file(path):
             return True
         # A file that was once included is read again without the option.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None

@@ -103,7 +103,6 @@ class Roots:
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
     def within(self, folder: Path) -> Scope:
-        """The names of the sources in a real folder."""
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}

@@ -50,8 +50,7 @@ class IngestStore(Store):
         try:
             lock.acquire()
         except filelock.Timeout as error:
-            reason = f"another ingest is running with {self.path.parent}; try again later"
-            raise IngestBusy(reason) from error
+            raise IngestBusy(f"another ingest is running with {self.path.parent}; try again later") from error
         try:
             self._prepare(bus)
             yield self.db.conn

@@ -81,7 +81,6 @@ def test_flip_when_all_builds_are_missing_is_reported(
 
 
 def test_flip_refused_by_a_sink_counts_as_not_started(home: Home, tmp_path: Path) -> None:
-    """The live index can be synced without a repair."""
     live = home.live()
 
     def refuse() -> None:

@@ -236,7 +236,6 @@ def test_brake_stops_when_a_large_source_is_gone_or_nearly_empty(
 
 @pytest.mark.parametrize("parent", ["docs/1.md", "docs/unknown.md"])
 def test_repair_removes_surplus_documents_without_a_flag(parent: str, home: Home) -> None:
-    """No source of ours shrinks."""
     of(home, 20)
     surplus = projected(source(parent, *(f"surplus {number}" for number in range(200)), ids="other"))
     put(home, "memory", [altered(each, parent_id=parent_of(parent)) for each in surplus])

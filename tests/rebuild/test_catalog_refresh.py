@@ -79,7 +79,6 @@ def test_changed_rules_cause_a_new_read(
 
 
 def test_invalid_partition_is_held_until_it_is_valid_again(root: BusRoot, probe: CatalogProbe) -> None:
-    """Until then the catalog is unchanged."""
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
     commit(root, "p1", [*source("docs/b.md", "b0", "b1"), *source("docs/c.md", "c")])

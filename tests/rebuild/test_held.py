@@ -97,7 +97,6 @@ def test_documents_lost_by_the_engine_are_written_once_the_partition_returns(
 
 @SOME_DAMAGE
 def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
-    """The engine still has the confirmed version."""
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
         session.refresh()

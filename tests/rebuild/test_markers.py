@@ -79,7 +79,6 @@ def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Ho
 
 @ENGINES
 def test_adopted_build_is_scanned_signed_and_updated(engine: str, indexed: Home, root: BusRoot, tmp_path: Path) -> None:
-    """Its content differs from our records."""
     theirs = projected(source("docs/theirs.md", "theirs"))
     put(indexed, engine, theirs)
     lose(indexed, engine, projected(OURS[0])[:1])

@@ -212,7 +212,6 @@ def test_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
-    """Lost documents are reported as missing; here they would count as missed by the search."""
     lose(known, "memory", known.contents()["memory"][:1])
     verified = known.verify(recall=True).sinks["memory"]
     assert (verified.ok, verified.recall) == (False, None)
