@@ -46,7 +46,7 @@ class RebuildOptions(RunOptions):
     fresh_cache: bool = False
     """Compute every vector again."""
     held_are_left_out: bool = False
-    """Leave out invalid chunks if there is no live index yet, which could lose them."""
+    """Leave out invalid chunks if there is no live index that could lose documents."""
 
 
 def _prepare(session: Session) -> None:
@@ -142,7 +142,8 @@ class Rebuild:
     def _equals(
         self, unfinished: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
     ) -> bool:
-        """Whether it has the builds and the model of this run. A build of two generations is not written."""
+        """Whether it has the sinks and model of this run, and shares only the builds that this run keeps: shared builds
+        are never written."""
         builds, is_shared = unfinished.builds, self.session.state.is_shared
         theirs = {name: build for name, build in builds.items() if is_shared(build, unfinished)}
         return (

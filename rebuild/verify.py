@@ -115,10 +115,8 @@ class VerifyReport:
 
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
-    facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged"))
-    facts |= dict.fromkeys(("missing", "extra", "changed", "drifted_sources", "refused", "settings"), ()) | {
-        "recall": None
-    }
+    facts: dict[str, Any] = dict.fromkeys(("families", "chunks", "digest", "shown", "unjudged", "recall"))
+    facts |= dict.fromkeys(("missing", "extra", "changed", "drifted_sources", "refused", "settings"), ())
     if sink is not None:
         facts = asdict(sink)
     ok = error is None and sink is not None and sink.ok
