@@ -150,8 +150,8 @@ def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home,
 
 
 def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home, tmp_path: Path) -> None:
-    """Embedded Chroma saves its vectors in place: a kill in between leaves files that fit no more. Where no run was
-    writing, it is reported (`test_markers`)."""
+    """Embedded Chroma saves its vectors in place: a kill leaves files that do not fit together. If no run was
+    writing, the build is reported as broken (`test_markers`)."""
     file = home.folder / "fts" / home.live().builds["fts"] / FILE
     commit(home.root, "p2", source("docs/b.md", "b0", "b1"))
     dies(home, "replace", after=False, engine="fts")

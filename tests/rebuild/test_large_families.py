@@ -43,7 +43,7 @@ def holds(home: Home, *texts: str, version: str = "1") -> None:
 
 
 def test_large_family_ends_as_if_written_whole(home: Home) -> None:
-    """Also where its lines do not lie in its order."""
+    """Even if its lines are not in its order."""
     holds(home, *TEXTS)
     for number, texts in enumerate((EDITED, EDITED[:3], EDITED[:4], [*TEXTS, *EDITED])):
         lines = [*source("large", *texts, version="2"), *source("small", "small")]
@@ -57,7 +57,7 @@ def test_large_family_ends_as_if_written_whole(home: Home) -> None:
 @pytest.mark.parametrize("number", sampled([1, 2, 4], 2))
 @pytest.mark.parametrize("call", ["replace", "flush"])
 def test_large_family_killed_between_parts_converges(home: Home, call: str, number: int, after: bool) -> None:
-    """The old one is whole until the last part; the next run ends what was begun."""
+    """The old version is complete until the last part; the next run completes the new one."""
     before = {document.id for document in projected(source("large", *TEXTS))}
     commit(home.root, "p1", [*source("large", *EDITED, version="2"), *source("small", "small")], at=FEBRUARY)
     engine = home.makers[-1](home.folder).name

@@ -1,4 +1,4 @@
-"""A build is never removed under a reader, and a dead reader keeps no build."""
+"""A build is never removed under a reader, and a killed reader blocks no removal."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def home(tmp_path: Path) -> Home:
 
 @contextmanager
 def reader(home: Home) -> Iterator[subprocess.Popen[str]]:
-    """Another process that reads what is live now."""
+    """Another process that reads the live generation."""
     process = subprocess.Popen(
         [sys.executable, "-c", READER, str(home.folder)],
         cwd=ROOT,
