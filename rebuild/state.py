@@ -69,7 +69,7 @@ def cache_file(home: Path) -> Path:
 
 def live_sinks(home: Path) -> frozenset[str]:
     """The sinks of the live generation; empty if there is none or it cannot be read. Changes nothing in the home."""
-    url = f"{(home / 'state.db').absolute().as_uri()}?mode=rw"  # which does not make the file
+    url = f"{(home / 'state.db').absolute().as_uri()}?mode=rw"  # never creates the file
     select = "select sink from build join pointer on generation = live"
     with suppress(sqlite3.Error), closing(sqlite3.connect(url, uri=True)) as db:
         return frozenset(sink for (sink,) in db.execute(select))
