@@ -155,12 +155,11 @@ def families(bus: Path) -> Iterator[Family]:
 
 def fill_cache(bus: Path, home: Path) -> None:
     from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.encoder import info_of
     from chunksink.embeddings.references import raw_hash
     from chunksink.embeddings.settings import EncoderSettings, open_encoder
 
     with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
-        info = info_of(encoder)
+        info = encoder.info
     home.mkdir(parents=True, exist_ok=True)
     every = families(bus)
     with VectorCache.open(home / "vectors.db") as cache:

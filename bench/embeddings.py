@@ -38,7 +38,7 @@ def measure(case: Measurement) -> None:
         for name, precision in precisions.items()
         if device == "cpu" or name != INT8
     }
-    case.note(f"`auto` is {encoders[AUTO].precision} on {device}, by {encoders[AUTO].info.runtime}")
+    case.note(f"`auto` is {encoders[AUTO].info.precision} on {device}, by {encoders[AUTO].info.runtime}")
     candidates: dict[str, Callable[[Sequence[str]], Any]] = {
         LIBRARY: lambda texts: library.encode(list(texts), batch_size=case.number("batch"), show_progress_bar=False),
         **{name: encoder.encode for name, encoder in encoders.items()},

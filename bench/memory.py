@@ -6,33 +6,29 @@ fts asks for vectors. So every text goes through encoder, cache and sink, and wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from hashlib import sha256
-from typing import Any
 
 from bench import corpora
 from bench.harness import Case, Figure, Measurement
 from bench.processes import Ran, python
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
 
 PARTITION = 10_000
 
 
-class DrawnEncoder:
+class DrawnEncoder(Encoder):
     """Costs next to nothing."""
 
     def __init__(self) -> None:
-        from chunksink.embeddings.encoder import ModelInfo
-
         fingerprint = sha256(b"drawn").hexdigest()
         self.info = ModelInfo("drawn", fingerprint, corpora.DIMENSIONS, None, "float32", "float32", "windows")
-        self.fingerprint, self.dimension, self.max_length = fingerprint, corpora.DIMENSIONS, None
-        self.precision = self.info.precision
 
-    def encode(self, texts: Sequence[str]) -> Any:
-        return corpora.drawn(texts)
+    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+        yield EncodedBatch(range(len(texts)), corpora.drawn(texts), [0] * len(texts))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 def measure(case: Measurement) -> None:

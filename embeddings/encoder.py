@@ -1,16 +1,11 @@
-"""What an encoder is. Everything that turns text into vectors is one of these: a model here, an endpoint, a fake.
-
-`encode` is all that a simple encoder needs. One that computes for minutes should also offer `encode_batches`
-(see `BatchEncoder`), so that `vectors_for` can commit what is done while the rest is computed.
-Ours are `InfoEncoder`s, and can be closed.
-"""
+"""The interface of all encoders: a model on this machine, an endpoint, or a fake in a test."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 from chunksink.embeddings.errors import TextRefused
 
@@ -66,105 +61,54 @@ class ModelInfo:
     """A digest of all files of the model's folder; "" where there is none."""
 
 
-@runtime_checkable
-class Encoder(Protocol):
-    """Turns texts into vectors.
-
-    The fingerprint names everything that decides what a vector means: two encoders with the same fingerprint
-    give interchangeable vectors. `encode` is deterministic up to rounding, keeps the order, returns float32 of
-    shape (len(texts), dimension), and may be called with no texts at all.
-    A text that has no vector gets a row of NaN; `vectors_for` isolates it.
-    """
-
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def dimension(self) -> int: ...
-    @property
-    def max_length(self) -> int | None: ...
-    @property
-    def precision(self) -> Precision: ...
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of passages, in order."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedBatch:
-    """Some vectors that are ready, and whose they are."""
+    """Some vectors that are ready, and the texts they belong to."""
 
     positions: Sequence[int]
-    """Indices into the texts that were given."""
+    """Indices into the texts that were passed in."""
     vectors: Vectors
     tokens: Sequence[int]
     """Length of each text before any cut, in the unit of its model; 0 where it is not known."""
     problems: Mapping[int, str] = field(default_factory=dict)
-    """Positions that have no vector (their row is NaN), and why."""
+    """Why a position has no vector. Its row is NaN."""
 
 
-@runtime_checkable
-class BatchEncoder(Encoder, Protocol):
-    """An encoder that hands out vectors as they become ready, in any order, each position exactly once."""
+class Encoder(ABC):
+    """Turns texts into vectors.
 
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]: ...
-
-
-@runtime_checkable
-class QueryEncoder(Encoder, Protocol):
-    """An encoder that treats queries differently from passages (E5, BGE)."""
-
-    def encode_queries(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of queries, in order."""
-        ...
-
-
-class ClosingEncoder(Encoder, Protocol):
-    """An encoder that holds threads or connections: `with closing(open_encoder(settings)) as encoder`."""
-
-    def close(self) -> None:
-        """Releases them. May be called twice; the encoder acquires them again when it is used."""
-        ...
-
-
-class InfoEncoder(ABC):
-    """Base of the encoders that have an `info`. They differ in how batches are computed."""
+    Encoders with the same fingerprint compute interchangeable vectors: equal up to rounding. An encoder has threads or
+    connections: `with closing(open_encoder(settings)) as encoder`.
+    """
 
     info: ModelInfo
+    loading_seconds = 0.0
+    """How long the model took to load; 0 if that was not measured."""
 
     @property
-    def fingerprint(self) -> str:
-        return self.info.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        return self.info.dimension
-
-    @property
-    def max_length(self) -> int | None:
-        return self.info.max_length
-
-    @property
-    def precision(self) -> Precision:
-        return self.info.precision
+    def runtime(self) -> str | None:
+        """The runtime that computes the model; None while it is not loaded."""
+        return self.info.runtime or None
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
-        return gathered(self.encode_batches(texts), len(texts), self.dimension)
+        return gathered(self.encode_batches(texts), len(texts), self.info.dimension)
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of queries, in order; `TextRefused` if one of them is refused."""
-        return gathered(self._run(texts, self.info.query_prompt), len(texts), self.dimension)
+        return gathered(self._run(texts, self.info.query_prompt), len(texts), self.info.dimension)
 
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
-        """Vectors of passages as they become ready, in any order; refused texts are named in `problems`."""
+    def encode_batches(self, texts: Sequence[str]) -> Generator[EncodedBatch]:
+        """Vectors of passages as they become ready, in any order, each position exactly once."""
         return self._run(texts, self.info.passage_prompt)
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Releases threads and connections. May be called twice; the encoder acquires them again when it is used."""
 
     @abstractmethod
-    def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]: ...
+    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+        """Batches for texts that each follow this prompt."""
 
 
 def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vectors:
@@ -177,26 +121,3 @@ def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vec
             raise TextRefused(problem)
         out[batch.positions] = batch.vectors
     return out
-
-
-def encode_queries(encoder: Encoder, texts: Sequence[str]) -> Vectors:
-    """Vectors of queries, with the encoder's query prompt where it has one."""
-    if isinstance(encoder, QueryEncoder):
-        return encoder.encode_queries(texts)
-    return encoder.encode(texts)
-
-
-def info_of(encoder: Encoder) -> ModelInfo:
-    """The encoder's own `info`, or one with what an encoder without it shows."""
-    info = getattr(encoder, "info", None)
-    if isinstance(info, ModelInfo):
-        return info
-    return ModelInfo(
-        name=type(encoder).__name__,
-        fingerprint=encoder.fingerprint,
-        dimension=encoder.dimension,
-        max_length=encoder.max_length,
-        precision=encoder.precision,
-        requested=encoder.precision,
-        long_texts="truncate",
-    )

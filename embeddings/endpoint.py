@@ -7,13 +7,13 @@ refuses is halved until only the refused text is left.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 import numpy as np
 
 from chunksink.embeddings.connection import EndpointConnection, EndpointSettings, checked_url
-from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EndpointDenied, TextRefused, WrongVectors
 from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
 from chunksink.embeddings.tokens import Windows, edges
@@ -21,7 +21,7 @@ from chunksink.embeddings.tokens import Windows, edges
 _Answer = tuple[Vectors, dict[int, str]]
 
 
-class EndpointEncoder(InfoEncoder):
+class EndpointEncoder(Encoder):
     """Encodes over HTTP. Usable from several threads."""
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -73,7 +73,7 @@ class EndpointEncoder(InfoEncoder):
         connection = self._open()
         return connection.start(self._first_answer(connection)).result()
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
         """As answers come in."""
         windows: list[int] = []
         together = Windows(windows)
@@ -125,12 +125,12 @@ class EndpointEncoder(InfoEncoder):
         except TextRefused as exc:
             if len(parts) == 1:
                 await self._first_answer(connection)  # raises if the endpoint refuses every text
-                return np.full((1, self.dimension), np.nan, dtype=np.float32), {0: str(exc)}
+                return np.full((1, self.info.dimension), np.nan, dtype=np.float32), {0: str(exc)}
         else:
-            if vectors.shape[1] != self.dimension:
+            if vectors.shape[1] != self.info.dimension:
                 raise WrongVectors(
                     f"the endpoint's model {self._settings.model} now returns {vectors.shape[1]} dimensions "
-                    f"instead of {self.dimension}"
+                    f"instead of {self.info.dimension}"
                 )
             return vectors, {}
         middle = len(parts) // 2

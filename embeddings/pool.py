@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from chunksink.embeddings.encoder import ClosingEncoder
+from chunksink.embeddings.encoder import Encoder
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.fingerprint import signature_of_files
 from chunksink.embeddings.resolve import resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 
-OpenEncoder = Callable[[EncoderSettings], ClosingEncoder]
+OpenEncoder = Callable[[EncoderSettings], Encoder]
 
 
 @dataclass(frozen=True, eq=False)
 class _Loaded:
-    encoder: ClosingEncoder
+    encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
     """Those it was opened with, and those that name exactly this encoder."""
     files: str
@@ -47,7 +47,7 @@ class EncoderPool:
         opened: list[_Loaded] = []
         closings = self._closings
 
-        def open_for_run(settings: EncoderSettings) -> ClosingEncoder:
+        def open_for_run(settings: EncoderSettings) -> Encoder:
             files = _files_of(settings)
             loaded = self._replace_idle(None)
             if loaded is not None and (settings not in loaded.settings or loaded.files != files):

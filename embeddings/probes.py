@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from chunksink.embeddings.encoder import Encoder, Vectors, info_of
+from chunksink.embeddings.encoder import Encoder, Vectors
 from chunksink.embeddings.errors import EndpointChanged
 
 PROBES: Mapping[bytes, str] = {
@@ -27,7 +27,7 @@ def require_same_model(encoder: Encoder, cached: Mapping[str, Vectors]) -> None:
     for old, new in zip(cached.values(), encoder.encode(list(cached)), strict=True):
         cosine = float(old @ new) / max(float(np.linalg.norm(old) * np.linalg.norm(new)), 1e-30)
         if not cosine >= LEAST_COSINE:  # also where it is not a number
-            info = info_of(encoder)
+            info = encoder.info
             raise EndpointChanged(
                 f"the endpoint {info.source} computes other vectors for the model {info.name} than it did before "
                 f"(cosine {cosine:.4f}, expected at least {LEAST_COSINE}), so nothing more was computed. If the change "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from chunksink.embeddings.encoder import ClosingEncoder, Encoder, LongTexts, PrecisionRequest, info_of
+from chunksink.embeddings.encoder import Encoder, LongTexts, PrecisionRequest
 from chunksink.embeddings.errors import ModelUnsupported
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.settings.config import Config
@@ -43,7 +43,7 @@ def open_encoder(
     model_cache: Path | None = None,
     network: bool = True,
     patience_seconds: float | None = None,
-) -> ClosingEncoder:
+) -> Encoder:
     """The encoder that these settings ask for; `model_cache` is the folder of prepared models (the user's own by
     default), `network` whether the hub may be asked for a model, `patience_seconds` how long a request to an
     endpoint may take with all its tries.
@@ -74,8 +74,8 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
     return replace(
         settings,
         model=_absolute(settings),
-        precision=info_of(encoder).precision,
-        max_length=settings.max_length if settings.endpoint is None else info_of(encoder).max_length,
+        precision=encoder.info.precision,
+        max_length=settings.max_length if settings.endpoint is None else encoder.info.max_length,
     )
 
 
@@ -95,7 +95,7 @@ def _absolute(settings: EncoderSettings) -> str:
     return str(folder.resolve()) if settings.endpoint is None and folder.is_dir() else settings.model
 
 
-def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> ClosingEncoder:
+def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> Encoder:
     from chunksink.embeddings.connection import DEFAULT_MAX_CHARS, EndpointSettings
     from chunksink.embeddings.endpoint import EndpointEncoder
 

@@ -9,13 +9,13 @@ A `Runtime` computes, the loop around it is here. Measured against `SentenceTran
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
 
-from chunksink.embeddings.encoder import EncodedBatch, InfoEncoder, ModelInfo, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
 from chunksink.embeddings.runtime import Runtime
 from chunksink.embeddings.tokens import Layout, TokenWindow, Windows, batches, cut, padded
@@ -26,7 +26,7 @@ _FEW_TOKENS = 64
 """So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
 
 
-class TransformerEncoder(InfoEncoder):
+class TransformerEncoder(Encoder):
     """Encodes with a loaded model. `load_encoder` makes one; usable from several threads."""
 
     def __init__(
@@ -53,7 +53,7 @@ class TransformerEncoder(InfoEncoder):
                 self._pool.shutdown(cancel_futures=True)
                 self._pool = None
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Iterator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
         """As they become ready: the longest texts of each block first."""
         spans = list(_spans(texts))
         if not spans:

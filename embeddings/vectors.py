@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from chunksink.embeddings.batches import encoded_batches
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.commits import Committer, Computed
-from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors, info_of
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.probes import PROBES, require_same_model
 from chunksink.embeddings.references import TextHash, raw_hash
@@ -134,7 +133,7 @@ class _Run:
     ) -> None:
         self._encoder = encoder
         self._on_encoded = on_encoded
-        self._info = info_of(encoder)
+        self._info = encoder.info
         self._cache = cache
         self._commit_seconds = min(commit_seconds, _LONGEST_COMMIT_SECONDS)
         self.report = report
@@ -197,7 +196,7 @@ class _Run:
         texts = [window.texts[text_hash] for text_hash in missing]
         with (
             Committer(commit, self._commit_seconds) as committer,
-            closing(encoded_batches(self._encoder, texts)) as batches,
+            closing(self._encoder.encode_batches(texts)) as batches,
         ):
             for batch in batches:
                 before = self.report.encoded

@@ -7,16 +7,9 @@ from functools import partial
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import (
-    Encoder,
-    ModelInfo,
-    Precision,
-    PrecisionRequest,
-    Vectors,
-    info_of,
-)
+from chunksink.embeddings.encoder import Encoder, ModelInfo, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.embeddings.lazy import LazyEncoder, loading_seconds, runtime
+from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.references import raw_hash
@@ -49,7 +42,7 @@ class DocumentEmbedder:
 
     def __init__(self, settings: EncoderSettings, encoder: Encoder, cache: VectorCache) -> None:
         self.settings = settled(settings, encoder)
-        self.info = info_of(encoder)
+        self.info = encoder.info
         self.report = EmbedReport(set_aside=list(cache.set_aside))
         self._encoder = encoder
         self._cache = cache
@@ -57,12 +50,12 @@ class DocumentEmbedder:
     @property
     def loading_seconds(self) -> float:
         """How long the model took to load; 0 if this run has not loaded it."""
-        return loading_seconds(self._encoder)
+        return self._encoder.loading_seconds
 
     @property
     def runtime(self) -> str | None:
         """The runtime that computes the model, if this run has loaded it."""
-        return runtime(self._encoder)
+        return self._encoder.runtime
 
     def cached(
         self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None
@@ -154,7 +147,7 @@ class Embedders:
             suppress(EmbeddingsError),
             closing(open_encoder(self.settings, model_cache=self._model_cache, network=False)) as encoder,
         ):
-            return encoder.fingerprint
+            return encoder.info.fingerprint
         return None
 
     def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from chunksink.embeddings.encoder import ClosingEncoder, ModelInfo, Vectors
+    from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.embeddings.settings import EncoderSettings
 
@@ -124,7 +124,7 @@ class QueryModel:
             finally:
                 self._computing.release()
 
-    def _open(self) -> "ClosingEncoder":
+    def _open(self) -> "Encoder":
         from chunksink.embeddings.errors import ModelError
         from chunksink.embeddings.settings import open_encoder
 

@@ -2,14 +2,15 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.errors import TextRefused
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.vectors import Embedded, vectors_for
 
@@ -17,8 +18,11 @@ load_with_torch = partial(load_encoder, runtime="sentence-transformers")
 """Loads a model in any variant without a graph, which takes ten seconds to make."""
 
 
-class HashEncoder:
+class HashEncoder(Encoder):
     """Vectors drawn from the text's hash. Remembers what it was asked to encode."""
+
+    at_once = 16
+    """Texts in a batch."""
 
     def __init__(
         self,
@@ -49,8 +53,28 @@ class HashEncoder:
         self.asked += texts
         return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
 
+    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+        for start in range(0, len(texts), self.at_once):
+            positions = range(start, min(start + self.at_once, len(texts)))
+            try:
+                yield self._batch(texts, positions)
+            except TextRefused:
+                for position in positions:
+                    yield self._alone(texts, position)
+
+    def _batch(self, texts: Sequence[str], positions: range) -> EncodedBatch:
+        vectors = self.encode([texts[position] for position in positions])
+        return EncodedBatch(positions, vectors, [0] * len(positions))
+
+    def _alone(self, texts: Sequence[str], position: int) -> EncodedBatch:
+        try:
+            return self._batch(texts, range(position, position + 1))
+        except TextRefused as error:
+            nothing = np.full((1, self.dimension), np.nan, dtype=np.float32)
+            return EncodedBatch([position], nothing, [0], {position: str(error)})
+
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def vector(self, text: str) -> Vectors:
         return _drawn(text, self.dimension)

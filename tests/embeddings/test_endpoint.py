@@ -13,7 +13,6 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.connection import EndpointSettings
-from chunksink.embeddings.encoder import encode_queries
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
 from chunksink.embeddings.probes import PROBES
@@ -32,7 +31,7 @@ def test_vectors_from_many_requests_come_in_order(server: Server, cache: VectorC
         sent = text.replace("\ud800", "?")
         assert abs(item.vector - HashEncoder().vector(sent)).max() < 1e-6
     assert max(len(request["input"]) for request in server.requests) == 7
-    assert encoder.precision == "float32"
+    assert encoder.info.precision == "float32"
     done = len(server.requests)
     assert all(item.cached for item in vectors_for(stream(texts), encoder, cache))
     assert len(server.requests) == done
@@ -131,7 +130,7 @@ def test_shortened_vectors_are_requested(server: Server) -> None:
     encoder = connect(server, dimensions=4)
     assert server.requests[0]["dimensions"] == 4, "asked before anything is sent"
     assert encoder.encode(["a"]).shape == (1, 4)
-    assert encoder.fingerprint != connect(server).fingerprint
+    assert encoder.info.fingerprint != connect(server).info.fingerprint
 
 
 @pytest.mark.parametrize("dimensions", [None, 4])
@@ -192,14 +191,14 @@ def test_many_refused_texts_do_not_block_the_others(server: Server, cache: Vecto
 def test_prompts_precede_passages_and_queries(server: Server) -> None:
     encoder = connect(server, query_prompt="query: ", passage_prompt="passage: ")
     encoder.encode(["a"])
-    encode_queries(encoder, ["b"])
+    encoder.encode_queries(["b"])
     assert [request["input"] for request in server.requests[-2:]] == [["passage: a"], ["query: b"]]
 
 
 def test_long_texts_are_windowed_or_cut_and_always_counted(server: Server, cache: VectorCache) -> None:
     windows = connect(server, max_chars=10, batch_texts=3)
     cut = connect(server, max_chars=10, long_texts="truncate")
-    assert windows.fingerprint != cut.fingerprint
+    assert windows.info.fingerprint != cut.info.fingerprint
     texts = ["short", "0123456789abcdefghij0123456789", "exactly 10"]
     report = EmbedReport()
     run = vectors_for(stream(texts), windows, cache, report)
@@ -216,7 +215,7 @@ def test_long_texts_are_windowed_or_cut_and_always_counted(server: Server, cache
 def test_long_texts_are_counted_by_default(server: Server, cache: VectorCache) -> None:
     settings = EncoderSettings("hash-model", endpoint=server.url)
     with closing(open_encoder(settings)) as encoder:
-        assert encoder.max_length == 24_000
+        assert encoder.info.max_length == 24_000
         report = EmbedReport()
         list(vectors_for(stream(["x" * 24_000, "y" * 48_001]), encoder, cache, report))
         assert report.over_length == 1
@@ -224,7 +223,7 @@ def test_long_texts_are_counted_by_default(server: Server, cache: VectorCache) -
         again = settled(settings, encoder)
     assert again.max_length == 24_000, "a build keeps its own despite a new default"
     with closing(open_encoder(again)) as same:
-        assert same.fingerprint == encoder.fingerprint
+        assert same.info.fingerprint == encoder.info.fingerprint
 
 
 def test_encoder_may_be_closed_twice_and_used_again(server: Server) -> None:

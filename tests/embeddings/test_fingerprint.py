@@ -111,7 +111,7 @@ def test_fingerprint_changes_with_everything_that_changes_vectors(tiny_folder: P
     for name in DECIDING:
         before = "case" if name == "module's case" else "nothing"
         assert np.abs(vectors[name] - vectors[before]).max() > 1e-3, f"{name} changes no vector: a bad example"
-    assert len({encoder.fingerprint for encoder in found.values()}) == len(found)
+    assert len({encoder.info.fingerprint for encoder in found.values()}) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_fingerprint_is_unchanged_by_what_changes_no_vector(
 ) -> None:
     encoder = loaded(tiny_folder, tmp_path / "other", change)
     assert np.abs(shown(encoder) - shown(tiny)).max() < 1e-5
-    assert encoder.fingerprint == tiny.fingerprint
+    assert encoder.info.fingerprint == tiny.info.fingerprint
 
 
 def test_packaged_model_and_a_folder_of_its_files_are_one_model(real_folder: Path, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_packaged_model_and_a_folder_of_its_files_are_one_model(real_folder: Pat
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.symlink_to(path)
     folder = load_with_torch(str(tmp_path / "e5-small"))
-    assert folder.fingerprint == load_with_torch(DEFAULT_MODEL, network=False).fingerprint
+    assert folder.info.fingerprint == load_with_torch(DEFAULT_MODEL, network=False).info.fingerprint
 
 
 E5 = ("query: ", "passage: ")

@@ -130,7 +130,7 @@ def test_both_runtimes_share_a_fingerprint_and_vectors(
     ):
         assert graph.info.runtime == "openvino"
         assert library.info.runtime == "sentence-transformers"
-        assert graph.fingerprint == library.fingerprint
+        assert graph.info.fingerprint == library.info.fingerprint
         assert cosines(graph.encode([*TEXTS, long]), library.encode([*TEXTS, long])).min() > 0.99999
     load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path).close()
     assert len(conversions) == 1
@@ -352,9 +352,9 @@ def test_int8_graph_is_made_from_float32_and_stays_int8(
     pytest.importorskip("nncf")
     with closing(load_encoder(str(tiny_folder), precision="int8", model_cache=tmp_path)) as encoder:
         vectors = encoder.encode(TEXTS)
-        assert encoder.precision == "int8"
+        assert encoder.info.precision == "int8"
     with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as wide:
-        assert wide.fingerprint == encoder.fingerprint
+        assert wide.info.fingerprint == encoder.info.fingerprint
         found = cosines(vectors, wide.encode(TEXTS))
     assert 0.9 < found.min() < 0.99999
     assert len(conversions) == 2

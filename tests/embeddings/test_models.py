@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import BatchEncoder, QueryEncoder, Vectors, encode_queries
+from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
 from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
@@ -37,8 +37,6 @@ def test_vectors_equal_those_of_the_library(tiny: TransformerEncoder, tiny_folde
     assert ours.dtype == np.float32
     assert np.isfinite(tiny.encode(odd)).all()
     assert tiny.encode([]).shape == (0, 32)
-    assert isinstance(tiny, BatchEncoder)
-    assert isinstance(tiny, QueryEncoder)
 
 
 def test_every_position_comes_once_in_any_batching(tiny_folder: Path) -> None:
@@ -64,7 +62,7 @@ def test_consumer_that_stops_halfway_leaves_nothing_running(tiny: TransformerEnc
 def test_long_text_is_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cache: VectorCache) -> None:
     windows = load_with_torch(str(tiny_folder), precision="float32")
     cutting = load_with_torch(str(tiny_folder), precision="float32", long_texts="truncate")
-    assert windows.fingerprint != cutting.fingerprint
+    assert windows.info.fingerprint != cutting.info.fingerprint
     words = (WORDS[:16] * 5)[:75]  # 75 tokens in 30 a window: three windows of 25
     parts = windows.encode([" ".join(words[start : start + 25]) for start in (0, 25, 50)])
     mean = parts.sum(axis=0)
@@ -76,7 +74,7 @@ def test_long_text_is_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cach
     run = vectors_for(stream([long, "cat"]), windows, cache, report)
     list(run)
     assert report.over_length == 1
-    assert lengths(cache, windows.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
+    assert lengths(cache, windows.info.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
 
 
 def test_prompts_change_vectors_of_queries_and_passages(tiny_folder: Path) -> None:
@@ -84,9 +82,9 @@ def test_prompts_change_vectors_of_queries_and_passages(tiny_folder: Path) -> No
     asking = load_with_torch(
         str(tiny_folder), precision="float32", query_prompt="query : ", passage_prompt="passage : "
     )
-    assert plain.fingerprint != asking.fingerprint
+    assert plain.info.fingerprint != asking.info.fingerprint
     assert cosines(asking.encode(["the cat"]), plain.encode(["passage : the cat"]))[0] > 0.99999
-    assert encode_queries(asking, ["the cat"])[0] @ plain.encode(["query : the cat"])[0] > 0.99999
+    assert asking.encode_queries(["the cat"])[0] @ plain.encode(["query : the cat"])[0] > 0.99999
     # Every window of a long text begins with the prompt.
     words = (WORDS[:16] * 5)[:56]
     parts = plain.encode(["passage : " + " ".join(words[start : start + 28]) for start in (0, 28)])
@@ -239,13 +237,13 @@ def test_real_model_is_found_offline() -> None:
 
 
 def test_real_model_gives_the_vectors_of_the_library(real_float32: TransformerEncoder, real_folder: Path) -> None:
-    assert (real_float32.dimension, real_float32.max_length) == (384, 256)
+    assert (real_float32.info.dimension, real_float32.info.max_length) == (384, 256)
     assert cosines(real_float32.encode(REAL), sentences(real_folder).encode(REAL)).min() > 0.999999
 
 
 def test_bfloat16_vectors_are_close(real_float32: TransformerEncoder, real_bfloat16: TransformerEncoder) -> None:
-    assert real_bfloat16.precision == "bfloat16"
-    assert real_bfloat16.fingerprint == real_float32.fingerprint
+    assert real_bfloat16.info.precision == "bfloat16"
+    assert real_bfloat16.info.fingerprint == real_float32.info.fingerprint
     assert cosines(real_bfloat16.encode(REAL), real_float32.encode(REAL)).min() > 0.9995
 
 

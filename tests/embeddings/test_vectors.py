@@ -280,20 +280,6 @@ def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
     assert closed == [[(0,)]]
 
 
-def test_encoder_without_batches_gets_about_a_second_of_work(cache: VectorCache) -> None:
-    sizes: list[int] = []
-
-    class Slow(HashEncoder):
-        def encode(self, texts: Sequence[str]) -> Vectors:
-            sizes.append(len(texts))
-            time.sleep(0.2 * len(texts))
-            return super().encode(texts)
-
-    embed(numbered(12), Slow(), cache)
-    assert sizes[0] == 1, "nobody knows yet how long it takes"
-    assert max(sizes) <= 5
-
-
 def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:
     """Memory does not grow with the stream: after the first item, one window has been read of an endless one."""
     taken = itertools.count()

@@ -89,6 +89,7 @@ def test_refusing_engine_ends_the_run_and_the_other_keeps_its_receipts(home: Hom
 
 def test_progress_advances_while_one_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 512)
+    home.encoder.at_once = 1
     reported: list[tuple[int, int]] = []
 
     class Recording(Silent):
