@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 
 import numpy as np
 
@@ -76,17 +77,17 @@ class EndpointEncoder(Encoder):
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
         """As answers come in."""
         windows: list[int] = []
-        together = Windows(windows)
+        together = Windows(windows, [len(text) for text in texts])
         problems: dict[int, str] = {}
         running: dict[Future[_Answer], list[int]] = {}
         connection = self._open()
         try:
             for positions, parts in self._batches(texts, prompt, windows):
                 while len(running) >= 2 * self._settings.concurrency:
-                    yield from _finished(running, together, problems, texts)
+                    yield from _finished(running, together, problems)
                 running[connection.start(self._isolated(connection, parts))] = positions
             while running:
-                yield from _finished(running, together, problems, texts)
+                yield from _finished(running, together, problems)
         finally:
             for future in running:
                 future.cancel()
@@ -155,27 +156,15 @@ class EndpointEncoder(Encoder):
 
 
 def _finished(
-    running: dict[Future[_Answer], list[int]], together: Windows, problems: dict[int, str], texts: Sequence[str]
+    running: dict[Future[_Answer], list[int]], windows: Windows, problems: dict[int, str]
 ) -> Iterator[EncodedBatch]:
-    """What is ready; then the error of a request that failed, if one did."""
+    """The batches that are ready; then the error of a request that failed, if one did."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)
-    failures: list[Exception] = []
-    for future in done:
+    for future in sorted(done, key=lambda each: each.exception() is not None):
         positions = running.pop(future)
-        try:
-            vectors, refused = future.result()
-        except Exception as exc:
-            failures.append(exc)
-            continue
+        vectors, refused = future.result()
         problems |= {positions[number]: problem for number, problem in refused.items()}
-        complete = list(together.add(positions, vectors))
-        if complete:
-            ready = [position for position, _ in complete]
-            yield EncodedBatch(
-                ready,
-                np.array([vector for _, vector in complete], dtype=np.float32),
-                [len(texts[position]) for position in ready],
-                {position: problems.pop(position) for position in ready if position in problems},
-            )
-    for failure in failures:
-        raise failure
+        batch = windows.add(positions, vectors)
+        if batch.positions:
+            refused_here = [position for position in batch.positions if position in problems]
+            yield replace(batch, problems={position: problems.pop(position) for position in refused_here})

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from chunksink.embeddings.encoder import LongTexts, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, LongTexts, Vectors
 
 Ids = list[int]
 Arrays = dict[str, npt.NDArray[np.int64]]
@@ -96,27 +96,33 @@ def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
 
 
 class Windows:
-    """Puts the windows of a long text together again, in any order."""
+    """Joins the windows of long texts, in any order."""
 
-    def __init__(self, expected: Sequence[int]) -> None:
-        """`expected` is the number of windows of each text."""
-        self._expected = expected
+    def __init__(self, counts: Sequence[int], lengths: Sequence[int], offset: int = 0) -> None:
+        """The number of windows and the length of each text; `offset` is the position of the first text."""
+        self._counts = counts
+        self._lengths = lengths
+        self._offset = offset
         self._parts: dict[int, tuple[int, npt.NDArray[np.float64], float]] = {}
 
-    def add(self, positions: Sequence[int], vectors: Vectors) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-        """Position and vector of every text that these windows complete; `positions` names the text of each."""
-        for position, vector in zip(positions, vectors, strict=True):
-            if self._expected[position] == 1:
-                yield position, vector
+    def add(self, texts: Sequence[int], vectors: Vectors) -> EncodedBatch:
+        """The texts that these windows complete; `texts` has the number of each window's text."""
+        complete: dict[int, npt.NDArray[Any]] = {}
+        for text, vector in zip(texts, vectors, strict=True):
+            if self._counts[text] == 1:
+                complete[text] = vector
                 continue
-            count, total, norms = self._parts.pop(position, (0, np.zeros(len(vector)), 0.0))
+            count, total, norms = self._parts.pop(text, (0, np.zeros(len(vector)), 0.0))
             norm = float(np.linalg.norm(vector))
             # A vector that is zero or not finite spoils the sum, and the caller finds it there.
             part = (count + 1, total + vector / (norm or np.nan), norms + norm)
-            if part[0] < self._expected[position]:
-                self._parts[position] = part
+            if part[0] < self._counts[text]:
+                self._parts[text] = part
             else:
-                yield position, _mean(*part)
+                complete[text] = _mean(*part)
+        rows = np.array(list(complete.values()), dtype=np.float32).reshape(-1, vectors.shape[1])
+        positions = [self._offset + text for text in complete]
+        return EncodedBatch(positions, rows, [self._lengths[text] for text in complete])
 
 
 def _mean(count: int, total: npt.NDArray[np.float64], norms: float) -> npt.NDArray[np.float64]:

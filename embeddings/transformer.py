@@ -59,49 +59,48 @@ class TransformerEncoder(Encoder):
         if not spans:
             return
         if len(spans) == 1:
-            block = self._tokenize(texts, prompt)
+            block = self._tokenize(texts, prompt, spans[0])
             tokens = sum(len(piece.ids) for piece in block.pieces)
             if tokens <= self._budget:  # a query or two, a short document
                 compute = self._compute_on_one_core if tokens <= _FEW_TOKENS else self._compute
-                together = _Assembly(block, 0)
                 for batch in batches(block.pieces, self._budget):
-                    yield together.with_batch(batch, compute(batch, block.prompt_length))
+                    vectors = compute(batch, block.prompt_length)
+                    yield block.windows.add([piece.position for piece in batch], vectors)
                 return
         yield from self._run_ahead(texts, prompt, spans)
 
     def _run_ahead(self, texts: Sequence[str], prompt: str, spans: Sequence[slice]) -> Iterator[EncodedBatch]:
         pool = self._threads()
-        running: dict[Future[Vectors], tuple[_Assembly, list[TokenWindow]]] = {}
+        running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
-            coming = tokenizing.submit(self._tokenize, texts[spans[0]], prompt)
+            coming = tokenizing.submit(self._tokenize, texts, prompt, spans[0])
             try:
-                for span, following in zip(spans, [*spans[1:], None], strict=True):
+                for following in [*spans[1:], None]:
                     block = coming.result()
                     if following is not None:
-                        coming = tokenizing.submit(self._tokenize, texts[following], prompt)
-                    together = _Assembly(block, span.start)
+                        coming = tokenizing.submit(self._tokenize, texts, prompt, following)
                     for batch in batches(block.pieces, self._budget):
                         while len(running) >= 2 * self._workers:
                             yield from _finished(running)
-                        running[pool.submit(self._compute, batch, block.prompt_length)] = (together, batch)
+                        running[pool.submit(self._compute, batch, block.prompt_length)] = (block.windows, batch)
                 while running:
                     yield from _finished(running)
             finally:
                 for future in running:
                     future.cancel()
 
-    def _tokenize(self, texts: Sequence[str], prompt: str) -> _Block:
-        bodies = self._runtime.token_ids([prompt + _encodable(text) for text in texts])
+    def _tokenize(self, texts: Sequence[str], prompt: str, span: slice) -> _Block:
+        bodies = self._runtime.token_ids([prompt + _encodable(text) for text in texts[span]])
         prompt_ids = self._runtime.token_ids([prompt])[0] if prompt else []
         pieces: list[TokenWindow] = []
-        windows: list[int] = []
+        counts: list[int] = []
         for position, body in enumerate(bodies):
             inputs = cut(body, _common(prompt_ids, body), self._layout, self.info.long_texts)
-            windows.append(len(inputs))
+            counts.append(len(inputs))
             pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room
-        tokens = [len(body) + special for body in bodies]
-        return _Block(pieces, windows, tokens, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
+        windows = Windows(counts, [len(body) + special for body in bodies], span.start)
+        return _Block(pieces, windows, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
 
     def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         """The vectors of a batch; of its halves where it does not fit into memory."""
@@ -149,33 +148,15 @@ class _Block:
     """Some consecutive texts, tokenized and cut."""
 
     pieces: list[TokenWindow]
-    windows: list[int]
-    """Pieces of each text."""
-    tokens: list[int]
-    """Length of each text before the cut."""
+    windows: Windows
     prompt_length: int
 
 
-class _Assembly:
-    """Puts what was computed for a block into terms of the texts that were given."""
-
-    def __init__(self, block: _Block, offset: int) -> None:
-        self._block = block
-        self._offset = offset
-        self._windows = Windows(block.windows)
-
-    def with_batch(self, batch: Sequence[TokenWindow], vectors: Vectors) -> EncodedBatch:
-        complete = list(self._windows.add([piece.position for piece in batch], vectors))
-        rows = np.array([vector for _, vector in complete], dtype=np.float32).reshape(-1, vectors.shape[1])
-        tokens = [self._block.tokens[position] for position, _ in complete]
-        return EncodedBatch([self._offset + position for position, _ in complete], rows, tokens)
-
-
-def _finished(running: dict[Future[Vectors], tuple[_Assembly, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
+def _finished(running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
-        together, batch = running.pop(future)
-        ready = together.with_batch(batch, future.result())
+        windows, batch = running.pop(future)
+        ready = windows.add([piece.position for piece in batch], future.result())
         if ready.positions:
             yield ready
 
