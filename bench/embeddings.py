@@ -28,13 +28,14 @@ def measure(case: Measurement) -> None:
 
     from chunksink.embeddings.load import load_encoder
     from chunksink.embeddings.resolve import resolve_model
+    from chunksink.embeddings.settings import EncoderSettings
 
     folder, device = str(resolve_model(network=False).folder), case.text("device")
     library = SentenceTransformer(folder, device=device, local_files_only=True)
     precisions: dict[str, PrecisionRequest] = {AUTO: "auto", FLOAT32: "float32", INT8: "int8"}
     encoders = {
         # The library cuts long texts where the model ends; so here too.
-        name: load_encoder(folder, precision=precision, long_texts="truncate", device=device)
+        name: load_encoder(EncoderSettings(folder, precision, "truncate"), device=device)
         for name, precision in precisions.items()
         if device == "cpu" or name != INT8
     }

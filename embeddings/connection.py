@@ -26,15 +26,12 @@ import numpy as np
 import orjson
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
 
-from chunksink.embeddings.encoder import LongTexts, Vectors
+from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.settings.addresses import server_address
 from chunksink.settings.config import ConfigError
 from chunksink.settings.secret import key_in
-
-DEFAULT_MAX_CHARS = 24_000
-"""Three characters for each of the 8,192 tokens that most models take."""
-
 
 _T = TypeVar("_T")
 _Client = TypeVar("_Client")
@@ -79,22 +76,9 @@ class NoVector(Odd):
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Where an endpoint is and how to speak to it."""
+class RequestLimits:
+    """Sizes and times of requests to an endpoint."""
 
-    url: str
-    """Up to and without `/embeddings`, as `http://127.0.0.1:11434/v1`."""
-    model: str
-    key_variable: str | None = None
-    """Name of the environment variable that holds the key; None sends no key."""
-    dimensions: int | None = None
-    """Asked of models that can shorten their vectors; otherwise the model's own."""
-    max_chars: int = DEFAULT_MAX_CHARS
-    """Longer texts are cut or embedded in windows, and counted: many endpoints cut them without a word. Lower it for
-    a model that takes less than 8,192 tokens, and for Chinese or Japanese, where a character can be a token."""
-    long_texts: LongTexts = "windows"
-    query_prompt: str = ""
-    passage_prompt: str = ""
     batch_texts: int = 64
     batch_chars: int = 200_000
     concurrency: int = 4
@@ -109,11 +93,13 @@ class EndpointSettings:
 class EndpointConnection:
     """An open connection. `ask` is for the coroutines that `start` runs."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
+        self._url = url
         self._settings = settings
-        self._address = f"{checked_url(settings.url)}/embeddings"
+        self._limits = limits
+        self._address = f"{checked_url(url)}/embeddings"
         self._client = client_for(self._address, httpx.AsyncClient, timeout=None)  # deadlines are ours
-        self._turns = asyncio.Semaphore(settings.concurrency)
+        self._turns = asyncio.Semaphore(limits.concurrency)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chunksink-endpoint", daemon=True)
         self._thread.start()
@@ -141,8 +127,8 @@ class EndpointConnection:
     async def ask(self, parts: list[str], seconds: float) -> Vectors:
         """One request with all its tries."""
         body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
-        if self._settings.dimensions:
-            body["dimensions"] = self._settings.dimensions
+        if self._settings.endpoint_dimensions:
+            body["dimensions"] = self._settings.endpoint_dimensions
         # A lone surrogate has no UTF-8; the endpoint gets a question mark in its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         retrying = _patience(seconds)
@@ -160,13 +146,13 @@ class EndpointConnection:
                 wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
                 nobody = isinstance(exc.__cause__, httpx.ConnectError)
                 remedy = "; is it running, and is the setting `endpoint` its address?" if nobody else ""
-                message = f"the endpoint {self._settings.url} {failed} {exc}{wait}{remedy}"
+                message = f"the endpoint {self._url} {failed} {exc}{wait}{remedy}"
                 raise EndpointUnavailable(message) from exc.__cause__
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = self._key()
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
-        until = min(until, asyncio.get_running_loop().time() + self._settings.timeout_seconds)
+        until = min(until, asyncio.get_running_loop().time() + self._limits.timeout_seconds)
         failure: Exception | None = None
         try:
             async with asyncio.timeout_at(until):
@@ -176,7 +162,7 @@ class EndpointConnection:
         if failure is not None:
             if reason := _distrust(failure):
                 raise EndpointDenied(
-                    f"the certificate of {self._settings.url} is not trusted ({reason}); if the server is yours, set "
+                    f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
                     "SSL_CERT_FILE to the file of your certificate authorities"
                 )
             # A server can make the client's own error repeat the key; then that error is not shown.
@@ -198,10 +184,10 @@ class EndpointConnection:
         answer = f"{response.status_code}{hint.get(response.status_code, '')}"
         if elsewhere := response.headers.get("location"):
             answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
-        raise EndpointDenied(f"the endpoint {self._settings.url} answered {answer} {message}")
+        raise EndpointDenied(f"the endpoint {self._url} answered {answer} {message}")
 
     def _key(self) -> str | None:
-        variable = self._settings.key_variable
+        variable = self._settings.endpoint_key_variable
         if variable is None:
             return None
         try:

@@ -13,11 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from chunksink.embeddings.connection import EndpointConnection, EndpointSettings, checked_url
+from chunksink.embeddings.connection import EndpointConnection, RequestLimits, checked_url
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vectors
-from chunksink.embeddings.errors import EndpointDenied, TextRefused, WrongVectors
+from chunksink.embeddings.errors import EndpointDenied, ModelUnsupported, TextRefused, WrongVectors
 from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.tokens import Windows, edges
+
+DEFAULT_MAX_CHARS = 24_000
+"""Three characters for each of the 8,192 tokens that most models accept. Many endpoints cut longer texts silently."""
 
 _Answer = tuple[Vectors, dict[int, str]]
 
@@ -25,10 +29,15 @@ _Answer = tuple[Vectors, dict[int, str]]
 class EndpointEncoder(Encoder):
     """Encodes over HTTP. Usable from several threads."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
-        """Asks the endpoint for one vector, to learn the dimension and whether anything will pass at all."""
+    def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
+        """Requests one vector, to learn the dimension and whether the endpoint accepts anything."""
+        if settings.precision in ("bfloat16", "int8"):
+            raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
         self._settings = settings
-        self._url = checked_url(settings.url)
+        self._limits = limits
+        self._url = checked_url(url)
+        self._max_chars = settings.max_length or DEFAULT_MAX_CHARS
+        self._passage_prompt = settings.passage_prompt or ""
         self._connection: EndpointConnection | None = None
         self._lock = threading.Lock()
         try:
@@ -37,22 +46,22 @@ class EndpointEncoder(Encoder):
             self.close()
             raise
         meaning = {
-            "query_prompt": settings.query_prompt,
-            "passage_prompt": settings.passage_prompt,
-            "max_chars": settings.max_chars,
+            "query_prompt": settings.query_prompt or "",
+            "passage_prompt": self._passage_prompt,
+            "max_chars": self._max_chars,
             "long_texts": settings.long_texts,
         }
         self.info = ModelInfo(
             name=settings.model,
             fingerprint=fingerprint_of_endpoint(self._url, settings.model, dimension, meaning),
             dimension=dimension,
-            max_length=settings.max_chars,
+            max_length=self._max_chars,
             length_unit="characters",
             precision="float32",
             requested="float32",
             long_texts=settings.long_texts,
-            query_prompt=settings.query_prompt,
-            passage_prompt=settings.passage_prompt,
+            query_prompt=settings.query_prompt or "",
+            passage_prompt=self._passage_prompt,
             source=self._url,
             device="endpoint",
         )
@@ -67,7 +76,7 @@ class EndpointEncoder(Encoder):
     def _open(self) -> EndpointConnection:
         with self._lock:
             if self._connection is None:
-                self._connection = EndpointConnection(self._settings)
+                self._connection = EndpointConnection(self._url, self._settings, self._limits)
             return self._connection
 
     def _first_dimension(self) -> int:
@@ -83,7 +92,7 @@ class EndpointEncoder(Encoder):
         connection = self._open()
         try:
             for positions, parts in self._batches(texts, prompt, windows):
-                while len(running) >= 2 * self._settings.concurrency:
+                while len(running) >= 2 * self._limits.concurrency:
                     yield from _finished(running, together, problems)
                 running[connection.start(self._isolated(connection, parts))] = positions
             while running:
@@ -101,7 +110,7 @@ class EndpointEncoder(Encoder):
             cut = self._cut(text)
             windows.append(len(cut))
             for part in cut:
-                full = len(parts) == self._settings.batch_texts or chars + len(part) > self._settings.batch_chars
+                full = len(parts) == self._limits.batch_texts or chars + len(part) > self._limits.batch_chars
                 if parts and full:
                     yield positions, parts
                     positions, parts, chars = [], [], 0
@@ -112,7 +121,7 @@ class EndpointEncoder(Encoder):
             yield positions, parts
 
     def _cut(self, text: str) -> list[str]:
-        longest = self._settings.max_chars
+        longest = self._max_chars
         if len(text) <= longest:
             return [text]
         if self._settings.long_texts == "truncate":
@@ -122,7 +131,7 @@ class EndpointEncoder(Encoder):
     async def _isolated(self, connection: EndpointConnection, parts: list[str]) -> _Answer:
         """Vectors of a batch; a row of NaN, and why, for each text that the endpoint refuses."""
         try:
-            vectors = await connection.ask(parts, self._settings.deadline_seconds)
+            vectors = await connection.ask(parts, self._limits.deadline_seconds)
         except TextRefused as exc:
             if len(parts) == 1:
                 await self._first_answer(connection)  # raises if the endpoint refuses every text
@@ -142,13 +151,13 @@ class EndpointEncoder(Encoder):
 
     async def _first_answer(self, connection: EndpointConnection) -> int:
         """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""
-        question = [f"{self._settings.passage_prompt}dimension"]
+        question = [f"{self._passage_prompt}dimension"]
         try:
-            found: int = (await connection.ask(question, self._settings.first_deadline_seconds)).shape[1]
+            found: int = (await connection.ask(question, self._limits.first_deadline_seconds)).shape[1]
         except TextRefused as exc:
             doubt = "are model and endpoint_dimensions right?"
             raise EndpointDenied(f"the endpoint {self._url} refuses even a single word; {doubt} {exc}") from exc
-        asked = self._settings.dimensions
+        asked = self._settings.endpoint_dimensions
         if not found or (asked and found != asked):
             expected = f" instead of the {asked} that endpoint_dimensions asks for" if asked else ""
             raise EndpointDenied(f"the endpoint's model {self._settings.model} returns {found} dimensions{expected}")

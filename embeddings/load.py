@@ -8,13 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from chunksink.embeddings.encoder import LongTexts, ModelInfo, Precision, PrecisionRequest
+from chunksink.embeddings.encoder import ModelInfo, Precision, PrecisionRequest
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
 from chunksink.embeddings.graphs import graph_of, graph_problem, remove_graph
 from chunksink.embeddings.precision import choose_device, choose_precision
-from chunksink.embeddings.resolve import DEFAULT_MODEL, ResolvedModel, default_model_cache, resolve_model
+from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.runtime import ModelForm, Runtime
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.transformer import TransformerEncoder
 
 _log = logging.getLogger("chunksink.embeddings")
@@ -23,13 +24,8 @@ RuntimeRequest = Literal["auto", "openvino", "sentence-transformers"]
 
 
 def load_encoder(
-    name: str = DEFAULT_MODEL,
+    settings: EncoderSettings,
     *,
-    precision: PrecisionRequest = "auto",
-    long_texts: LongTexts = "windows",
-    query_prompt: str | None = None,
-    passage_prompt: str | None = None,
-    max_length: int | None = None,
     device: str | None = None,
     network: bool = True,
     token_budget: int | None = None,
@@ -39,40 +35,40 @@ def load_encoder(
 ) -> TransformerEncoder:
     """An encoder for a sentence-transformers model, found by `resolve_model`.
 
-    Prompts are the model's own unless given; "" switches one off. `max_length` can only lower the model's.
-    `token_budget` (tokens in one batch) and `workers` decide speed and memory only. On a processor OpenVINO computes
-    from a graph in `model_cache`, which is made first where there is none; sentence-transformers where none can be
-    made, and on a GPU.
+    Prompts are the model's own unless they are set; "" switches one off. `max_length` can only lower the model's.
+    `token_budget` (tokens in one batch) and `workers` affect speed and memory only. On a processor, OpenVINO computes
+    from a graph in `model_cache`; a missing graph is made first. On a GPU, or if no graph can be made,
+    sentence-transformers computes.
     """
-    found = resolve_model(name, network=network)
+    found = resolve_model(settings.model, network=network)
     cache = model_cache or default_model_cache()
     device = device or choose_device()
-    taken = choose_precision(precision, device)
+    precision = choose_precision(settings.precision, device)
     digests = file_digests(found.folder, cache)
     files = digest_of_files(digests)
-    computing, form, computed_by = _runtime(found, files, taken, device, cache, runtime)
+    computing, form, computed_by = _runtime(found, files, precision, device, cache, runtime)
     layout = form.layout
-    if max_length:
-        layout = replace(layout, max_length=min(layout.max_length, max_length))
+    if settings.max_length:
+        layout = replace(layout, max_length=min(layout.max_length, settings.max_length))
     if layout.room < 1:
         raise ModelUnsupported(f"a maximum length of {layout.max_length} leaves no room for text")
-    queries = form.query_prompt if query_prompt is None else query_prompt
-    passages = form.passage_prompt if passage_prompt is None else passage_prompt
+    queries = form.query_prompt if settings.query_prompt is None else settings.query_prompt
+    passages = form.passage_prompt if settings.passage_prompt is None else settings.passage_prompt
     info = ModelInfo(
         name=found.name,
         fingerprint=fingerprint_of_model(
             found.folder,
             digests,
             max_length=layout.max_length,
-            long_texts=long_texts,
+            long_texts=settings.long_texts,
             query_prompt=queries,
             passage_prompt=passages,
         ),
         dimension=form.dimension,
         max_length=layout.max_length,
-        precision=taken,
-        requested=precision,
-        long_texts=long_texts,
+        precision=precision,
+        requested=settings.precision,
+        long_texts=settings.long_texts,
         query_prompt=queries,
         passage_prompt=passages,
         source=f"{found.source}:{found.folder}",

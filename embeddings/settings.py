@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from chunksink.embeddings.encoder import Encoder, LongTexts, PrecisionRequest
-from chunksink.embeddings.errors import ModelUnsupported
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.settings.config import Config
 
@@ -44,26 +43,22 @@ def open_encoder(
     network: bool = True,
     patience_seconds: float | None = None,
 ) -> Encoder:
-    """The encoder that these settings ask for; `model_cache` is the folder of prepared models (the user's own by
-    default), `network` whether the hub may be asked for a model, `patience_seconds` how long a request to an
-    endpoint may take with all its tries.
+    """The encoder that these settings describe: `with closing(open_encoder(settings)) as encoder`.
 
-    It holds threads or connections: `with closing(open_encoder(settings)) as encoder`.
+    `model_cache` is the folder of prepared models, by default the user's own. Without `network`, only models on this
+    machine are found. `patience_seconds` limits the time of each request to an endpoint, with all its tries.
     """
-    if settings.endpoint is not None:
-        return _behind_endpoint(settings, settings.endpoint, patience_seconds)
-    from chunksink.embeddings.load import load_encoder
+    if settings.endpoint is None:
+        from chunksink.embeddings.load import load_encoder
 
-    return load_encoder(
-        settings.model,
-        precision=settings.precision,
-        long_texts=settings.long_texts,
-        query_prompt=settings.query_prompt,
-        passage_prompt=settings.passage_prompt,
-        max_length=settings.max_length,
-        network=network,
-        model_cache=model_cache,
-    )
+        return load_encoder(settings, network=network, model_cache=model_cache)
+    from chunksink.embeddings.connection import RequestLimits
+    from chunksink.embeddings.endpoint import EndpointEncoder
+
+    limits = RequestLimits()
+    if patience_seconds is not None:
+        limits = replace(limits, deadline_seconds=patience_seconds, first_deadline_seconds=patience_seconds)
+    return EndpointEncoder(settings.endpoint, settings, limits)
 
 
 def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
@@ -93,24 +88,3 @@ def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
 def _absolute(settings: EncoderSettings) -> str:
     folder = Path(settings.model).expanduser()
     return str(folder.resolve()) if settings.endpoint is None and folder.is_dir() else settings.model
-
-
-def _behind_endpoint(settings: EncoderSettings, url: str, patience_seconds: float | None) -> Encoder:
-    from chunksink.embeddings.connection import DEFAULT_MAX_CHARS, EndpointSettings
-    from chunksink.embeddings.endpoint import EndpointEncoder
-
-    if settings.precision in ("bfloat16", "int8"):
-        raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
-    asked = EndpointSettings(
-        url,
-        settings.model,
-        key_variable=settings.endpoint_key_variable,
-        dimensions=settings.endpoint_dimensions,
-        max_chars=settings.max_length or DEFAULT_MAX_CHARS,
-        long_texts=settings.long_texts,
-        query_prompt=settings.query_prompt or "",
-        passage_prompt=settings.passage_prompt or "",
-    )
-    if patience_seconds is not None:
-        asked = replace(asked, deadline_seconds=patience_seconds, first_deadline_seconds=patience_seconds)
-    return EndpointEncoder(asked)

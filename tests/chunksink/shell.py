@@ -12,6 +12,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
 from chunksink.embeddings.resolve import DEFAULT_MODEL
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.exits import Exit
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.contract import Stored
@@ -33,9 +34,9 @@ class Models:
         }
         self.loaded: list[str] = []
 
-    def load(self, name: str, **_settings: Any) -> HashEncoder:
-        self.loaded.append(name)
-        return self.known[name]
+    def load(self, settings: EncoderSettings, **_options: Any) -> HashEncoder:
+        self.loaded.append(settings.model)
+        return self.known[settings.model]
 
     def asked(self) -> list[str]:
         """Texts that were embedded since this was last asked, by whichever."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("model")
 def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
     """In place of one that takes seconds to load."""
     encoder = HashEncoder(dimension=8)
-    monkeypatch.setattr(load, "load_encoder", lambda _name, **_settings: encoder)
+    monkeypatch.setattr(load, "load_encoder", lambda *_arguments, **_options: encoder)
     return encoder
 
 

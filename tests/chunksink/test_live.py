@@ -264,7 +264,7 @@ def test_what_is_closed_while_it_warms_complains_of_nothing(
 ) -> None:
     """A model that is loaded while all around it is torn down fails as it likes. Else that is a bug, and is told."""
 
-    def fail(_name: str, **_settings: object) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
         if closed:
             live.close()
         raise RuntimeError("cannot schedule new futures after shutdown")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.exits import Exit
 from chunksink.rebuild.catalog import Catalog, CurrentFamily
 from chunksink.rebuild.forecast import SAMPLE
@@ -198,8 +199,8 @@ def test_before_the_first_index_a_plan_knows_what_the_cache_has(cached: Shell, m
 def test_before_the_first_index_a_plan_needs_no_model(
     cached: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def gone(name: str, **_settings: object) -> None:
-        raise ModelUnavailable(f"{name} is not here")
+    def gone(settings: EncoderSettings, **_options: object) -> None:
+        raise ModelUnavailable(f"{settings.model} is not here")
 
     monkeypatch.setattr("chunksink.embeddings.load.load_encoder", gone)
     ended = cached("plan", "--json")

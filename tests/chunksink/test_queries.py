@@ -165,7 +165,7 @@ def test_a_query_without_a_direction_is_refused_alone(model: QueryModel, gate: G
 
 
 def test_a_model_that_cannot_be_loaded_is_said_to_be_so(model: QueryModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_name: str, **_settings: object) -> None:
+    def fails(*_arguments: object, **_options: object) -> None:
         raise ModelUnavailable("it is not here")
 
     monkeypatch.setattr(load, "load_encoder", fails)

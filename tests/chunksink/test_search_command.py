@@ -192,7 +192,7 @@ def by_words(ended: Ended) -> str:
 
 
 def test_a_model_that_is_gone_leaves_the_words(both: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_name: str, **_settings: object) -> None:
+    def fails(*_arguments: object, **_options: object) -> None:
         raise ModelUnavailable("it is not here")
 
     monkeypatch.setattr(load, "load_encoder", fails)

@@ -8,10 +8,10 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import ModelUnavailable
-from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.resolve import resolve_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.endpoint import Server, serve
+from tests.embeddings.helpers import load_model
 
 WORDS = [
     *("the", "a", "cat", "dog", "sat", "on", "mat", "ran", "far", "away", "query", "passage", ":", ",", "."),
@@ -43,14 +43,14 @@ def real_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def real_float32(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(str(real_folder), precision="float32", long_texts="truncate", runtime="openvino")
+    encoder = load_model(str(real_folder), precision="float32", long_texts="truncate", runtime="openvino")
     yield encoder
     encoder.close()
 
 
 @pytest.fixture(scope="session")
 def real_bfloat16(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(str(real_folder), precision="bfloat16", long_texts="truncate", runtime="openvino")
+    encoder = load_model(str(real_folder), precision="bfloat16", long_texts="truncate", runtime="openvino")
     yield encoder
     encoder.close()
 
@@ -118,7 +118,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_encoder(
+    encoder = load_model(
         str(tiny_folder), precision="float32", workers=2, token_budget=64, runtime="sentence-transformers"
     )
     yield encoder

@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any
 
+from chunksink.embeddings.connection import RequestLimits
 from chunksink.embeddings.encoder import Vectors
-from chunksink.embeddings.endpoint import EndpointEncoder, EndpointSettings
+from chunksink.embeddings.endpoint import EndpointEncoder
+from chunksink.embeddings.settings import EncoderSettings
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.other_servers import QuietHandler, web_server
 
@@ -48,9 +51,15 @@ class Server:
         return good(body, self.dimension, self.alter)
 
 
-def connect(server: Server, **settings: Any) -> EndpointEncoder:
-    settings = {"deadline_seconds": 5.0, "timeout_seconds": 2.0} | settings
-    return EndpointEncoder(EndpointSettings(server.url, "hash-model", **settings))
+def connect(server: Server, **options: Any) -> EndpointEncoder:
+    return connect_to(server.url, **{"deadline_seconds": 5.0, "timeout_seconds": 2.0} | options)
+
+
+def connect_to(url: str, **options: Any) -> EndpointEncoder:
+    """An encoder with these settings and limits."""
+    names = {field.name for field in fields(RequestLimits)} & options.keys()
+    limits = RequestLimits(**{name: options.pop(name) for name in names})
+    return EndpointEncoder(url, EncoderSettings("hash-model", endpoint=url, **options), limits)
 
 
 def good(body: dict[str, Any], dimension: int = 16, alter: Callable[[Vectors], Vectors] | None = None) -> Answer:

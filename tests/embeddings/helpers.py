@@ -3,8 +3,10 @@
 import hashlib
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +14,19 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import TextRefused
 from chunksink.embeddings.load import load_encoder
+from chunksink.embeddings.settings import EncoderSettings
+from chunksink.embeddings.transformer import TransformerEncoder
 from chunksink.embeddings.vectors import Embedded, vectors_for
 
-load_with_torch = partial(load_encoder, runtime="sentence-transformers")
+
+def load_model(name: str, **options: Any) -> TransformerEncoder:
+    """The encoder of a model with these settings and options of `load_encoder`."""
+    names = {field.name for field in fields(EncoderSettings)} & options.keys()
+    settings = EncoderSettings(name, **{name: options.pop(name) for name in names})
+    return load_encoder(settings, **options)
+
+
+load_with_torch = partial(load_model, runtime="sentence-transformers")
 """Loads a model in any variant without a graph, which takes ten seconds to make."""
 
 

@@ -17,11 +17,12 @@ import pytest
 from tenacity import wait_fixed
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import EndpointConnection, EndpointSettings, OddAnswer, vectors_in
+from chunksink.embeddings.connection import EndpointConnection, OddAnswer, RequestLimits, vectors_in
 from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointError, EndpointUnavailable
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import vectors_for
-from tests.embeddings.endpoint import KEY, Answer, Fault, Server, connect, good, hang, saying, status
+from tests.embeddings.endpoint import KEY, Answer, Fault, Server, connect, connect_to, good, hang, saying, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 # -- it ends when it should --------------------------------------------------------------------------------------------
@@ -61,7 +62,7 @@ def test_reader_that_stops_waits_for_no_request(server: Server) -> None:
 
 
 def test_server_that_missed_the_end_is_notified_again(server: Server) -> None:
-    connection = EndpointConnection(EndpointSettings(server.url, "hash-model"))
+    connection = EndpointConnection(server.url, EncoderSettings("hash-model"), RequestLimits())
     begun = threading.Event()
 
     async def deaf() -> None:
@@ -100,7 +101,7 @@ def test_key_is_sent_and_never_shown(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
+    encoder = connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY", deadline_seconds=0.5)
     shown = [repr(encoder), repr(encoder.info), repr(vars(encoder))]
     shown += [str(item.problem) for item in vectors_for(stream(["refuse", "fine"]), encoder, cache)]
     for code in (401, 403, 404):
@@ -147,7 +148,7 @@ def test_no_part_of_the_key_is_shown(
 ) -> None:
     """Also where an answer is cut, and where the client's own error repeats it."""
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
+    encoder = connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
     server.next = [fault] * 50
     with pytest.raises(EndpointError, match=message) as failed:
         encoder.encode(["a"])
@@ -157,7 +158,7 @@ def test_no_part_of_the_key_is_shown(
 def test_key_in_quotes_is_hidden(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "can/ary\\2'f\"9c"
     monkeypatch.setenv("TEST_ENDPOINT_KEY", key)
-    encoder = connect(server, key_variable="TEST_ENDPOINT_KEY")
+    encoder = connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY")
     for form in (key, repr(key), json.dumps(key), json.dumps(key).replace("/", "\\/")):
         server.next = [saying(403, f"no: {form}")]
         with pytest.raises(EndpointDenied) as denied:
@@ -172,7 +173,7 @@ def test_invalid_key_is_neither_sent_nor_shown(server: Server, monkeypatch: pyte
     started = time.monotonic()
     message = "option endpoint_key_variable: the environment variable TEST_ENDPOINT_KEY "
     with pytest.raises(EndpointDenied, match=message) as denied:
-        connect(server, key_variable="TEST_ENDPOINT_KEY")
+        connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY")
     assert "canary" not in "\n".join(chain_of(denied.value))
     assert server.requests == []
     assert time.monotonic() - started < 2, "and not tried again"
@@ -181,7 +182,7 @@ def test_invalid_key_is_neither_sent_nor_shown(server: Server, monkeypatch: pyte
 def test_request_without_a_key_sends_none(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TEST_ENDPOINT_KEY", raising=False)
     with pytest.raises(EndpointDenied, match="TEST_ENDPOINT_KEY"):
-        connect(server, key_variable="TEST_ENDPOINT_KEY")
+        connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY")
     assert server.requests == []
 
 
@@ -200,7 +201,7 @@ def test_request_without_a_key_sends_none(server: Server, monkeypatch: pytest.Mo
 )
 def test_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(EndpointDenied) as refused:
-        EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=0.1))
+        connect_to(url, first_deadline_seconds=0.1)
     assert "secret" not in str(refused.value)
 
 
@@ -225,7 +226,7 @@ def test_invalid_environment_is_named(
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv(variable, value)
     with pytest.raises(EndpointDenied, match=message) as denied:
-        EndpointEncoder(EndpointSettings("https://192.0.2.1/v1", "hash-model"))
+        connect_to("https://192.0.2.1/v1")
     assert "secret" not in str(denied.value)
 
 

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import EndpointSettings
-from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
 from chunksink.embeddings.probes import PROBES
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
-from tests.embeddings.endpoint import Answer, Server, broken, connect, good, status
+from tests.embeddings.endpoint import Answer, Server, broken, connect, connect_to, good, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
 
@@ -80,7 +78,7 @@ def test_missing_server_is_reported_as_unavailable() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     started = time.monotonic()
     with pytest.raises(EndpointUnavailable, match=r"failed .*; is it running, and is the setting `endpoint`"):
-        EndpointEncoder(EndpointSettings(url, "m", first_deadline_seconds=1.5))
+        connect_to(url, first_deadline_seconds=1.5)
     assert time.monotonic() - started < 15
 
 
@@ -127,7 +125,7 @@ def test_model_that_changes_its_dimension_stops_the_run(server: Server, cache: V
 
 
 def test_shortened_vectors_are_requested(server: Server) -> None:
-    encoder = connect(server, dimensions=4)
+    encoder = connect(server, endpoint_dimensions=4)
     assert server.requests[0]["dimensions"] == 4, "asked before anything is sent"
     assert encoder.encode(["a"]).shape == (1, 4)
     assert encoder.info.fingerprint != connect(server).info.fingerprint
@@ -137,7 +135,7 @@ def test_shortened_vectors_are_requested(server: Server) -> None:
 def test_endpoint_that_refuses_everything_is_asked_once(server: Server, dimensions: int | None) -> None:
     server.refuse = ""
     with pytest.raises(EndpointDenied, match=r"are model and endpoint_dimensions right\?.*status 400"):
-        connect(server, dimensions=dimensions)
+        connect(server, endpoint_dimensions=dimensions)
     assert len(server.requests) == 1
 
 
@@ -145,7 +143,7 @@ def test_endpoint_that_refuses_everything_is_asked_once(server: Server, dimensio
 def test_unexpected_dimension_is_refused(server: Server, dimensions: int | None, width: int) -> None:
     server.next = [broken(width=width)]
     with pytest.raises(EndpointDenied, match=f"returns {width} dimensions"):
-        connect(server, dimensions=dimensions)
+        connect(server, endpoint_dimensions=dimensions)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
@@ -196,8 +194,8 @@ def test_prompts_precede_passages_and_queries(server: Server) -> None:
 
 
 def test_long_texts_are_windowed_or_cut_and_always_counted(server: Server, cache: VectorCache) -> None:
-    windows = connect(server, max_chars=10, batch_texts=3)
-    cut = connect(server, max_chars=10, long_texts="truncate")
+    windows = connect(server, max_length=10, batch_texts=3)
+    cut = connect(server, max_length=10, long_texts="truncate")
     assert windows.info.fingerprint != cut.info.fingerprint
     texts = ["short", "0123456789abcdefghij0123456789", "exactly 10"]
     report = EmbedReport()

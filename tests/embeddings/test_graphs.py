@@ -25,19 +25,19 @@ from chunksink.embeddings import graphs
 from chunksink.embeddings.convert import convert, main, sample_texts
 from chunksink.embeddings.encoder import ModelInfo, satisfying
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
-from chunksink.embeddings.load import expected_runtime, load_encoder
+from chunksink.embeddings.load import expected_runtime
 from chunksink.embeddings.openvino_runtime import OpenVinoRuntime, without_telemetry
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.torch_runtime import form_of, read_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.conftest import TEXTS
-from tests.embeddings.helpers import REAL, cosines, load_with_torch
+from tests.embeddings.helpers import REAL, cosines, load_model, load_with_torch
 
 LOAD = """
 import sys
 from pathlib import Path
-from chunksink.embeddings.load import load_encoder
-encoder = load_encoder(sys.argv[1], precision="float32", model_cache=Path(sys.argv[2]))
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
+encoder = open_encoder(EncoderSettings(sys.argv[1], precision="float32"), model_cache=Path(sys.argv[2]))
 print(encoder.info.runtime, *encoder.encode(["the cat sat on the mat"])[0, :4].round(4))
 """
 
@@ -125,14 +125,14 @@ def test_both_runtimes_share_a_fingerprint_and_vectors(
 ) -> None:
     long = " ".join(TEXTS[:20])
     with (
-        closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as graph,
+        closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as graph,
         closing(load_with_torch(str(tiny_folder), precision="float32")) as library,
     ):
         assert graph.info.runtime == "openvino"
         assert library.info.runtime == "sentence-transformers"
         assert graph.info.fingerprint == library.info.fingerprint
         assert cosines(graph.encode([*TEXTS, long]), library.encode([*TEXTS, long])).min() > 0.99999
-    load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path).close()
+    load_model(str(tiny_folder), precision="float32", model_cache=tmp_path).close()
     assert len(conversions) == 1
 
 
@@ -169,7 +169,7 @@ def test_graph_of_another_model_is_created_again(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], damage: Callable[[Path, Path], None]
 ) -> None:
     def encoded(folder: Path) -> Any:
-        with closing(load_encoder(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
+        with closing(load_model(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
             assert encoder.info.runtime == "openvino"
             return encoder.encode(TEXTS)
 
@@ -185,12 +185,12 @@ def test_graph_of_another_model_is_created_again(
 def test_unwritable_graph_cache_falls_back_to_the_library(tiny_folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.write_text("a file where a folder must be")
-    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=cache)) as encoder:
+    with closing(load_model(str(tiny_folder), precision="float32", model_cache=cache)) as encoder:
         assert encoder.info.runtime.startswith(f"sentence-transformers (the model cache {cache} cannot be written")
         with closing(load_with_torch(str(tiny_folder), precision="float32")) as library:
             assert np.array_equal(encoder.encode(TEXTS), library.encode(TEXTS))
     with pytest.raises(ModelUnsupported, match="int8"):
-        load_encoder(str(tiny_folder), precision="int8", model_cache=cache)
+        load_model(str(tiny_folder), precision="int8", model_cache=cache)
 
 
 def test_model_without_a_possible_graph_is_tried_once(
@@ -200,12 +200,12 @@ def test_model_without_a_possible_graph_is_tried_once(
     pooling = json.loads((folder / "1_Pooling" / "config.json").read_text()) | {"include_prompt": False}
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     for _ in range(2):
-        with closing(load_encoder(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
+        with closing(load_model(str(folder), precision="float32", model_cache=tmp_path / "cache")) as encoder:
             assert encoder.info.runtime == "sentence-transformers (its pooling leaves out the prompt)"
             assert encoder.encode(["the cat"]).shape == (1, 32)
     assert len(conversions) == 1
     with pytest.raises(GraphUnavailable):
-        load_encoder(str(folder), model_cache=tmp_path / "cache", runtime="openvino")
+        load_model(str(folder), model_cache=tmp_path / "cache", runtime="openvino")
 
 
 def test_unloadable_graph_is_created_again_once_then_left_to_the_library(
@@ -216,7 +216,7 @@ def test_unloadable_graph_is_created_again_once_then_left_to_the_library(
             raise GraphUnreadable("OpenVINO cannot load it: no")
 
     monkeypatch.setattr("chunksink.embeddings.openvino_runtime.OpenVinoRuntime", Unreadable)
-    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+    with closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         assert encoder.info.runtime == "sentence-transformers (OpenVINO cannot load it: no)"
         assert encoder.encode(["the cat"]).shape == (1, 32)
     assert len(conversions) == 2
@@ -254,7 +254,7 @@ def test_runtime_of_a_model_is_known_before_loading(
         return runtime.openvino, runtime.prepared
 
     assert expected(tmp_path / "cache") == (True, False)
-    load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path / "cache").close()
+    load_model(str(tiny_folder), precision="float32", model_cache=tmp_path / "cache").close()
     assert expected(tmp_path / "cache") == (True, True)
     (tmp_path / "file").touch()
     assert expected(tmp_path / "file") == (False, False)
@@ -282,7 +282,7 @@ def test_telemetry_is_disabled_while_two_threads_import(monkeypatch: pytest.Monk
 
 
 def test_existing_graph_works_without_torch(tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]) -> None:
-    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+    with closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
     missing = "import sys; sys.modules.update(dict.fromkeys(['torch', 'transformers', 'sentence_transformers']))\n"
     output = subprocess.run(
@@ -296,7 +296,7 @@ def test_existing_graph_works_without_torch(tiny_folder: Path, tmp_path: Path, c
 def test_processor_with_fewer_instructions_gives_equal_vectors(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]], instructions: str
 ) -> None:
-    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
+    with closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as encoder:
         expected = encoder.encode(["the cat sat on the mat"])[0, :4]
     output = subprocess.run(
         [sys.executable, "-c", LOAD, tiny_folder, tmp_path],
@@ -313,7 +313,7 @@ def test_processor_without_avx2_uses_the_library(
     tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda: frozenset(("sse2", "avx")))
-    with closing(load_encoder(str(tiny_folder), model_cache=tmp_path)) as encoder:
+    with closing(load_model(str(tiny_folder), model_cache=tmp_path)) as encoder:
         assert encoder.info.runtime == "sentence-transformers (this processor lacks AVX2)"
         assert encoder.encode(["the cat"]).shape == (1, 32)
 
@@ -350,10 +350,10 @@ def test_int8_graph_is_made_from_float32_and_stays_int8(
     tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
 ) -> None:
     pytest.importorskip("nncf")
-    with closing(load_encoder(str(tiny_folder), precision="int8", model_cache=tmp_path)) as encoder:
+    with closing(load_model(str(tiny_folder), precision="int8", model_cache=tmp_path)) as encoder:
         vectors = encoder.encode(TEXTS)
         assert encoder.info.precision == "int8"
-    with closing(load_encoder(str(tiny_folder), precision="float32", model_cache=tmp_path)) as wide:
+    with closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as wide:
         assert wide.info.fingerprint == encoder.info.fingerprint
         found = cosines(vectors, wide.encode(TEXTS))
     assert 0.9 < found.min() < 0.99999
@@ -365,8 +365,8 @@ def test_int8_graph_is_made_from_float32_and_stays_int8(
 def test_int8_of_the_real_model_is_close(real_folder: Path) -> None:
     pytest.importorskip("nncf")
     with (
-        closing(load_encoder(str(real_folder), precision="int8", long_texts="truncate")) as narrow,
-        closing(load_encoder(str(real_folder), precision="float32", long_texts="truncate")) as wide,
+        closing(load_model(str(real_folder), precision="int8", long_texts="truncate")) as narrow,
+        closing(load_model(str(real_folder), precision="float32", long_texts="truncate")) as wide,
     ):
         assert narrow.info.runtime == "openvino"
         assert np.median(cosines(narrow.encode(REAL), wide.encode(REAL))) > 0.98

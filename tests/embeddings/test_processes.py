@@ -38,12 +38,11 @@ with VectorCache.open(sys.argv[1]) as cache:
 ASKING = """
 import sys
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.connection import EndpointSettings
-from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.vectors import vectors_for
+from tests.embeddings.endpoint import connect_to
 from tests.embeddings.helpers import stream, numbered
 
-encoder = EndpointEncoder(EndpointSettings(sys.argv[2], "hash-model"))
+encoder = connect_to(sys.argv[2])
 with VectorCache.open(sys.argv[1]) as cache:
     list(vectors_for(stream(numbered(1000)), encoder, cache))
 """

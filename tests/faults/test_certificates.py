@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from chunksink.embeddings.connection import EndpointSettings
-from chunksink.embeddings.endpoint import EndpointEncoder
 from chunksink.embeddings.errors import EndpointDenied
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from chunksink.sinks.chroma.server import Server as ChromaServer
 from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.meilisearch.connection import Connection
@@ -90,11 +89,8 @@ def ask_chroma(url: str) -> None:
 
 
 def ask_endpoint(url: str) -> None:
-    encoder = EndpointEncoder(EndpointSettings(url, "model"))
-    try:
+    with closing(open_encoder(EncoderSettings("model", endpoint=url))) as encoder:
         encoder.encode(["a text"])
-    finally:
-        encoder.close()
 
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])

@@ -14,8 +14,7 @@ import pytest
 
 import chunksink.sinks.meilisearch.reader as meilisearch_reader
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.embeddings.load import load_encoder
-from chunksink.embeddings.resolve import resolve_model
+from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, required
 from chunksink.sinks.chroma import ChromaSink, Server
@@ -58,7 +57,7 @@ def vectors() -> dict[str, Vectors]:
         " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
     )
     texts = list(dict.fromkeys(text for text in parts if len(text) > 25))[:PASSAGES]
-    with closing(load_encoder(str(resolve_model(network=False).folder))) as encoder:
+    with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
         return dict(zip(texts, encoder.encode(texts), strict=True))
 
 
