@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 import numpy as np
-import orjson
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
 
 from chunksink.embeddings.encoder import Vectors
@@ -42,37 +42,34 @@ _ABOUT_THE_TEXT = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
 """A cancellation can be swallowed on its way down, and its request would be waited for."""
 _GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
-_ODD_ANSWERS = 2
+_UNUSABLE_ANSWERS = 2
 _SHOWN_CHARS = 300
 """How many characters of an endpoint's message are shown."""
 
 
-class OddAnswer(Exception):
-    """The answer is not a list of vectors. Without a message, the answer itself is shown."""
-
-
-class WrongCount(OddAnswer):
-    """Another number of vectors than of texts."""
-
-    def __init__(self, asked: int, got: int) -> None:
-        super().__init__(f"asked for {asked:,} vector{'s' * (asked != 1)}, got {got:,}")
-        self.got = got
-
-
-class MayPass(Exception):
+class TransientFailure(Exception):
     """The endpoint cannot answer now; it may have asked to wait some seconds."""
 
-    def __init__(self, what: str, asked: float | None = None) -> None:
+    def __init__(self, what: str, asked_seconds: float = 0.0) -> None:
         super().__init__(what)
-        self.asked = asked
+        self.asked_seconds = asked_seconds
 
 
-class Odd(MayPass):
-    """An answer without usable vectors, which may cost money: tried once more only."""
+class UnusableAnswer(TransientFailure):
+    """An answer without the requested vectors, which may cost money: tried once more only."""
 
 
-class NoVector(Odd):
+class NoVector(UnusableAnswer):
     """No vector for the only text of a request. If that happens twice, the text is refused."""
+
+
+class _Entry(msgspec.Struct):
+    index: int
+    embedding: list[float | None]
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +133,14 @@ class EndpointConnection:
             until = asyncio.get_running_loop().time() + seconds
             try:
                 return await retrying(self._try, content, len(parts), until)
-            except MayPass as exc:
-                if isinstance(exc, NoVector):
-                    raise TextRefused(str(exc)) from None
+            except NoVector as error:
+                raise TextRefused(str(error)) from None
+            except TransientFailure as error:
                 tries = retrying.statistics["attempt_number"]
                 failed = f"failed {tries} times, at last with" if tries > 1 else "failed once, with"
-                asked = exc.asked or 0.0
-                is_long = asked > max(0.0, until - asyncio.get_running_loop().time())
-                wait = f"; it asks to wait {asked:,.0f} s, which is too long" if is_long else ""
-                nobody = isinstance(exc.__cause__, httpx.ConnectError)
-                remedy = "; is it running, and is the setting `endpoint` its address?" if nobody else ""
-                message = f"the endpoint {self._url} {failed} {exc}{wait}{remedy}"
-                raise EndpointUnavailable(message) from exc.__cause__
+                is_long = error.asked_seconds > max(0.0, until - asyncio.get_running_loop().time())
+                wait = f"; it asks to wait {error.asked_seconds:,.0f} s, which is too long" if is_long else ""
+                raise EndpointUnavailable(f"the endpoint {self._url} {failed} {error}{wait}") from None
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = self._key()
@@ -157,27 +150,20 @@ class EndpointConnection:
         try:
             async with asyncio.timeout_at(until):
                 response = await self._client.post(self._address, content=content, headers=headers)
-        except (httpx.RequestError, TimeoutError) as exc:
-            failure = exc
-        if failure is not None:
-            if reason := _distrust(failure):
-                raise EndpointDenied(
-                    f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
-                    "SSL_CERT_FILE to the file of your certificate authorities"
-                )
-            # A server can make the client's own error repeat the key; then that error is not shown.
-            words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "it broke off")
-            message = f"{type(failure).__name__}: {words}"
-            silent = _without(key, shown := f"{failure} {failure!r}") != shown
-            raise MayPass(_without(key, message)) from (None if silent else failure)
+        except (httpx.RequestError, TimeoutError) as error:
+            failure = error
+        if failure is not None:  # raised outside the block, since a server can make the client's error repeat the key
+            raise self._no_answer(failure, key)
         if response.status_code == 200:
             try:
                 return vectors_in(response.content, expected)
-            except OddAnswer as odd:
-                raise _complaint(odd, expected, _message_of(response, key)) from None
+            except (ValueError, RecursionError) as error:
+                answer = _message_of(response, key) or "it is empty"
+                raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
         message = _message_of(response, key)
         if response.status_code in _TRANSIENT:
-            raise MayPass(f"status {response.status_code}: {message}".removesuffix(": "), _retry_after(response))
+            what = f"status {response.status_code}: {message}".removesuffix(": ")
+            raise TransientFailure(what, _retry_after(response))
         if response.status_code in _ABOUT_THE_TEXT:
             raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {message}")
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
@@ -185,6 +171,17 @@ class EndpointConnection:
         if elsewhere := response.headers.get("location"):
             answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
         raise EndpointDenied(f"the endpoint {self._url} answered {answer} {message}")
+
+    def _no_answer(self, failure: Exception, key: str | None) -> Exception:
+        if reason := _distrust(failure):
+            return EndpointDenied(
+                f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
+                "SSL_CERT_FILE to the file of your certificate authorities"
+            )
+        words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "it broke off")
+        is_away = isinstance(failure, httpx.ConnectError)
+        remedy = "; is it running, and is the setting `endpoint` its address?" if is_away else ""
+        return TransientFailure(_without(key, f"{type(failure).__name__}: {words}{remedy}"))
 
     def _key(self) -> str | None:
         variable = self._settings.endpoint_key_variable
@@ -220,16 +217,6 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _complaint(odd: OddAnswer, expected: int, message: str) -> Exception:
-    """A refusal if only some vectors are missing: smaller requests then find the texts without one."""
-    if isinstance(odd, WrongCount) and odd.got < expected:
-        if odd.got:
-            return TextRefused(f"the endpoint left texts out: {odd}")
-        if expected == 1:
-            return NoVector(f"the endpoint returned no vector: {odd}")
-    return Odd(f"an answer that cannot be used: {str(odd) or message or 'it is empty'}")
-
-
 def _message_of(response: httpx.Response, key: str | None) -> str:
     """The endpoint's own message. It is cut last, since a part of the key would not be found."""
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
@@ -244,12 +231,12 @@ def _distrust(error: BaseException | None) -> str | None:
     return None
 
 
-def _retry_after(response: httpx.Response) -> float | None:
+def _retry_after(response: httpx.Response) -> float:
     try:
         seconds = float(response.headers.get("retry-after", ""))
     except ValueError:
-        return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return 0.0
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
 
 
 def _without(key: str | None, message: str) -> str:
@@ -262,13 +249,13 @@ def _without(key: str | None, message: str) -> str:
 
 
 def _patience(seconds: float) -> AsyncRetrying:
-    """Calls a coroutine function until it raises no `MayPass`; the last one comes through. For one request."""
-    odd = 0
+    """Calls a coroutine function until it raises no `TransientFailure`; raises the last one. For one request."""
+    unusable = 0
 
     def is_worth_it(error: BaseException) -> bool:
-        nonlocal odd
-        odd += isinstance(error, Odd)
-        return isinstance(error, MayPass) and odd < _ODD_ANSWERS
+        nonlocal unusable
+        unusable += isinstance(error, UnusableAnswer)
+        return isinstance(error, TransientFailure) and unusable < _UNUSABLE_ANSWERS
 
     return AsyncRetrying(
         retry=retry_if_exception(is_worth_it), wait=_wait, stop=stop_before_delay(seconds), reraise=True
@@ -277,38 +264,27 @@ def _patience(seconds: float) -> AsyncRetrying:
 
 def _wait(state: RetryCallState) -> float:
     failure = state.outcome.exception() if state.outcome else None
-    asked = failure.asked if isinstance(failure, MayPass) else None
-    return max(asked or 0.0, _GROWING(state))
+    asked_seconds = failure.asked_seconds if isinstance(failure, TransientFailure) else 0.0
+    return max(asked_seconds, _GROWING(state))
 
 
 def vectors_in(content: bytes, expected: int) -> Vectors:
-    """In the order of the request. The caller checks that the numbers are finite."""
-    entries = _entries(content)
-    if len(entries) != expected:
-        raise WrongCount(expected, len(entries))
-    if not all("index" in entry for entry in entries):
-        raise OddAnswer("a vector has no index")
-    placed = {entry["index"]: entry.get("embedding") for entry in entries if isinstance(entry["index"], int)}
-    if sorted(placed) != list(range(expected)):
-        raise OddAnswer(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")
-    try:
-        vectors = np.array([placed[number] for number in range(expected)], dtype=np.float32)
-    except (ValueError, TypeError, OverflowError):
-        vectors = np.empty(0, dtype=np.float32)
-    if vectors.ndim != 2:
-        raise OddAnswer("its vectors are not lists of numbers, all of one length")
-    return vectors
+    """The vectors of an answer, in the order of the request; ValueError if it has none, or not the requested ones.
 
-
-def _entries(content: bytes) -> list[dict[str, Any]]:
+    If only some are missing, `TextRefused`: smaller requests then find the texts without one.
+    """
     try:
-        try:
-            answer = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            answer = json.loads(content)  # takes the NaN that some servers write
-        entries = answer["data"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise OddAnswer from None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise OddAnswer
-    return entries
+        answer = msgspec.json.decode(content, type=_Answer)
+    except msgspec.DecodeError:
+        answer = msgspec.convert(json.loads(content), type=_Answer)  # takes the NaN that some servers write
+    vectors = {entry.index: entry.embedding for entry in answer.data}
+    problem = f"asked for {expected:,} vector{'s' * (expected != 1)}, got {len(answer.data):,}"
+    if not answer.data and expected == 1:
+        raise NoVector(f"the endpoint returned no vector: {problem}")
+    if 0 < len(answer.data) < expected:
+        raise TextRefused(f"the endpoint left texts out: {problem}")
+    if len(answer.data) != expected:
+        raise ValueError(problem)
+    if vectors.keys() != set(range(expected)):
+        raise ValueError(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")
+    return np.array([vectors[number] for number in range(expected)], dtype=np.float32)
