@@ -1,4 +1,4 @@
-"""Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
+"""Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert PARENT MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
 
 The graph is the model's whole chain of modules, from token ids to the vector. Its vectors are compared with those that
 sentence-transformers computes for the sample texts. With a float32 graph, one in int8 is made of that.
@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 LEAST_COSINE = 0.9999
 LEAST_COSINE_IN_INT8 = 0.9
 _NORM_TOLERANCE = 0.01
+_WATCH_SECONDS = 0.5
 _TOGETHER = 6
 _PADDED = 12
 _PASSING = (*OUT_OF_MEMORY, "No space left", "couldn't connect", "offline mode")
@@ -173,18 +175,17 @@ def _may_pass(error: BaseException | None) -> bool:
     return False
 
 
-def _end_with_parent() -> None:
-    """Standard input is a pipe that the parent never writes to: it ends with the parent, however that ends."""
-    pipe = os.dup(0)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+def _end_with(parent: int) -> None:
+    """Ends this process when its parent has ended, even by a kill."""
 
-    def wait() -> None:
-        os.read(pipe, 1)
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_SECONDS)
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 if __name__ == "__main__":
-    _end_with_parent()
-    sys.exit(main(sys.argv[1:]))
+    _end_with(int(sys.argv[1]))
+    sys.exit(main(sys.argv[2:]))

@@ -12,16 +12,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import filelock
 import msgspec
 
+from chunksink.embeddings.encoder import PrecisionRequest
 from chunksink.embeddings.errors import GraphUnavailable
-from chunksink.embeddings.fingerprint import file_digests
-from chunksink.embeddings.precision import lacks_avx2
-from chunksink.embeddings.resolve import ResolvedModel
+from chunksink.embeddings.fingerprint import digest_of_files, file_digests
+from chunksink.embeddings.precision import choose_device, lacks_avx2
+from chunksink.embeddings.resolve import ResolvedModel, default_model_cache
 from chunksink.embeddings.runtime import ModelForm
 
 RECORD = "graph.json"
@@ -51,27 +54,56 @@ class _Refusal(msgspec.Struct, frozen=True):
     format: int = _FORMAT
 
 
-def graph_of(
-    model: ResolvedModel, digest: str, cache: Path, libraries: dict[str, str], *, quantized: bool = False
-) -> tuple[Path, ModelForm]:
-    """The folder of a model's graph, made where there is none yet, and the model's form.
+@dataclass(frozen=True, slots=True)
+class ExpectedRuntime:
+    """What will compute a model on this machine. Loading the model may still show that it cannot."""
 
-    `digest` is that of the model's files. A model of which no graph can be made is asked again with other `libraries`.
+    prepared: bool = False
+    """Whether OpenVINO's graph exists, so that the model loads at once."""
+    reason: str = ""
+    """Why sentence-transformers computes the model; empty if OpenVINO does."""
+
+
+def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_cache: Path | None) -> ExpectedRuntime:
+    """Loads no model and makes no graph."""
+    cache = model_cache or default_model_cache()
+    if choose_device() != "cpu":
+        return ExpectedRuntime(reason="on the GPU")
+    if lacks_avx2():
+        return ExpectedRuntime(reason=_NO_AVX2)
+    digest = digest_of_files(file_digests(model.folder, cache))
+    folder = _place(digest, cache, precision == "int8")
+    if _kept(folder, digest, cache) is not None:
+        return ExpectedRuntime(prepared=True)
+    place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    is_writable = place.is_dir() and os.access(place, os.W_OK)
+    unwritable = "" if is_writable else f"the model cache {cache} cannot be written"
+    return ExpectedRuntime(reason=_refusal(folder) or unwritable)
+
+
+def graph_of(
+    model: ResolvedModel, digest: str, cache: Path, *, quantized: bool = False, renew: bool = False
+) -> tuple[Path, ModelForm]:
+    """The folder of a model's graph and the model's form. A missing graph is made first; with `renew`, any graph is.
+
+    `digest` is that of the model's files. After a refusal, nothing is tried again until a library has changed.
     """
     if lacks_avx2():
         raise GraphUnavailable(_NO_AVX2)
     folder = _place(digest, cache, quantized)
-    form = _kept(folder, digest, cache)
-    if form is None:
-        source = None if not quantized else graph_of(model, digest, cache, libraries)[0]
-        try:
+    try:
+        if renew:
+            (folder / RECORD).unlink(missing_ok=True)
+        form = _kept(folder, digest, cache)
+        if form is None:
+            source = graph_of(model, digest, cache)[0] if quantized else None
             cache.mkdir(parents=True, exist_ok=True)
             with _making(folder, model.name):
-                form = _kept(folder, digest, cache) or _make(model, digest, folder, source, libraries)
-        except filelock.Timeout as error:
-            raise GraphUnavailable("another process has been making it for half an hour") from error
-        except OSError as error:
-            raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
+                form = _kept(folder, digest, cache) or _make(model, digest, folder, source)
+    except filelock.Timeout as error:
+        raise GraphUnavailable("another process has been making it for half an hour") from error
+    except OSError as error:
+        raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
     return folder, form
 
 
@@ -90,28 +122,6 @@ def _making(folder: Path, name: str) -> Iterator[None]:
         lock.release()
 
 
-def remove_graph(folder: Path, model: str) -> None:
-    """Marks a graph as damaged, so that `graph_of` makes another one."""
-    with _making(folder, model):
-        (folder / RECORD).unlink(missing_ok=True)
-
-
-def graph_problem(digest: str, cache: Path, libraries: dict[str, str], *, quantized: bool) -> str | None:
-    """Why `graph_of` would have to make the graph, or could not; "" where it only has not been made yet. None where it
-    is there."""
-    if lacks_avx2():
-        return _NO_AVX2
-    folder = _place(digest, cache, quantized)
-    if _kept(folder, digest, cache) is not None:
-        return None
-    refusal = _refusal(folder)
-    if refusal is not None and (refusal.libraries, refusal.format) == (libraries, _FORMAT):
-        return refusal.reason
-    place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
-    is_writable = place.is_dir() and os.access(place, os.W_OK)
-    return "" if is_writable else f"the model cache {cache} cannot be written"
-
-
 def _place(digest: str, cache: Path, quantized: bool) -> Path:
     return cache / f"{digest[:40]}-{'int8' if quantized else 'float32'}"
 
@@ -127,29 +137,28 @@ def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
     return record.form if is_whole else None
 
 
-def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, libraries: dict[str, str]) -> ModelForm:
+def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) -> ModelForm:
     """In a process of its own: torch and sentence-transformers are needed here only."""
-    if (before := _refusal(folder)) and (before.libraries, before.format) == (libraries, _FORMAT):
-        raise GraphUnavailable(before.reason)
+    if reason := _refusal(folder):
+        raise GraphUnavailable(reason)
     for abandoned in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
         shutil.rmtree(abandoned, ignore_errors=True)
     making = folder.with_name(f".{folder.name}-{os.getpid()}")
     _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
     try:
         making.mkdir()
-        arguments = [str(model.folder), str(making), *([str(source)] if source else [])]
-        with _lifeline() as stdin:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
-                stdin=stdin,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_LONGEST_SECONDS,
-                env=os.environ | {"HF_HUB_OFFLINE": "1"},
-            )
+        arguments = [str(os.getpid()), str(model.folder), str(making), *([str(source)] if source else [])]
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_LONGEST_SECONDS,
+            env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        )
         if done.returncode:
-            _refuse(done, folder, libraries)
+            _refuse(done, folder)
         form = msgspec.json.decode((making / RECORD).read_bytes(), type=ModelForm)
         (making / RECORD).unlink()
         record = Graph(digest, form, file_digests(making))
@@ -164,28 +173,29 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None, 
     return form
 
 
-@contextmanager
-def _lifeline() -> Iterator[int]:
-    """A pipe to read from, which ends when this process does."""
-    reading, writing = os.pipe()
-    try:
-        yield reading
-    finally:
-        os.close(reading)
-        os.close(writing)
-
-
-def _refuse(done: subprocess.CompletedProcess[str], folder: Path, libraries: dict[str, str]) -> None:
-    """A refusal is kept; any other end of the process may have a reason that passes."""
+def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
+    """Records a refusal. Any other failure of the process may be transient."""
     ended = f"its process ended with {done.returncode}, as when memory is full"
     reason = ended if done.returncode < 0 else (done.stderr.strip() or ended).splitlines()[-1]
     if done.returncode == REFUSED:
-        folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(_Refusal(reason, libraries)))
+        refusal = _Refusal(reason, library_versions())
+        folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(refusal))
     raise GraphUnavailable(reason)
 
 
-def _refusal(folder: Path) -> _Refusal | None:
+def _refusal(folder: Path) -> str | None:
+    """Why these versions of the libraries cannot make the graph, if that was tried."""
     try:
-        return msgspec.json.decode(folder.with_suffix(_REFUSED_SUFFIX).read_bytes(), type=_Refusal)
+        refusal = msgspec.json.decode(folder.with_suffix(_REFUSED_SUFFIX).read_bytes(), type=_Refusal)
     except (OSError, msgspec.MsgspecError):
         return None
+    return refusal.reason if (refusal.libraries, refusal.format) == (library_versions(), _FORMAT) else None
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of all libraries that affect a model's vectors."""
+    versions = {}
+    for library in ("openvino", "torch", "sentence-transformers", "transformers", "tokenizers", "nncf"):
+        with suppress(PackageNotFoundError):
+            versions[library] = version(library)
+    return versions

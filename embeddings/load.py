@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from chunksink.embeddings.encoder import ModelInfo, Precision, PrecisionRequest
+from chunksink.embeddings.encoder import ModelInfo, Precision
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fingerprint_of_model
-from chunksink.embeddings.graphs import graph_of, graph_problem, remove_graph
+from chunksink.embeddings.graphs import graph_of, library_versions
 from chunksink.embeddings.precision import choose_device, choose_precision
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.runtime import ModelForm, Runtime
@@ -80,28 +79,6 @@ def load_encoder(
     return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedRuntime:
-    """What will compute a model on this machine. The encoder itself may still find that it has to differ."""
-
-    openvino: bool
-    """Else sentence-transformers."""
-    prepared: bool
-    """Whether OpenVINO's graph is there, so that the model is loaded at once."""
-    reason: str
-    """Why sentence-transformers computes it."""
-
-
-def expected_runtime(found: ResolvedModel, precision: PrecisionRequest, model_cache: Path | None) -> ExpectedRuntime:
-    """Loads no model and makes no graph."""
-    cache = model_cache or default_model_cache()
-    if choose_device() != "cpu":
-        return ExpectedRuntime(openvino=False, prepared=False, reason="on the GPU")
-    files = digest_of_files(file_digests(found.folder, cache))
-    problem = graph_problem(files, cache, library_versions(), quantized=precision == "int8")
-    return ExpectedRuntime(openvino=not problem, prepared=problem is None, reason=problem or "")
-
-
 def _runtime(
     found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, request: RuntimeRequest
 ) -> tuple[Runtime, ModelForm, str]:
@@ -136,25 +113,10 @@ def _with_graph(found: ResolvedModel, files: str, precision: Precision, cache: P
     from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
 
     quantized = precision == "int8"
-    folder, form = graph_of(found, files, cache, library_versions(), quantized=quantized)
+    folder, form = graph_of(found, files, cache, quantized=quantized)
     try:
         return OpenVinoRuntime(folder, precision), form
     except GraphUnreadable as error:
         _log.info("the graph of %s is made again: %s", found.name, error)
-    try:
-        remove_graph(folder, found.name)
-    except OSError as error:
-        raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
-    folder, form = graph_of(found, files, cache, library_versions(), quantized=quantized)
+    folder, form = graph_of(found, files, cache, quantized=quantized, renew=True)
     return OpenVinoRuntime(folder, precision), form
-
-
-def library_versions() -> dict[str, str]:
-    """Of all that decides what a model's vectors are, besides its files."""
-    versions = {}
-    for library in ("openvino", "torch", "sentence-transformers", "transformers", "tokenizers", "nncf"):
-        try:
-            versions[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return versions

@@ -102,7 +102,7 @@ class QueryModel:
             threading.Thread(target=self._load, name="chunksink-load").start()
 
     def _load(self) -> None:
-        from chunksink.embeddings.load import expected_runtime
+        from chunksink.embeddings.graphs import expected_runtime
         from chunksink.embeddings.resolve import resolve_model
 
         with self._computing, suppress(Exception):

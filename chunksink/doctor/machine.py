@@ -11,7 +11,7 @@ import httpx
 from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
-from chunksink.embeddings.load import expected_runtime
+from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import can_write
@@ -102,7 +102,7 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
     """Which runtime computes it."""
     cache = config.model_cache_path or default_model_cache()
     expected = expected_runtime(found, config.precision, cache)
-    if expected.openvino:
+    if not expected.reason:
         when = "prepared" if expected.prepared else "once the first run has prepared it"
         return f"OpenVINO computes it, {when} in {cache}"
     if config.precision == "int8":

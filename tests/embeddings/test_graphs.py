@@ -25,7 +25,7 @@ from chunksink.embeddings import graphs
 from chunksink.embeddings.convert import convert, main, sample_texts
 from chunksink.embeddings.encoder import ModelInfo, satisfying
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
-from chunksink.embeddings.load import expected_runtime
+from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.openvino_runtime import OpenVinoRuntime, without_telemetry
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.torch_runtime import form_of, read_model
@@ -48,9 +48,9 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     done: list[list[str]] = []
 
     def run(arguments: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        done.append(arguments[4:])
+        done.append(arguments[5:])
         with redirect_stderr(io.StringIO()) as errors:
-            code = main(arguments[4:])
+            code = main(arguments[5:])
         return subprocess.CompletedProcess(arguments, code, "", errors.getvalue())
 
     monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(**vars(subprocess) | {"run": run}))
@@ -251,7 +251,7 @@ def test_runtime_of_a_model_is_known_before_loading(
 
     def expected(cache: Path) -> tuple[bool, bool]:
         runtime = expected_runtime(found, "float32", cache)
-        return runtime.openvino, runtime.prepared
+        return not runtime.reason, runtime.prepared
 
     assert expected(tmp_path / "cache") == (True, False)
     load_model(str(tiny_folder), precision="float32", model_cache=tmp_path / "cache").close()
