@@ -30,7 +30,6 @@ from chunksink.embeddings.openvino_runtime import (
     TOKENIZER_FILE,
     OpenVinoRuntime,
     import_openvino,
-    without_telemetry,
 )
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.runtime import ModelForm
@@ -89,20 +88,19 @@ def convert(found: ResolvedModel, target: Path) -> None:
 def quantize(source: Path, target: Path) -> None:
     """The int8 graph from a float32 one, calibrated with the sample texts."""
     openvino = import_openvino()
-    with without_telemetry():
-        try:
-            import nncf
-        except ImportError as error:
-            raise GraphUnavailable("NNCF is not installed: pip install 'chunksink[int8]'") from error
-        form = msgspec.json.decode((source / RECORD).read_bytes(), type=Graph).form
-        runtime = OpenVinoRuntime(source, "float32")
-        texts = sample_texts()
-        graph = nncf.quantize(
-            openvino.Core().read_model(source / GRAPH_FILE),
-            nncf.Dataset([_inputs(runtime, form, [text]) for text in texts]),
-            model_type=nncf.ModelType.TRANSFORMER,
-            subset_size=len(texts),
-        )
+    try:
+        import nncf
+    except ImportError as error:
+        raise GraphUnavailable("NNCF is not installed: pip install 'chunksink[int8]'") from error
+    form = msgspec.json.decode((source / RECORD).read_bytes(), type=Graph).form
+    runtime = OpenVinoRuntime(source, "float32")
+    texts = sample_texts()
+    graph = nncf.quantize(
+        openvino.Core().read_model(source / GRAPH_FILE),
+        nncf.Dataset([_inputs(runtime, form, [text]) for text in texts]),
+        model_type=nncf.ModelType.TRANSFORMER,
+        subset_size=len(texts),
+    )
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
     shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
     (target / RECORD).write_bytes(msgspec.json.encode(form))

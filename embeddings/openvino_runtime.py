@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,8 @@ from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable
 from chunksink.embeddings.tokens import Arrays
 
 GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
-_TELEMETRY = "openvino_telemetry"
 _TOKEN_BUDGET = 1024
 OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
-_changing_modules = threading.RLock()
 
 
 class OpenVinoRuntime:
@@ -72,27 +70,14 @@ class OpenVinoRuntime:
 
 
 def import_openvino() -> Any:
-    """OpenVINO, which reports each import to its makers unless a package for that is missing: here it is."""
-    with without_telemetry():
-        try:
-            import openvino
-        except (ImportError, OSError) as error:
-            raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
-    return openvino
-
-
-@contextmanager
-def without_telemetry() -> Iterator[None]:
-    """Hides the package that sends usage data from OpenVINO and NNCF. One thread at a time."""
+    """OpenVINO. The package with which it and NNCF report to their makers is hidden from this process."""
     modules: dict[str, Any] = sys.modules
-    with _changing_modules:
-        before = {name: module for name, module in modules.items() if name == _TELEMETRY}
-        modules[_TELEMETRY] = None  # an import of it fails
-        try:
-            yield
-        finally:
-            modules.pop(_TELEMETRY, None)
-            modules.update(before)
+    modules["openvino_telemetry"] = None
+    try:
+        import openvino
+    except (ImportError, OSError) as error:
+        raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
+    return openvino
 
 
 def _reason(error: Exception) -> str:
