@@ -32,8 +32,7 @@ from chunksink.embeddings.openvino_runtime import (
     import_openvino,
 )
 from chunksink.embeddings.resolve import ResolvedModel
-from chunksink.embeddings.runtime import ModelForm
-from chunksink.embeddings.tokens import Arrays, TokenWindow, cut, padded
+from chunksink.embeddings.tokens import Arrays, ModelForm, TokenWindow, cut, padded
 from chunksink.embeddings.transformer import TransformerEncoder
 
 if TYPE_CHECKING:

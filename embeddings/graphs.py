@@ -25,7 +25,7 @@ from chunksink.embeddings.errors import GraphUnavailable
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.precision import choose_device, lacks_avx2
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache
-from chunksink.embeddings.runtime import ModelForm
+from chunksink.embeddings.tokens import ModelForm
 
 RECORD = "graph.json"
 _REFUSED_SUFFIX = ".refused"

@@ -13,9 +13,9 @@ from chunksink.embeddings.fingerprint import digest_of_files, file_digests, fing
 from chunksink.embeddings.graphs import graph_of, library_versions
 from chunksink.embeddings.precision import choose_device, choose_precision
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
-from chunksink.embeddings.runtime import ModelForm, Runtime
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.embeddings.transformer import TransformerEncoder
+from chunksink.embeddings.tokens import ModelForm
+from chunksink.embeddings.transformer import Runtime, TransformerEncoder
 
 _log = logging.getLogger("chunksink.embeddings")
 

@@ -39,6 +39,16 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelForm:
+    """What only the loaded model shows."""
+
+    layout: Layout
+    dimension: int
+    query_prompt: str
+    passage_prompt: str
+
+
+@dataclass(frozen=True, slots=True)
 class TokenWindow:
     """What goes through the model at once: a text, or a window of a long one."""
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnsupported
 from chunksink.embeddings.resolve import ResolvedModel
-from chunksink.embeddings.runtime import ModelForm
-from chunksink.embeddings.tokens import Arrays, Layout
+from chunksink.embeddings.tokens import Arrays, Layout, ModelForm
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

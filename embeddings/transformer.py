@@ -9,21 +9,56 @@ A `Runtime` computes, the loop around it is here. Measured against `SentenceTran
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
-from chunksink.embeddings.runtime import Runtime
-from chunksink.embeddings.tokens import Layout, TokenWindow, Windows, batches, cut, padded
+from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, Windows, batches, cut, padded
 
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
 """So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
+
+
+class Runtime(Protocol):
+    """A loaded model: text to token ids, token ids to vectors. All of it can be called from several threads."""
+
+    @property
+    def workers(self) -> int:
+        """How many batches are best computed at the same time."""
+        ...
+
+    @property
+    def token_budget(self) -> int:
+        """How many tokens a batch should have at most."""
+        ...
+
+    def token_ids(self, texts: list[str]) -> list[list[int]]:
+        """The ids of each text, uncut and without special tokens."""
+        ...
+
+    def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
+        """One row for each row of the input arrays."""
+        ...
+
+    def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
+        """While the threads that compute are started: what each of them calls first."""
+        ...
+
+    def is_out_of_memory(self, error: Exception) -> bool:
+        """Whether this error of `vectors` means that a smaller batch may pass."""
+        ...
+
+    def free_memory(self) -> None:
+        """Called before a smaller batch is tried."""
+        ...
 
 
 class TransformerEncoder(Encoder):
