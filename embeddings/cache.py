@@ -24,7 +24,7 @@ import orjson
 
 from chunksink.embeddings.cachefile import CacheFile, inode
 from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
-from chunksink.embeddings.errors import CacheDamaged, VectorRefused
+from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.references import raw_fingerprint
 from chunksink.embeddings.rows import CODES, flaw, seal
 
@@ -63,7 +63,6 @@ class VectorCache(CacheFile):
     def __init__(self, path: Path) -> None:
         """Use `open`."""
         super().__init__(path)
-        self._producers: dict[tuple[bytes, bytes], int] = {}
         self._outdated: dict[bytes, tuple[int, int]] = {}
         """By model: the file, and up to which row of it vectors count as missing, because they are being recomputed."""
 
@@ -151,9 +150,9 @@ class VectorCache(CacheFile):
         Vectors that are not finite, or of the wrong dimension, are refused with all their siblings.
         """
         if vectors.shape != (len(text_hashes), info.dimension):
-            raise VectorRefused(f"{vectors.shape} is not {len(text_hashes)} vectors of {info.dimension} dimensions")
+            raise WrongVectors(f"{vectors.shape} is not {len(text_hashes)} vectors of {info.dimension} dimensions")
         if not np.isfinite(vectors).all():
-            raise VectorRefused("a vector that is not finite must not be cached")
+            raise WrongVectors("a vector that is not finite must not be cached")
         key, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
         counts = tokens if tokens is not None else [0] * len(text_hashes)
         stored = np.ascontiguousarray(vectors, dtype="<f4")
@@ -163,35 +162,29 @@ class VectorCache(CacheFile):
             for text_hash, count, vector in zip(text_hashes, counts, stored, strict=True)
         ]
         with self.transaction() as connection:
-            producer = self._register(connection, info)
+            producer = _register(connection, info)
             for row in rows:
                 connection.execute(
                     _REPLACE if row.text_hash in replacing else _INSERT,
                     (row.fingerprint, row.text_hash, row.precision, row.tokens, producer, row.checksum, row.vector),
                 )
 
-    def _register(self, connection: sqlite3.Connection, info: ModelInfo) -> int:
-        """The number of (model, libraries, device), recorded when it is first seen."""
-        key = raw_fingerprint(info.fingerprint)
-        libraries = {"libraries": dict(info.libraries), "device": info.device}
-        producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS)
-        if (key, producer) not in self._producers:
-            details = asdict(info) | {"libraries": dict(info.libraries)}
-            for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
-                del details[passing]
-            connection.execute(
-                "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (fingerprint) DO NOTHING",
-                (key, info.name, info.dimension, info.max_length, orjson.dumps(details).decode()),
-            )
-            connection.execute(
-                "INSERT OR IGNORE INTO producer (fingerprint, details) VALUES (?, ?)", (key, producer.decode())
-            )
-            (number,) = connection.execute(
-                "SELECT id FROM producer WHERE fingerprint = ? AND details = ?", (key, producer.decode())
-            ).fetchone()
-            self._producers[key, producer] = number
-        return self._producers[key, producer]
 
-    def _forget(self) -> None:
-        self._producers.clear()
+def _register(connection: sqlite3.Connection, info: ModelInfo) -> int:
+    """Records the model, and returns the number of its libraries and device."""
+    key = raw_fingerprint(info.fingerprint)
+    libraries = {"libraries": dict(info.libraries), "device": info.device}
+    producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS).decode()
+    details = asdict(info) | {"libraries": dict(info.libraries)}
+    for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
+        del details[passing]
+    connection.execute(
+        "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (fingerprint) DO NOTHING",
+        (key, info.name, info.dimension, info.max_length, orjson.dumps(details).decode()),
+    )
+    connection.execute("INSERT OR IGNORE INTO producer (fingerprint, details) VALUES (?, ?)", (key, producer))
+    (number,) = connection.execute(
+        "SELECT id FROM producer WHERE fingerprint = ? AND details = ?", (key, producer)
+    ).fetchone()
+    return int(number)

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
@@ -106,9 +105,7 @@ class CacheFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -127,12 +124,11 @@ class CacheFile:
         """The rows of a long query, in batches. Read them to the end before anything is written."""
         with self._lock, _translated(self.path):
             cursor = self._live().conn.execute(sql, parameters)
-        while batch := self._fetch(cursor):
+            batch = cursor.fetchmany(_BATCH_ROWS)
+        while batch:
             yield batch
-
-    def _fetch(self, cursor: sqlite3.Cursor) -> list[tuple[Any, ...]]:
-        with self._lock, _translated(self.path):
-            return cursor.fetchmany(_BATCH_ROWS)
+            with self._lock, _translated(self.path):
+                batch = cursor.fetchmany(_BATCH_ROWS)
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -160,7 +156,6 @@ class CacheFile:
     def shrink(self) -> None:
         """Gives the space of dropped rows back to the file system."""
         with self._lock, _translated(self.path):
-            self._forget()  # models and producers may have been dropped too
             connection = self._live().conn
             connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -179,15 +174,11 @@ class CacheFile:
             self._live()
             return kept
 
-    def _forget(self) -> None:
-        """Called when what is remembered of the file may not be true any more."""
-
     def _live(self) -> Database:
         """The open database; that of the new file if another process has set ours aside."""
         if self._db is not None and self._inode != inode(self.path):
             self.close()
         if self._db is None:
-            self._forget()
             self._inode = inode(self.path)
             _refuse_foreign(self.path)
             self._db = open_store(self.path, _migrations(), pragmas=_PRAGMAS, form=_FORM, one_thread=False)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from chunksink.embeddings.errors import CacheBusy
@@ -42,9 +41,7 @@ class Committer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         try:
             self._commit_all()

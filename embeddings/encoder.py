@@ -92,11 +92,11 @@ class Encoder(ABC):
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
-        return gathered(self.encode_batches(texts), len(texts), self.info.dimension)
+        return self._gathered(self.encode_batches(texts), len(texts))
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of queries, in order; `TextRefused` if one of them is refused."""
-        return gathered(self._run(texts, self.info.query_prompt), len(texts), self.info.dimension)
+        return self._gathered(self._run(texts, self.info.query_prompt), len(texts))
 
     def encode_batches(self, texts: Sequence[str]) -> Generator[EncodedBatch]:
         """Vectors of passages as they become ready, in any order, each position exactly once."""
@@ -110,14 +110,12 @@ class Encoder(ABC):
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
         """Batches for texts that each follow this prompt."""
 
+    def _gathered(self, batches: Iterable[EncodedBatch], count: int) -> Vectors:
+        import numpy as np
 
-def gathered(batches: Iterable[EncodedBatch], count: int, dimension: int) -> Vectors:
-    """The vectors of batches in the order of their texts; raises `TextRefused` for the first that has none."""
-    import numpy as np
-
-    out = np.empty((count, dimension), dtype=np.float32)
-    for batch in batches:
-        for problem in batch.problems.values():
-            raise TextRefused(problem)
-        out[batch.positions] = batch.vectors
-    return out
+        out = np.empty((count, self.info.dimension), dtype=np.float32)
+        for batch in batches:
+            for problem in batch.problems.values():
+                raise TextRefused(problem)
+            out[batch.positions] = batch.vectors
+        return out

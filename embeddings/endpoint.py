@@ -41,7 +41,8 @@ class EndpointEncoder(Encoder):
         self._connection: EndpointConnection | None = None
         self._lock = threading.Lock()
         try:
-            dimension = self._first_dimension()
+            connection = self._open()
+            dimension = connection.start(self._first_answer(connection)).result()
         except BaseException:
             self.close()
             raise
@@ -78,10 +79,6 @@ class EndpointEncoder(Encoder):
             if self._connection is None:
                 self._connection = EndpointConnection(self._url, self._settings, self._limits)
             return self._connection
-
-    def _first_dimension(self) -> int:
-        connection = self._open()
-        return connection.start(self._first_answer(connection)).result()
 
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
         """As answers come in."""

@@ -42,7 +42,7 @@ class ModelChanged(ModelError):
 
 
 class WrongVectors(ModelError):
-    """The encoder returned the wrong number of vectors, or vectors of the wrong dimension."""
+    """The encoder returned the wrong number of vectors, or vectors that are not finite or have a wrong dimension."""
 
 
 class EncoderOutOfMemory(ModelError):
@@ -99,7 +99,3 @@ class CacheUnavailable(CacheError):
 
 class CacheFull(CacheUnavailable):
     """The disk has no room for the cache, or fails, or this machine is short of something else."""
-
-
-class VectorRefused(CacheError):
-    """A vector that is not finite or has the wrong dimension is never cached."""

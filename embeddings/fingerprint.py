@@ -20,7 +20,6 @@ import msgspec
 import orjson
 
 from chunksink.chunkbus.signature import settled_signatures
-from chunksink.embeddings.encoder import LongTexts
 from chunksink.embeddings.errors import ModelUnsupported
 
 _FORMAT = 1
@@ -76,15 +75,7 @@ _VOCABULARY_FILES = (
 )
 
 
-def fingerprint_of_model(
-    folder: Path,
-    digests: Mapping[str, str],
-    *,
-    max_length: int,
-    long_texts: LongTexts,
-    query_prompt: str,
-    passage_prompt: str,
-) -> str:
+def fingerprint_of_model(folder: Path, digests: Mapping[str, str], settings: Mapping[str, Any]) -> str:
     """The fingerprint of a sentence-transformers model folder under these settings, in hex. `digests` are those of its
     files, from `file_digests`."""
     modules = _modules(folder)
@@ -92,11 +83,8 @@ def fingerprint_of_model(
         "weights": _weights(folder, modules, digests),
         "tokenizer": _tokenizer(folder, modules[0]["path"], digests),
         "modules": [{"type": module["type"], "config": _module_config(folder, module)} for module in modules],
-        "max_length": max_length,
-        "long_texts": long_texts,
-        "prompts": {"query": query_prompt, "passage": passage_prompt},
     }
-    return fingerprint("model", parts)
+    return fingerprint("model", {**parts, **settings})
 
 
 class _Noted(msgspec.Struct, frozen=True):

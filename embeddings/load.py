@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from chunksink.embeddings.encoder import ModelInfo, Precision
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
@@ -19,8 +18,6 @@ from chunksink.embeddings.transformer import Runtime, TransformerEncoder
 
 _log = logging.getLogger("chunksink.embeddings")
 
-RuntimeRequest = Literal["auto", "openvino", "sentence-transformers"]
-
 
 def load_encoder(
     settings: EncoderSettings,
@@ -30,14 +27,14 @@ def load_encoder(
     token_budget: int | None = None,
     workers: int | None = None,
     model_cache: Path | None = None,
-    runtime: RuntimeRequest = "auto",
+    use_graph: bool = True,
 ) -> TransformerEncoder:
     """An encoder for a sentence-transformers model, found by `resolve_model`.
 
     Prompts are the model's own unless they are set; "" switches one off. `max_length` can only lower the model's.
     `token_budget` (tokens in one batch) and `workers` affect speed and memory only. On a processor, OpenVINO computes
-    from a graph in `model_cache`; a missing graph is made first. On a GPU, or if no graph can be made,
-    sentence-transformers computes.
+    from a graph in `model_cache`; a missing graph is made first. On a GPU, if no graph can be made, or without
+    `use_graph`, sentence-transformers computes.
     """
     found = resolve_model(settings.model, network=network)
     cache = model_cache or default_model_cache()
@@ -45,7 +42,7 @@ def load_encoder(
     precision = choose_precision(settings.precision, device)
     digests = file_digests(found.folder, cache)
     files = digest_of_files(digests)
-    computing, form, computed_by = _runtime(found, files, precision, device, cache, runtime)
+    computing, form, computed_by = _runtime(found, files, precision, device, cache, use_graph)
     layout = form.layout
     if settings.max_length:
         layout = replace(layout, max_length=min(layout.max_length, settings.max_length))
@@ -53,16 +50,14 @@ def load_encoder(
         raise ModelUnsupported(f"a maximum length of {layout.max_length} leaves no room for text")
     queries = form.query_prompt if settings.query_prompt is None else settings.query_prompt
     passages = form.passage_prompt if settings.passage_prompt is None else settings.passage_prompt
+    meaning = {
+        "max_length": layout.max_length,
+        "long_texts": settings.long_texts,
+        "prompts": {"query": queries, "passage": passages},
+    }
     info = ModelInfo(
         name=found.name,
-        fingerprint=fingerprint_of_model(
-            found.folder,
-            digests,
-            max_length=layout.max_length,
-            long_texts=settings.long_texts,
-            query_prompt=queries,
-            passage_prompt=passages,
-        ),
+        fingerprint=fingerprint_of_model(found.folder, digests, meaning),
         dimension=form.dimension,
         max_length=layout.max_length,
         precision=precision,
@@ -80,16 +75,14 @@ def load_encoder(
 
 
 def _runtime(
-    found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, request: RuntimeRequest
+    found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, use_graph: bool
 ) -> tuple[Runtime, ModelForm, str]:
     """What computes the model, the model's form, and the runtime's name for reports."""
     why = ""
-    if device == "cpu" and request != "sentence-transformers":
+    if device == "cpu" and use_graph:
         try:
             return *_with_graph(found, files, precision, cache), "openvino"
         except GraphUnavailable as error:
-            if request == "openvino":
-                raise
             why = str(error)
     if precision == "int8":
         raise ModelUnsupported(

@@ -70,7 +70,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     try:
         damage += [str(line) for (line,) in cache.read("PRAGMA integrity_check(20)") if line != "ok"]
     except CacheDamaged as exc:
-        damage.append(_without_remedy(exc))
+        damage.append(str(exc).removesuffix(REMEDY))
     try:
         for batch in cache.scan("SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector"):
             rows += len(batch)
@@ -82,7 +82,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
             if progress:
                 progress(len(batch))
     except CacheDamaged as exc:
-        if (reason := _without_remedy(exc)) not in damage:
+        if (reason := str(exc).removesuffix(REMEDY)) not in damage:
             damage.append(reason)
     if repair and damage:
         cache.replace_damaged()
@@ -148,11 +148,6 @@ def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
         with cache.transaction() as connection:
             some = ids[start : start + _DELETE_ROWS]
             connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in some))
-
-
-def _without_remedy(exc: CacheDamaged) -> str:
-    """`verify` is the remedy."""
-    return str(exc).removesuffix(REMEDY)
 
 
 def _ref_of(fingerprint: object, text_hash: object) -> str:

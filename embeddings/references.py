@@ -19,7 +19,7 @@ TextHash = str | bytes
 """A text hash as callers have it."""
 
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
-_REF = re.compile(rf"cache:{_HEX.pattern}/{_HEX.pattern}")
+_REF = re.compile(rf"cache:({_HEX.pattern})/({_HEX.pattern})")
 
 
 def raw_hash(text_hash: TextHash) -> bytes:
@@ -59,7 +59,7 @@ def embedding_ref(fingerprint: str, text_hash: TextHash) -> EmbeddingRef:
 
 def parse_ref(ref: str) -> EmbeddingRef:
     """Reads an `embedding_ref`; `BadReference` names the problem."""
-    if _REF.fullmatch(ref) is None:
+    match = _REF.fullmatch(ref)
+    if match is None:
         raise BadReference(f"not of the form cache:FINGERPRINT/TEXT_HASH, each of 64 hex digits: {ref!r:.200}")
-    fingerprint, _, text_hash = ref.removeprefix("cache:").partition("/")
-    return embedding_ref(fingerprint, text_hash)
+    return embedding_ref(*match.groups())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -71,26 +72,16 @@ def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    def fetch(local_only: bool) -> Path:
-        return Path(
-            snapshot_download(
-                hub_name,
-                revision=revision,
-                local_files_only=local_only,
-                ignore_patterns=_NOT_NEEDED,
-                etag_timeout=10,
-            )
-        )
-
+    fetch = partial(snapshot_download, hub_name, revision=revision, ignore_patterns=_NOT_NEEDED, etag_timeout=10)
     try:
-        return fetch(local_only=True)
+        return Path(fetch(local_files_only=True))
     except HFValidationError as exc:
         raise ModelUnavailable(f"{hub_name!r} is neither a folder nor a name on the hub") from exc
     except (LocalEntryNotFoundError, OSError) as exc:
         if not network:
             raise ModelUnavailable(_remedy(hub_name, "the network is switched off")) from exc
     try:
-        return fetch(local_only=False)
+        return Path(fetch(local_files_only=False))
     except HfHubHTTPError as exc:
         status = getattr(exc.response, "status_code", None)
         if status in (401, 403, 404):

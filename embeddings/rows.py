@@ -54,8 +54,6 @@ def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vect
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
     """What is wrong with a row read from disk, or None. A damaged file may have values of any type."""
-    if len(row) != 6:
-        return "not a row"
     fingerprint, text_hash, precision, tokens, digest, vector = row
     if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(vector, bytes)):
         return "wrong types"

@@ -129,11 +129,14 @@ class TorchRuntime:
 
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
     """The model as its library loads it, in float32."""
-    with importing():
+    try:
         import torch
         from safetensors import SafetensorError
         from sentence_transformers import SentenceTransformer
-
+    except (ImportError, OSError) as exc:
+        raise ModelUnsupported(
+            f"the libraries that compute models cannot be loaded ({exc}); install torch and sentence-transformers again"
+        ) from exc
     try:
         with _quiet():
             model = SentenceTransformer(
@@ -158,18 +161,6 @@ def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
     if dimension is None:
         raise ModelUnsupported(f"{found.name} does not say how many dimensions its vectors have")
     return ModelForm(_layout(model), dimension, *_prompts(model, found.folder))
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Names the remedy where a library of torch is missing or broken."""
-    try:
-        yield
-    except (ImportError, OSError) as exc:
-        raise ModelUnsupported(
-            f"the libraries that models are computed with cannot be loaded ({exc}); install torch and "
-            "sentence-transformers again"
-        ) from exc
 
 
 @contextmanager

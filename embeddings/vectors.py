@@ -122,27 +122,19 @@ class _Window:
     long: set[bytes] = field(default_factory=set)
 
 
+@dataclass(slots=True)
 class _Run:
-    def __init__(
-        self,
-        encoder: Encoder,
-        cache: VectorCache,
-        report: EmbedReport,
-        commit_seconds: float,
-        on_encoded: Callable[[int], object],
-    ) -> None:
-        self._encoder = encoder
-        self._on_encoded = on_encoded
-        self._info = encoder.info
-        self._cache = cache
-        self._commit_seconds = min(commit_seconds, _LONGEST_COMMIT_SECONDS)
-        self.report = report
+    encoder: Encoder
+    cache: VectorCache
+    report: EmbedReport
+    commit_seconds: float
+    on_encoded: Callable[[int], object]
 
     def embed(self, items: list[tuple[bytes, str]]) -> Iterator[Embedded]:
         texts: dict[bytes, str] = {}
         for text_hash, text in items:
             texts.setdefault(text_hash, text)
-        window = _Window(texts, np.empty((len(texts), self._info.dimension), dtype=np.float32))
+        window = _Window(texts, np.empty((len(texts), self.encoder.info.dimension), dtype=np.float32))
         missing, replaced = self._look_up(window)
         if missing:
             self._check_endpoint(window)
@@ -152,9 +144,9 @@ class _Run:
 
     def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
         hashes = list(window.texts)
-        info = self._info
+        info = self.encoder.info
         found = self._repeated(
-            lambda: self._cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=info.requested)
+            lambda: self.cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=info.requested)
         )
         window.rows[found.positions] = found.vectors
         window.known = {hashes[position]: int(position) for position in found.positions}
@@ -166,8 +158,8 @@ class _Run:
     def _check_endpoint(self, window: _Window) -> None:
         """Compares what the endpoint computes now with the cached probes; if there are none, with texts of the window.
         While all vectors are recomputed there is nothing to compare with."""
-        info, report = self._info, self.report
-        if info.device != "endpoint" or report.endpoint_checked or self._cache.last_outdated(info.fingerprint):
+        info, report = self.encoder.info, self.report
+        if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
         known = _Window(dict(PROBES), np.empty((len(PROBES), info.dimension), dtype=np.float32))
         missing, _ = self._look_up(known)
@@ -176,10 +168,10 @@ class _Run:
         shortest = sorted(known.known, key=lambda text_hash: len(known.texts[text_hash]))[: len(PROBES)]
         if shortest:
             cached = {known.texts[text_hash]: known.rows[known.known[text_hash]] for text_hash in shortest}
-            require_same_model(self._encoder, cached)
+            require_same_model(self.encoder, cached)
         report.endpoint_checked = True
         if missing:
-            cache_probes(self._encoder, self._cache)
+            cache_probes(self.encoder, self.cache)
 
     def _encode(self, window: _Window, missing: list[bytes], replaced: tuple[bytes, ...]) -> None:
         place = {text_hash: number for number, text_hash in enumerate(window.texts)}
@@ -190,21 +182,21 @@ class _Run:
             rows = window.rows[[place[text_hash] for text_hash in hashes]]
             drop = [text_hash for text_hash in hashes if text_hash in stale]
             tokens = [computed.tokens for computed in pending]
-            self._repeated(lambda: self._cache.put(self._info, hashes, rows, tokens, replaced=drop))
+            self._repeated(lambda: self.cache.put(self.encoder.info, hashes, rows, tokens, replaced=drop))
 
         # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
         texts = [window.texts[text_hash] for text_hash in missing]
         with (
-            Committer(commit, self._commit_seconds) as committer,
-            closing(self._encoder.encode_batches(texts)) as batches,
+            Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
+            closing(self.encoder.encode_batches(texts)) as batches,
         ):
             for batch in batches:
                 before = self.report.encoded
                 self._take(window, batch, missing, place, committer)
                 committer.commit_if_due()
-                self._on_encoded(self.report.encoded - before)
+                self.on_encoded(self.report.encoded - before)
         if any(text_hash not in window.known and text_hash not in self.report.problems for text_hash in missing):
-            raise WrongVectors(f"the encoder {self._info.name} left texts without a vector")
+            raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
     def _take(
         self,
@@ -214,10 +206,11 @@ class _Run:
         place: Mapping[bytes, int],
         committer: Committer,
     ) -> None:
-        if batch.vectors.shape != (len(batch.positions), self._info.dimension):
+        info = self.encoder.info
+        if batch.vectors.shape != (len(batch.positions), info.dimension):
             raise WrongVectors(
-                f"the encoder {self._info.name} returned {batch.vectors.shape} for {len(batch.positions)} texts; "
-                f"expected {self._info.dimension} dimensions"
+                f"the encoder {info.name} returned {batch.vectors.shape} for {len(batch.positions)} texts; "
+                f"expected {info.dimension} dimensions"
             )
         finite: Flags = np.asarray(np.isfinite(batch.vectors).all(axis=1))
         empty: Flags = finite & ~batch.vectors.any(axis=1)
@@ -241,7 +234,7 @@ class _Run:
         self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 
     def _note_lengths(self, window: _Window, text_hashes: Iterable[bytes], tokens: Iterable[int]) -> None:
-        if (most := self._info.max_length) is not None:
+        if (most := self.encoder.info.max_length) is not None:
             window.long.update(hash for hash, count in zip(text_hashes, tokens, strict=True) if count > most)
 
     def _embedded(self, window: _Window, text_hash: bytes, text: str) -> Embedded:
@@ -260,7 +253,7 @@ class _Run:
         try:
             return call()
         except CacheDamaged:
-            kept = self._cache.replace_damaged()
+            kept = self.cache.replace_damaged()
             if kept is not None:
                 self.report.set_aside.append(kept)
             return call()

@@ -43,14 +43,16 @@ def real_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def real_float32(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_model(str(real_folder), precision="float32", long_texts="truncate", runtime="openvino")
+    encoder = load_model(str(real_folder), precision="float32", long_texts="truncate")
+    assert encoder.info.runtime == "openvino"
     yield encoder
     encoder.close()
 
 
 @pytest.fixture(scope="session")
 def real_bfloat16(real_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_model(str(real_folder), precision="bfloat16", long_texts="truncate", runtime="openvino")
+    encoder = load_model(str(real_folder), precision="bfloat16", long_texts="truncate")
+    assert encoder.info.runtime == "openvino"
     yield encoder
     encoder.close()
 
@@ -118,8 +120,6 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Path) -> Iterator[TransformerEncoder]:
-    encoder = load_model(
-        str(tiny_folder), precision="float32", workers=2, token_budget=64, runtime="sentence-transformers"
-    )
+    encoder = load_model(str(tiny_folder), precision="float32", workers=2, token_budget=64, use_graph=False)
     yield encoder
     encoder.close()

@@ -26,7 +26,7 @@ def load_model(name: str, **options: Any) -> TransformerEncoder:
     return load_encoder(settings, **options)
 
 
-load_with_torch = partial(load_model, runtime="sentence-transformers")
+load_with_torch = partial(load_model, use_graph=False)
 """Loads a model in any variant without a graph, which takes ten seconds to make."""
 
 

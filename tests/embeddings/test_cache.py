@@ -22,7 +22,7 @@ from chunksink.embeddings.errors import (
     CacheForeign,
     CacheTooNew,
     CacheUnavailable,
-    VectorRefused,
+    WrongVectors,
 )
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.references import embedding_ref, parse_ref, raw_hash
@@ -75,9 +75,9 @@ def test_put_when_vector_is_not_finite_is_refused(cache: VectorCache, spoil: flo
     encoder = HashEncoder()
     vectors = encoder.encode(["a", "b"])
     vectors[1, 3] = spoil
-    with pytest.raises(VectorRefused):
+    with pytest.raises(WrongVectors):
         cache.put(encoder.info, hashes_of(["a", "b"]), vectors)
-    with pytest.raises(VectorRefused):
+    with pytest.raises(WrongVectors):
         cache.put(encoder.info, hashes_of(["a"]), vectors[:1, :5])
     assert cache.read("SELECT count(*) FROM vector") == [(0,)]
 

@@ -198,9 +198,7 @@ def test_unreadable_model_file_is_named(tiny_folder: Path, tmp_path: Path, monke
     shutil.copytree(tiny_folder, folder)
     (folder / "more.safetensors").symlink_to(tmp_path / "gone.safetensors")
     with pytest.raises(ModelUnsupported, match=r"cannot read .*more\.safetensors"):
-        fingerprint_of_model(
-            folder, file_digests(folder), max_length=8, long_texts="windows", query_prompt="", passage_prompt=""
-        )
+        fingerprint_of_model(folder, file_digests(folder), {})
     monkeypatch.setattr(Path, "is_file", lambda _path: True)
     with pytest.raises(ModelUnsupported, match="cannot read"):
         digest_of_files(file_digests(folder))
