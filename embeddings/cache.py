@@ -1,14 +1,14 @@
 """The vector cache: one SQLite file of (model fingerprint, text hash) -> vector.
 
 It promises:
-- a vector is served only for the same text hash and fingerprint, after its row's checksum matched;
-- a row that fails is reported as corrupt and never served; `put` replaces it;
-- what `put` wrote has been committed when it returns, and survives a kill;
-- a float32 vector is never replaced by a bfloat16 one;
-- readers are not in the way of a writer, nor a writer of readers; two writers take turns.
+- a vector is returned only for the same text hash and fingerprint, if its row's checksum matches;
+- a row that fails this check is reported as corrupt and never returned; `put` replaces it;
+- vectors are committed when `put` returns, and survive a kill;
+- a vector is never replaced by a less precise one;
+- readers and a writer do not block each other; two writers take turns.
 
-A file that SQLite cannot read is set aside, and a new one begun; `set_aside` lists such files. `cachefile` opens, reads
-and writes the file, `stats` counts what it holds, `maintenance` checks it and makes it smaller.
+A file that SQLite cannot read is set aside and replaced by an empty one; `set_aside` lists such files. `cachefile`
+opens, reads and writes the file, `stats` describes its content, `maintenance` checks and shrinks it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from chunksink.embeddings.rows import CODES, flaw, seal
 _LOOKUP_SIZE = 1000
 _COLUMNS = "vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
-"""As a new row, with an id above all that were there."""
+"""As a new row, with an id above all existing ones."""
 _INSERT = f"""
 INSERT INTO {_COLUMNS}
 ON CONFLICT (fingerprint, text_hash) DO UPDATE SET
@@ -43,35 +43,35 @@ WHERE excluded.precision < vector.precision
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What a lookup found."""
+    """The result of a lookup."""
 
     positions: np.ndarray[Any, np.dtype[np.intp]]
-    """Indices into the hashes that were asked for."""
+    """Indices into the requested hashes."""
     vectors: Vectors
-    """One row for each position."""
+    """A row for each position."""
     tokens: np.ndarray[Any, np.dtype[np.int64]]
-    """Length in tokens of each text before any cut; 0 where it is not known."""
+    """Length in tokens of each text before any cut; 0 if unknown."""
     corrupt: tuple[bytes, ...]
-    """Text hashes whose row is there but failed its check; they count as not found."""
+    """Text hashes whose row failed its check; they count as not found."""
     outdated: tuple[bytes, ...]
     """Text hashes whose row is being recomputed; they count as not found."""
 
 
 class VectorCache(CacheFile):
-    """An open cache. Usable from several threads, one at a time; processes open their own."""
+    """An open cache. Usable from several threads; each process opens its own."""
 
     def __init__(self, path: Path) -> None:
         """Use `open`."""
         super().__init__(path)
         self._outdated: dict[bytes, tuple[int, int]] = {}
-        """By model: the file, and up to which row of it vectors count as missing, because they are being recomputed."""
+        """By model: the inode of the file, and its last row that counts as missing because it is being recomputed."""
 
     @classmethod
     def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:
-        """Opens a cache; a missing file is made.
+        """Opens a cache, and creates a missing file.
 
-        With `replace_damaged`, a damaged file is set aside and an empty one takes its place. Raises CacheForeign,
-        CacheTooNew, CacheBusy, CacheUnavailable, and CacheDamaged where the file must stay.
+        With `replace_damaged`, a damaged file is set aside and an empty one takes its place; otherwise CacheDamaged.
+        Also raises CacheForeign, CacheTooNew, CacheBusy and CacheUnavailable.
         """
         cache = cls(Path(path))
         try:
@@ -91,7 +91,7 @@ class VectorCache(CacheFile):
         dimension: int,
         request: PrecisionRequest = "auto",
     ) -> Found:
-        """All cached vectors of these texts (32 raw bytes each, no two the same) that satisfy the request."""
+        """The cached vectors of these texts that satisfy the request. The hashes have 32 raw bytes and are distinct."""
         key, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
         place = {text_hash: number for number, text_hash in enumerate(text_hashes)}
         if len(place) != len(text_hashes):
@@ -126,13 +126,13 @@ class VectorCache(CacheFile):
         return Found(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
 
     def outdate(self, fingerprint: str) -> None:
-        """From now on lookups here find vectors of this model only if they are computed later; until then each stays
-        in the file."""
+        """From now on, lookups of this object ignore the model's existing vectors. They stay in the file until they are
+        replaced."""
         [(last,)] = self.read("SELECT coalesce(max(id), 0) FROM vector")
         self._outdated[raw_fingerprint(fingerprint)] = (self._inode, int(last))
 
     def last_outdated(self, fingerprint: str) -> int:
-        """The last row of this model that is outdated; 0 for none, also once a new file has taken the place."""
+        """The last outdated row of this model; 0 if there is none, or if a new file has replaced the old one."""
         file, last = self._outdated.get(raw_fingerprint(fingerprint), (0, 0))
         return last if file == inode(self.path) else 0
 
@@ -145,9 +145,9 @@ class VectorCache(CacheFile):
         *,
         replaced: Sequence[bytes] = (),
     ) -> None:
-        """Commits vectors of one model; those of the texts that are `replaced` are dropped with the same commit.
+        """Commits vectors of one model. Existing rows of the texts in `replaced` are dropped in the same transaction.
 
-        Vectors that are not finite, or of the wrong dimension, are refused with all their siblings.
+        If a vector is not finite or has the wrong dimension, nothing is committed.
         """
         if vectors.shape != (len(text_hashes), info.dimension):
             raise WrongVectors(f"{vectors.shape} is not {len(text_hashes)} vectors of {info.dimension} dimensions")

@@ -1,7 +1,7 @@
-"""The cache's file: a SQLite database in WAL mode, which `chunkbus.store` opens, migrates and locks.
+"""The file of the cache: a SQLite database in WAL mode, which `chunkbus.store` opens, migrates and locks.
 
-A killed process loses nothing that was committed; a machine that loses power may lose the last commits, never the file.
-A file that SQLite cannot read is set aside, and an empty one takes its place. Where another process has done so, the
+A killed process loses nothing that was committed. A power failure may lose the last commits, never the file.
+A file that SQLite cannot read is set aside, and an empty one takes its place. If another process has done that, the
 next call uses the new file.
 """
 
@@ -73,11 +73,11 @@ _TABLES = (
 )""",
     "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash)",
 )
-"""As SQLite records them, and as they must be found again."""
+"""In the form in which SQLite records them; a sound file has exactly these."""
 
 
 def _migrations() -> Migrations:
-    """All steps from an empty file to the present form. Never change a step; add one."""
+    """All steps from an empty file to the current tables. Never change a step; add one."""
     from sqlite_utils import Migrations  # slow to import, and it imports click
 
     steps = Migrations("chunksink.embeddings")
@@ -92,7 +92,7 @@ def _migrations() -> Migrations:
 
 
 class CacheFile:
-    """What `VectorCache` does with its file, for this package. One connection serves the threads of a process."""
+    """The file below a `VectorCache`. All threads of a process share one connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -100,7 +100,7 @@ class CacheFile:
         self._db: Database | None = None
         self._inode = 0
         self.set_aside: tuple[str, ...] = ()
-        """Where the damaged files are that this object has replaced."""
+        """The new names of the damaged files that this object has replaced."""
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +109,7 @@ class CacheFile:
         self.close()
 
     def close(self) -> None:
-        """Closes the file; the cache opens it again when it is used again."""
+        """Closes the file. The next use opens it again."""
         with self._lock:
             if self._db is not None:
                 self._db.close()
@@ -121,7 +121,7 @@ class CacheFile:
             return self._live().conn.execute(sql, parameters).fetchall()
 
     def scan(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a long query, in batches. Read them to the end before anything is written."""
+        """The rows of a long query, in batches. Read all of them before writing anything."""
         with self._lock, _translated(self.path):
             cursor = self._live().conn.execute(sql, parameters)
             batch = cursor.fetchmany(_BATCH_ROWS)
@@ -132,19 +132,19 @@ class CacheFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction, alone among writers; nothing of it stays where the block or the commit raises."""
+        """A write transaction that excludes other writers. It is rolled back if the block or the commit raises."""
         with self._lock, _translated(self.path):
             db = self._live()
             try:
                 with write_transaction(db):
                     yield db.conn
             except BaseException:
-                self.close()  # it rolls back too, where that has failed
+                self.close()  # in case the rollback failed
                 raise
 
     def temporary(self, text_hashes: Iterable[bytes]) -> str:
-        """Name of a temporary table with these text hashes. It is on disk, only this connection sees it, and the next
-        one takes its place. An error of the iterable comes out as it is."""
+        """The name of a temporary table with these text hashes. It is on disk, visible to this connection only, and
+        replaced by the next call. An error of the iterable is not translated."""
         rows = ((text_hash,) for text_hash in text_hashes)
         self.read("DROP TABLE IF EXISTS temp.wanted")
         self.read("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -154,15 +154,15 @@ class CacheFile:
         return "temp.wanted"
 
     def shrink(self) -> None:
-        """Gives the space of dropped rows back to the file system."""
+        """Returns the space of dropped rows to the file system."""
         with self._lock, _translated(self.path):
             connection = self._live().conn
             connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def replace_damaged(self) -> str | None:
-        """Renames the damaged file and begins an empty one. Returns the new name, or None if another process has just
-        replaced it."""
+        """Renames the damaged file and creates an empty one. Returns the new name, or None if another process has just
+        done the same."""
         with self._lock, _translated(self.path):
             seen = self._inode
             self.close()
@@ -175,7 +175,7 @@ class CacheFile:
             return kept
 
     def _live(self) -> Database:
-        """The open database; that of the new file if another process has set ours aside."""
+        """The open database. If another process has set the file aside, that of the new file."""
         if self._db is not None and self._inode != inode(self.path):
             self.close()
         if self._db is None:
@@ -185,12 +185,12 @@ class CacheFile:
             self._db.conn.text_factory = partial(str, encoding="utf-8", errors="replace")
             self._inode = inode(self.path)
             if not {(sql,) for sql in _TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
-                raise _damaged(self.path, "its tables are not as they were made")
+                raise _damaged(self.path, "its tables have changed")
         return self._db
 
 
 def _refuse_foreign(path: Path) -> None:
-    """A file without any mark of a cache may be somebody's only copy: it is neither written nor renamed."""
+    """A file without any mark of a cache may belong to another program: it is neither written nor renamed."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         head = file.read(72)
         if head[: len(_START)] != _START[: len(head)] and head[68:] != _APPLICATION_ID.to_bytes(4, "big"):
@@ -210,7 +210,7 @@ def _set_aside(path: Path) -> str:
 
 
 def inode(path: Path) -> int:
-    """Which file has this path; 0 for none."""
+    """The inode of the file at this path; 0 if there is none."""
     try:
         return path.stat().st_ino
     except OSError:
@@ -219,11 +219,11 @@ def inode(path: Path) -> int:
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """The one place where errors of SQLite and of the store become ours. Nothing but SQL belongs in the block."""
+    """Translates errors of SQLite and of the store. The block must contain nothing but SQL."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
-        raise  # we used the library wrongly: a bug
+        raise  # a bug: we used the library wrongly
     except NewerStore as exc:
         raise CacheTooNew(str(exc)) from exc
     except OSError as exc:
@@ -231,8 +231,8 @@ def _translated(path: Path) -> Iterator[None]:
     except (sqlite3.Error, StoreUnreadable, UnicodeDecodeError) as exc:
         if isinstance(meant := explained(exc, path), OSError):
             raise _unavailable(meant, path) from exc
-        # All SQL here is fixed and tested, and no row is large. Any other error of SQLite (a missing table,
-        # a wrong type, a malformed page) comes from the bytes of the file.
+        # All our SQL is fixed and tested, and no row is large. So any other error (a missing table, a wrong type, a
+        # malformed page) is caused by the content of the file.
         raise _damaged(path, str(exc.__cause__ or exc)) from exc
 
 

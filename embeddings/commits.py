@@ -1,4 +1,4 @@
-"""Commits computed vectors on time, also while the encoder is busy."""
+"""Commits computed vectors in time, even while the encoder is busy."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Computed:
 
 
 class Committer:
-    """Commits from a thread while the encoder computes.
+    """Commits from a separate thread while the encoder computes.
 
-    A commit that fails in the thread is tried again by the caller, who then gets the error.
+    If a commit fails there, the caller's thread repeats it and gets the error.
     """
 
     def __init__(self, commit: Callable[[Sequence[Computed]], None], seconds: float) -> None:
@@ -57,7 +57,7 @@ class Committer:
             self._commit_all()
 
     def _commit_all(self) -> None:
-        with self._committing:  # a second caller commits what was added while it waited
+        with self._committing:
             if pending := self._pending[:]:
                 self._commit(pending)
                 del self._pending[: len(pending)]
@@ -68,5 +68,5 @@ class Committer:
                 self.commit_if_due()
             except CacheBusy:
                 continue
-            except Exception:  # the main thread meets it too; until then, one replacement of the file is enough
+            except Exception:  # the caller's thread gets it, too; the file must not be replaced twice
                 return

@@ -1,11 +1,10 @@
-"""One endpoint on the network: a batch of texts goes out, vectors or one of our errors come back.
+"""Requests to an endpoint: sends a batch of texts, and returns vectors or raises one of our errors.
 
-The key is read from an environment variable when it is needed, sent to this address only (redirects are not
-followed), and taken out of every message. What the endpoint cannot do now is tried again until the deadline; what
-it refuses is never asked again.
+The key is read from an environment variable when it is needed, sent to this address only (redirects are not followed),
+and removed from every message. Temporary failures are tried again until the deadline, refusals never.
 
-Requests run in an event loop in a thread of its own, because there a request can be broken off at any moment: at
-its deadline, even if the server sends a byte every second, and when nobody waits for its answer any more.
+Requests run in an event loop in a separate thread, because there a request can be cancelled at any moment: at its
+deadline, even if the server sends a byte every second, and when its answer is no longer needed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _ABOUT_THE_TEXT = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
-"""A cancellation can be swallowed on its way down, and its request would be waited for."""
+"""A library can swallow a cancellation, so it is repeated."""
 _GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
 _UNUSABLE_ANSWERS = 2
 _SHOWN_CHARS = 300
@@ -48,7 +47,7 @@ _SHOWN_CHARS = 300
 
 
 class TransientFailure(Exception):
-    """The endpoint cannot answer now; it may have asked to wait some seconds."""
+    """The endpoint cannot answer now. It may have asked to wait some seconds."""
 
     def __init__(self, what: str, asked_seconds: float = 0.0) -> None:
         super().__init__(what)
@@ -56,11 +55,11 @@ class TransientFailure(Exception):
 
 
 class UnusableAnswer(TransientFailure):
-    """An answer without the requested vectors, which may cost money: tried once more only."""
+    """An answer without the requested vectors. It may cost money, so the request is repeated only once."""
 
 
 class NoVector(UnusableAnswer):
-    """No vector for the only text of a request. If that happens twice, the text is refused."""
+    """An answer without a vector for the only text. If that happens twice, the text is refused."""
 
 
 class _Entry(msgspec.Struct):
@@ -88,21 +87,21 @@ class RequestLimits:
 
 
 class EndpointConnection:
-    """An open connection. `ask` is for the coroutines that `start` runs."""
+    """An open connection. `ask` is called by the coroutines that `start` runs."""
 
     def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
         self._url = url
         self._settings = settings
         self._limits = limits
         self._address = f"{checked_url(url)}/embeddings"
-        self._client = client_for(self._address, httpx.AsyncClient, timeout=None)  # deadlines are ours
+        self._client = client_for(self._address, httpx.AsyncClient, timeout=None)  # we have our own deadlines
         self._turns = asyncio.Semaphore(limits.concurrency)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="chunksink-endpoint", daemon=True)
         self._thread.start()
 
     def start(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
-        """Runs it; cancelling the future breaks off its requests."""
+        """Runs a coroutine. Cancelling the future cancels its requests."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def close(self) -> None:
@@ -118,7 +117,7 @@ class EndpointConnection:
                 task.cancel()
             done, _ = await asyncio.wait(others, timeout=_CANCELLED_AGAIN_SECONDS)
             for task in done:
-                _ = task.cancelled() or task.exception()  # looked at, or asyncio would print it
+                _ = task.cancelled() or task.exception()  # asyncio prints exceptions that nobody reads
         await self._client.aclose()
 
     async def ask(self, parts: list[str], seconds: float) -> Vectors:
@@ -126,7 +125,7 @@ class EndpointConnection:
         body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
         if self._settings.endpoint_dimensions:
             body["dimensions"] = self._settings.endpoint_dimensions
-        # A lone surrogate has no UTF-8; the endpoint gets a question mark in its place.
+        # A lone surrogate cannot be encoded; a question mark takes its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         retrying = _patience(seconds)
         async with self._turns:
@@ -169,7 +168,7 @@ class EndpointConnection:
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
         answer = f"{response.status_code}{hint.get(response.status_code, '')}"
         if elsewhere := response.headers.get("location"):
-            answer += f" and names another address, which is not asked: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
+            answer += f" with another address, which is not followed: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
         raise EndpointDenied(f"the endpoint {self._url} answered {answer} {message}")
 
     def _no_answer(self, failure: Exception, key: str | None) -> Exception:
@@ -178,7 +177,7 @@ class EndpointConnection:
                 f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
                 "SSL_CERT_FILE to the file of your certificate authorities"
             )
-        words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "it broke off")
+        words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "no complete answer")
         is_away = isinstance(failure, httpx.ConnectError)
         remedy = "; is it running, and is the setting `endpoint` its address?" if is_away else ""
         return TransientFailure(_without(key, f"{type(failure).__name__}: {words}{remedy}"))
@@ -194,7 +193,7 @@ class EndpointConnection:
 
 
 def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None) -> _Client:
-    """A client as the environment wants it. To read all certificates takes some 50 ms: only where they are needed."""
+    """A client with the proxies of the environment. Certificates are read only for https, since that takes 50 ms."""
     encrypted = urlsplit(url).scheme == "https"
     try:
         return kind(follow_redirects=False, timeout=timeout, verify=encrypted)
@@ -203,27 +202,27 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
         raise EndpointDenied(f"{message}: check SSL_CERT_FILE and SSL_CERT_DIR") from error
     except ImportError as error:
         raise EndpointDenied(f"the proxy cannot be used: {error}; check {_PROXIES}") from error
-    except (ValueError, httpx.InvalidURL):  # its message may contain a part of a password
+    except (ValueError, httpx.InvalidURL):  # the message may contain part of a password
         raise EndpointDenied(f"the address of the proxy cannot be read: check {_PROXIES}") from None
 
 
 def checked_url(url: str) -> str:
-    """The URL as we use it. No error repeats it, since it may contain a secret."""
+    """The URL without a final slash. Errors do not repeat the URL, since it may contain a secret."""
     if server_address(url) is None:
         raise EndpointMisnamed(
-            "the endpoint's URL must look like http://127.0.0.1:11434/v1, without a user, a password and parameters; a "
-            "key goes into an environment variable"
+            "the endpoint's URL must look like http://127.0.0.1:11434/v1, without user, password or parameters; put a "
+            "key into an environment variable"
         )
     return url.rstrip("/")
 
 
 def _message_of(response: httpx.Response, key: str | None) -> str:
-    """The endpoint's own message. It is cut last, since a part of the key would not be found."""
+    """The endpoint's message, shortened. The key is removed first, since part of a key would not be found."""
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 
 
 def _distrust(error: BaseException | None) -> str | None:
-    """What is wrong with the server's certificate, if that is the reason of the error."""
+    """Why the server's certificate is not trusted, if that caused the error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message
@@ -240,7 +239,7 @@ def _retry_after(response: httpx.Response) -> float:
 
 
 def _without(key: str | None, message: str) -> str:
-    """The message without the key, also where it is quoted as Python or JSON do."""
+    """The message without the key, even if it is quoted in the form of Python or JSON."""
     if key:
         quoted = json.dumps(key)[1:-1]
         for form in sorted({key, repr(key)[1:-1], quoted, quoted.replace("/", r"\/")}, key=len, reverse=True):
@@ -249,7 +248,7 @@ def _without(key: str | None, message: str) -> str:
 
 
 def _patience(seconds: float) -> AsyncRetrying:
-    """Calls a coroutine function until it raises no `TransientFailure`; raises the last one. For one request."""
+    """Retries while a coroutine function raises `TransientFailure`, then raises the last one. For one request."""
     unusable = 0
 
     def is_worth_it(error: BaseException) -> bool:
@@ -276,7 +275,7 @@ def vectors_in(content: bytes, expected: int) -> Vectors:
     try:
         answer = msgspec.json.decode(content, type=_Answer)
     except msgspec.DecodeError:
-        answer = msgspec.convert(json.loads(content), type=_Answer)  # takes the NaN that some servers write
+        answer = msgspec.convert(json.loads(content), type=_Answer)  # accepts the NaN that some servers write
     vectors = {entry.index: entry.embedding for entry in answer.data}
     problem = f"asked for {expected:,} vector{'s' * (expected != 1)}, got {len(answer.data):,}"
     if not answer.data and expected == 1:

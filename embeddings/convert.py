@@ -1,7 +1,8 @@
 """Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert PARENT MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
 
-The graph is the model's whole chain of modules, from token ids to the vector. Its vectors are compared with those that
-sentence-transformers computes for the sample texts. With a float32 graph, one in int8 is made of that.
+The graph is the model's whole chain of modules, from token ids to the vector. Its vectors for the sample texts are
+compared with those of sentence-transformers. With FLOAT32_GRAPH, that graph is converted to int8. The process ends with
+its parent, whose process id is PARENT.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ _WATCH_SECONDS = 0.5
 _TOGETHER = 6
 _PADDED = 12
 _PASSING = (*OUT_OF_MEMORY, "No space left", "couldn't connect", "offline mode")
-"""Messages of libraries about reasons that pass."""
+"""Messages of libraries about transient failures."""
 
 
 def main(arguments: list[str]) -> int:
     folder, target, *source = map(Path, arguments)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # the libraries' own words
+        with contextlib.redirect_stdout(io.StringIO()):  # libraries print
             if source:
                 quantize(source[0], target)
             else:
                 convert(ResolvedModel(folder.name, folder, "folder"), target)
-    except Exception as error:  # OpenVINO, NNCF, torch and the model's own code have each their errors
-        words = f"no graph can be made of it: {error}" if not isinstance(error, EmbeddingsError) else str(error)
+    except Exception as error:  # OpenVINO, NNCF, torch and the model's code raise any class
+        words = str(error) if isinstance(error, EmbeddingsError) else f"no graph can be made of it: {error}"
         sys.stderr.write(f"{' '.join(words.split()):.300}\n")
         return 1 if _may_pass(error) else REFUSED
     return 0
@@ -71,7 +72,7 @@ def convert(found: ResolvedModel, target: Path) -> None:
     form = form_of(model, found)
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        raise GraphUnavailable("its tokenizer is none of the library tokenizers")
+        raise GraphUnavailable("its tokenizer does not come from the library tokenizers")
     if any(getattr(module, "include_prompt", True) is False for module in model):
         raise GraphUnavailable("its pooling leaves out the prompt")
     tokenizer.save(str(target / TOKENIZER_FILE))
@@ -107,7 +108,7 @@ def quantize(source: Path, target: Path) -> None:
 
 
 def sample_texts() -> list[str]:
-    """Texts in several languages, and longer ones that are made of several of them."""
+    """Texts in several languages, and longer texts that join several of these."""
     lines = Path(__file__).with_name("sample_texts.txt").read_text(encoding="utf-8").splitlines()
     longer = [" ".join(lines[start : start + _TOGETHER]) for start in range(0, len(lines) - _TOGETHER, 2)]
     return [*lines, *longer]
@@ -161,7 +162,7 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
 
 
 def _may_pass(error: BaseException | None) -> bool:
-    """Whether the machine, not the model, is the reason: no memory, no room, no network, a file that cannot be read."""
+    """Whether the machine caused the failure, not the model: no memory, no room, no network, an unreadable file."""
     while error is not None:
         of_system = isinstance(error, OSError) and error.errno is not None
         if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:

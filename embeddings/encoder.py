@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from chunksink.embeddings.errors import TextRefused
 
 Precision = Literal["float32", "bfloat16", "int8"]
-"""In which precision a vector was computed. It is always stored and returned as float32."""
+"""The precision in which a vector was computed. It is always stored and returned as float32."""
 
 PrecisionRequest = Literal["auto", "float32", "bfloat16", "int8"]
-"""What the user asks for. `auto` takes bfloat16 where the hardware has it."""
+"""The configured precision. `auto` is bfloat16 if the hardware supports it, else float32."""
 
 LongTexts = Literal["windows", "truncate"]
-"""What happens to a text longer than the model's maximum: the normalised mean of windows, or only its beginning."""
+"""How a text longer than the model's maximum is embedded: as the normalised mean of windows, or only its beginning."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ else:
 
 
 def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
-    """The precisions of cached vectors that satisfy a request: that one, and any that is more precise."""
+    """The precisions of cached vectors that satisfy a request: the requested one and all that are more precise."""
     if request == "float32":
         return frozenset(("float32",))
     return frozenset(("float32", "bfloat16", "int8") if request == "int8" else ("float32", "bfloat16"))
@@ -42,7 +42,7 @@ class ModelInfo:
     fingerprint: str
     dimension: int
     max_length: int | None
-    """Longer texts are long texts; None where the limit is not known (endpoints)."""
+    """Longer texts are long texts. None if there is no limit."""
     precision: Precision
     requested: PrecisionRequest
     long_texts: LongTexts
@@ -51,14 +51,14 @@ class ModelInfo:
     length_unit: Literal["tokens", "characters"] = "tokens"
     """What `max_length` and the recorded lengths count; tokens include the special ones."""
     source: str = ""
-    """Where the model was found: a folder, an installed package, the hub, an endpoint's URL."""
+    """An endpoint's URL, or the folder of the model after `folder:`, `package:` or `hub:`."""
     device: str = "cpu"
     runtime: str = ""
-    """What computes: `openvino`, or `sentence-transformers` and why, where OpenVINO could have."""
+    """`openvino`, or `sentence-transformers`, with the reason if OpenVINO was tried first."""
     libraries: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the libraries that compute; recorded, but not part of the fingerprint."""
+    """Versions of the libraries that affect vectors; recorded, but not part of the fingerprint."""
     files: str = ""
-    """A digest of all files of the model's folder; "" where there is none."""
+    """A digest of all files of the model's folder; "" for an endpoint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
-"""An encoder behind any OpenAI-compatible endpoint: `POST {url}/embeddings`.
+"""An encoder that uses an OpenAI-compatible endpoint: `POST {url}/embeddings`.
 
-`connection` makes one request of it. Here texts become requests and answers vectors: a batch that the endpoint
-refuses is halved until only the refused text is left.
+This module turns texts into requests, and answers into vectors. `connection` makes a request. A batch that the endpoint
+refuses is halved until the refused text is alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class EndpointEncoder(Encoder):
         )
 
     def close(self) -> None:
-        """Breaks off running requests and closes the connections; they are opened again when they are needed."""
+        """Cancels running requests and closes the connections. The next use opens them again."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
@@ -81,7 +81,7 @@ class EndpointEncoder(Encoder):
             return self._connection
 
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        """As answers come in."""
+        """In the order of the answers."""
         windows: list[int] = []
         together = Windows(windows, [len(text) for text in texts])
         problems: dict[int, str] = {}
@@ -99,7 +99,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, texts: Sequence[str], prompt: str, windows: list[int]) -> Iterator[tuple[list[int], list[str]]]:
-        """Requests to send: whose text each part is, and the parts. Fills in the number of windows of each text."""
+        """The parts of each request, after the positions of their texts. Appends each text's count to `windows`."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0
@@ -126,7 +126,7 @@ class EndpointEncoder(Encoder):
         return [text[start:stop] for start, stop in edges(len(text), longest)]
 
     async def _isolated(self, connection: EndpointConnection, parts: list[str]) -> _Answer:
-        """Vectors of a batch; a row of NaN, and why, for each text that the endpoint refuses."""
+        """Vectors of a batch, with a row of NaN and a reason for each text that the endpoint refuses."""
         try:
             vectors = await connection.ask(parts, self._limits.deadline_seconds)
         except TextRefused as exc:
@@ -147,7 +147,7 @@ class EndpointEncoder(Encoder):
         return np.concatenate([first, second]), refused
 
     async def _first_answer(self, connection: EndpointConnection) -> int:
-        """The dimension of the vector of one word; `EndpointDenied` if not even that will do."""
+        """The dimension of one word's vector; `EndpointDenied` if the endpoint refuses even that word."""
         question = [f"{self._passage_prompt}dimension"]
         try:
             found: int = (await connection.ask(question, self._limits.first_deadline_seconds)).shape[1]

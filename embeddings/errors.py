@@ -1,6 +1,6 @@
-"""Errors of the embeddings package. Each docstring names the problem and the remedy; messages add the facts.
+"""Errors of the embeddings package. Each docstring has the problem and the remedy; messages add the facts.
 
-Foreign exceptions (sqlite3, httpx, huggingface_hub, torch) are translated once, where they arise.
+Exceptions of libraries (sqlite3, httpx, huggingface_hub, torch) are translated once, where they occur.
 Any other exception is a bug and keeps its traceback.
 """
 
@@ -10,35 +10,35 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class EmbeddingsError(ChunksinkError):
-    """Something about embeddings that its reader can act on."""
+    """A problem with embeddings that a user can solve."""
 
 
 class BadReference(EmbeddingsError, ValueError):
-    """A text hash is `sha256:` and 64 hex digits, a fingerprint 64, a reference `cache:FINGERPRINT/TEXT_HASH`."""
+    """Not a text hash (`sha256:` and 64 hex digits), fingerprint (64), or reference (`cache:FINGERPRINT/TEXT_HASH`)."""
 
 
 class ModelError(EmbeddingsError):
-    """The model cannot be used as asked."""
+    """The model cannot be used with these settings."""
 
 
 class ModelUnavailable(ModelError):
-    """The model is not on this machine and cannot be fetched."""
+    """The model is not on this machine and cannot be downloaded."""
 
 
 class ModelUnsupported(ModelError):
-    """The model is here but is not a text encoder that chunksink can drive."""
+    """The model is on this machine, but chunksink cannot compute vectors with it."""
 
 
 class GraphUnavailable(ModelUnsupported):
-    """There is no graph of the model for OpenVINO, and none can be made; sentence-transformers computes instead."""
+    """OpenVINO has no graph of the model, and none can be made; sentence-transformers computes instead."""
 
 
 class GraphUnreadable(GraphUnavailable):
-    """The graph is as it was made, but these versions of OpenVINO and tokenizers cannot load it; it is made again."""
+    """The graph is undamaged, but these versions of OpenVINO and tokenizers cannot load it; it is made again."""
 
 
 class ModelChanged(ModelError):
-    """The model of this name is not the one that made the vectors; rebuild the index with it."""
+    """The model of this name is no longer the one that made the index; rebuild the index."""
 
 
 class WrongVectors(ModelError):
@@ -50,15 +50,15 @@ class EncoderOutOfMemory(ModelError):
 
 
 class EndpointError(EmbeddingsError):
-    """The embedding endpoint did not do its work."""
+    """The embedding endpoint returned no vectors."""
 
 
 class EndpointUnavailable(EndpointError):
-    """No usable answer came before the deadline; the same call may work later."""
+    """No usable answer came before the deadline; try again later."""
 
 
 class EndpointDenied(EndpointError):
-    """Address, model or key of the endpoint are wrong; no text will pass until that is corrected."""
+    """Address, model or key of the endpoint are wrong; correct them."""
 
 
 class EndpointMisnamed(EndpointDenied):
@@ -66,15 +66,15 @@ class EndpointMisnamed(EndpointDenied):
 
 
 class EndpointChanged(EndpointError):
-    """The service behind the endpoint computes other vectors than before under the same name of a model."""
+    """The endpoint computes different vectors than before for the same model name."""
 
 
 class TextRefused(EndpointError):
-    """The endpoint does not accept this text; others may pass."""
+    """The endpoint does not accept this text; it may accept others."""
 
 
 class CacheError(EmbeddingsError):
-    """The vector cache cannot be used as asked."""
+    """The vector cache cannot be used."""
 
 
 class CacheForeign(CacheError):
@@ -98,4 +98,4 @@ class CacheUnavailable(CacheError):
 
 
 class CacheFull(CacheUnavailable):
-    """The disk has no room for the cache, or fails, or this machine is short of something else."""
+    """The disk is full or fails, or the machine lacks memory or open files."""

@@ -24,7 +24,7 @@ from chunksink.embeddings.errors import ModelUnsupported
 
 _FORMAT = 1
 
-# Bookkeeping of the libraries that wrote a config.json.
+# Bookkeeping by the libraries that wrote a config.json.
 _PASSING = {
     "_name_or_path",
     "_commit_hash",
@@ -36,9 +36,9 @@ _PASSING = {
     "transformers_version",
     "use_cache",
 }
-# Of a tokenizer's settings: where it lay, who wrote it, how it decodes or holds conversations, and the cut and padding
-# that are ours to make; the maximum length has its own place. Any other key counts: one too many embeds again for
-# nothing, one too few serves wrong vectors.
+# Settings of a tokenizer that affect no vector: paths, bookkeeping, decoding, chat, and the cutting and padding that we
+# do ourselves. The maximum length is a part of its own. Every other key counts: a key too many embeds again needlessly,
+# a key too few serves wrong vectors.
 _PASSING_TOKENIZER = {
     "_commit_hash",
     "_name_or_path",
@@ -84,7 +84,7 @@ def fingerprint_of_model(folder: Path, digests: Mapping[str, str], settings: Map
         "tokenizer": _tokenizer(folder, modules[0]["path"], digests),
         "modules": [{"type": module["type"], "config": _module_config(folder, module)} for module in modules],
     }
-    return fingerprint("model", {**parts, **settings})
+    return _digest_of({"format": _FORMAT, "kind": "model", "parts": {**parts, **settings}})
 
 
 class _Noted(msgspec.Struct, frozen=True):
@@ -95,7 +95,7 @@ class _Noted(msgspec.Struct, frozen=True):
 def file_digests(folder: Path, cache: Path | None = None) -> dict[str, str]:
     """The digest of every file below a folder, by its path from there.
 
-    They are noted in the folder `cache`, so that files are read only once while they stay as they are.
+    They are kept in the folder `cache`, so that unchanged files are read only once.
     """
     signature = signature_of_files(folder) if cache is not None else None
     if cache is None or signature is None:
@@ -119,13 +119,12 @@ def _read_digests(folder: Path) -> dict[str, str]:
 
 
 def digest_of_files(digests: Mapping[str, str]) -> str:
-    """One digest of all files of a model's folder, to see whether anything there is another."""
+    """One digest of all files of a model's folder; it changes when any of them changes."""
     return _digest_of(list(digests.items()))
 
 
 def signature_of_files(folder: Path) -> str | None:
-    """Another one when any of these files is written or replaced; none of them is read. None where a change might not
-    show."""
+    """A digest of sizes and times that changes when a file is written or replaced. None if a change might not show."""
     signatures, is_settled = settled_signatures(_files(folder))
     return _digest_of([str(folder), *map(astuple, signatures)]) if is_settled else None
 
@@ -136,12 +135,8 @@ def _files(folder: Path) -> list[Path]:
 
 def fingerprint_of_endpoint(url: str, model: str, dimension: int, settings: Mapping[str, Any]) -> str:
     """The fingerprint of an endpoint: we cannot see its weights, so its address and model name take their place."""
-    return fingerprint("endpoint", {"url": url, "model": model, "dimension": dimension, "settings": dict(settings)})
-
-
-def fingerprint(kind: str, parts: Mapping[str, Any]) -> str:
-    """A digest of parts that JSON can hold; the order of keys does not matter."""
-    return _digest_of({"format": _FORMAT, "kind": kind, "parts": dict(parts)})
+    parts = {"url": url, "model": model, "dimension": dimension, "settings": settings}
+    return _digest_of({"format": _FORMAT, "kind": "endpoint", "parts": parts})
 
 
 def _digest_of(value: Any) -> str:
@@ -149,7 +144,7 @@ def _digest_of(value: Any) -> str:
 
 
 def _modules(folder: Path) -> list[dict[str, str]]:
-    """The chain of modules; a plain transformer without modules.json is pooled by the mean, as its library does."""
+    """The chain of modules. Without modules.json, the library takes the mean of a plain transformer's tokens."""
     listed = _json(folder / "modules.json")
     if listed is None:
         return [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1_Pooling"}]
@@ -167,7 +162,7 @@ def _module_config(folder: Path, module: Mapping[str, str]) -> Any:
 
 
 def _pooling(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for both ways of writing it: a flag for each mode, or `pooling_mode`."""
+    """The pooling modes, which a config lists either as one flag per mode or as `pooling_mode`."""
     named = config.get("pooling_mode")
     if isinstance(named, str):
         modes = named.split("+")
@@ -185,27 +180,27 @@ def _pooling(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _weights(folder: Path, modules: list[dict[str, str]], digests: Mapping[str, str]) -> list[str]:
-    """Digests of the weight files that are loaded: safetensors where there are some, else pickled ones."""
+    """Digests of the weight files that are loaded: safetensors if there are any, else pickled ones."""
     weights: list[str] = []
     for place in dict.fromkeys(module["path"] for module in modules):
         found = sorted((folder / place).glob("*.safetensors")) or sorted((folder / place).glob("pytorch_model*.bin"))
         weights += [digests.get(path.relative_to(folder).as_posix()) or _file_digest(path) for path in found]
     if not weights:
-        raise ModelUnsupported(f"{folder} holds no weights (*.safetensors or pytorch_model.bin)")
+        raise ModelUnsupported(f"{folder} contains no weights (*.safetensors or pytorch_model.bin)")
     return weights
 
 
 def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """The contents of the files, each setting that decides token ids, and what the first module does to a text before.
+    """The tokenizer's files, each setting that affects token ids, and what the first module does to a text before.
 
-    Not the tokenizer as it is loaded: libraries write that differently from one version to the next (tokenizers 0.19
-    and 0.20 did, for the same file), and their upgrade would embed everything again.
+    The loaded tokenizer is not used: versions of a library serialize the same file differently (tokenizers 0.19 and
+    0.20 do), so an upgrade would embed everything again.
     """
     folder = root / place
     whole = _json(folder / "tokenizer.json")
     parts: dict[str, Any] = {}
     if isinstance(whole, dict):
-        # Without its cut and padding, which are set on every call.
+        # Without cutting and padding, which are set on every call.
         parts["tokenizer.json"] = _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})
     else:
         files = {name: (folder / name).relative_to(root).as_posix() for name in _VOCABULARY_FILES}
@@ -214,7 +209,7 @@ def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, 
         settings = _json(folder / name) or {}
         parts[name] = {key: value for key, value in settings.items() if key not in _PASSING_TOKENIZER}
     kind = parts["tokenizer_config.json"].get("tokenizer_class")
-    if isinstance(kind, str):  # two names of one tokenizer
+    if isinstance(kind, str):  # the class with and without Fast is the same tokenizer
         parts["tokenizer_config.json"]["tokenizer_class"] = kind.removesuffix("Fast")
     # sentence_bert_config.json, or sentence_<architecture>_config.json: lower-casing and arguments to load with.
     for path in sorted(folder.glob("sentence_*_config.json")):

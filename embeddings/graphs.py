@@ -1,7 +1,7 @@
-"""Graphs of models for OpenVINO: each is made once, checked against the model, and kept for all homes of a user.
+"""Graphs of models for OpenVINO. Each is made once, checked against the model, and kept for all homes of a user.
 
-Each graph has a folder below the model cache, with a record of its digests. The folder is made under a temporary name
-and renamed when it is complete. A graph that is damaged or does not match its model is made again.
+A graph has a folder below the model cache, with a record of its digests. The folder is made under a temporary name and
+renamed when it is complete. A graph that is damaged, or belongs to another model, is made again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chunksink.embeddings.tokens import ModelForm
 RECORD = "graph.json"
 _REFUSED_SUFFIX = ".refused"
 REFUSED = 3
-"""The exit code of `convert` for a model of which no graph can be made; its last line is the reason."""
+"""The exit code of `convert` if no graph of the model is possible; its last line is the reason."""
 _FORMAT = 1
 _LONGEST_SECONDS = 1800
 _NO_AVX2 = "this processor lacks AVX2"
@@ -101,7 +101,7 @@ def graph_of(
             with _making(folder, model.name):
                 form = _kept(folder, digest, cache) or _make(model, digest, folder, source)
     except filelock.Timeout as error:
-        raise GraphUnavailable("another process has been making it for half an hour") from error
+        raise GraphUnavailable("another process has been making its graph for half an hour") from error
     except OSError as error:
         raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
     return folder, form
@@ -109,7 +109,7 @@ def graph_of(
 
 @contextmanager
 def _making(folder: Path, name: str) -> Iterator[None]:
-    """One process at a time makes a graph."""
+    """Only one process at a time makes a graph."""
     lock = filelock.FileLock(folder.with_suffix(".lock"))
     try:
         lock.acquire(timeout=0)
@@ -138,7 +138,7 @@ def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
 
 
 def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) -> ModelForm:
-    """In a process of its own: torch and sentence-transformers are needed here only."""
+    """Runs `convert` in a separate process, the only one that needs torch and sentence-transformers."""
     if reason := _refusal(folder):
         raise GraphUnavailable(reason)
     for abandoned in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
@@ -167,7 +167,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
         making.rename(folder)
         folder.with_suffix(_REFUSED_SUFFIX).unlink(missing_ok=True)
     except subprocess.TimeoutExpired as error:
-        raise GraphUnavailable("making it took more than half an hour") from error
+        raise GraphUnavailable("making its graph took more than half an hour") from error
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return form
@@ -175,7 +175,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     """Records a refusal. Any other failure of the process may be transient."""
-    ended = f"its process ended with {done.returncode}, as when memory is full"
+    ended = f"the process that makes its graph ended with {done.returncode}, as if memory was full"
     reason = ended if done.returncode < 0 else (done.stderr.strip() or ended).splitlines()[-1]
     if done.returncode == REFUSED:
         refusal = _Refusal(reason, library_versions())

@@ -1,4 +1,4 @@
-"""Loads a model and makes an encoder of it: find it, choose what computes it, settle precision and prompts."""
+"""Loads a model: finds its files, chooses the runtime, the precision and the prompts, and makes an encoder."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def load_encoder(
 def _runtime(
     found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, use_graph: bool
 ) -> tuple[Runtime, ModelForm, str]:
-    """What computes the model, the model's form, and the runtime's name for reports."""
+    """The runtime, the model's form, and the name of the runtime for reports."""
     why = ""
     if device == "cpu" and use_graph:
         try:

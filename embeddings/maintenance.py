@@ -1,4 +1,4 @@
-"""How a cache is kept sound and small. Library calls; the commands are `chunksink cache verify` and `gc`."""
+"""Checks and shrinks a cache, for `chunksink cache verify`, `cache gc` and `forget`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class CacheCheck:
-    """What `verify` found."""
+    """The result of `verify`."""
 
     rows: int
     bad_rows: int
     bad: tuple[BadRow, ...]
-    """The first 20 of them."""
+    """The first 20 bad rows."""
     damage: tuple[str, ...]
-    """What is wrong with the file itself; empty when it is sound."""
+    """Problems of the file itself."""
     dropped: int
 
     @property
@@ -48,7 +48,7 @@ class CacheCheck:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surplus:
-    """Rows that nothing needs any more."""
+    """Rows that are no longer needed."""
 
     rows: int
     vector_bytes: int
@@ -61,7 +61,7 @@ class Surplus:
 def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | None = None) -> CacheCheck:
     """Checks every row and the file. `repair` drops bad rows and replaces a damaged file (see `cache.set_aside`).
 
-    What is dropped will be computed again when it is needed.
+    Dropped vectors are computed again when they are needed.
     """
     damage: list[str] = []
     bad: list[BadRow] = []
@@ -94,9 +94,10 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 def find_surplus(
     cache: VectorCache, *, text_hashes: Iterable[TextHash], fingerprints: Collection[str] | None
 ) -> Surplus:
-    """Rows of other texts than these and the probes, and of other models than these; None means every model.
+    """Rows of texts that are neither listed nor probes, and rows of models that are not listed.
 
-    `text_hashes` are those of the current chunks, `fingerprints` those of the live, previous and unfinished builds.
+    `text_hashes` lists the texts of the current chunks, `fingerprints` the models of the live, previous and unfinished
+    builds; None lists every model.
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
@@ -109,7 +110,7 @@ def find_surplus(
 
 
 def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
-    """The rows of one model up to the `last` one."""
+    """The rows of one model up to the row `last`."""
     return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 
 
@@ -132,10 +133,10 @@ def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object]
 
 
 def drop(cache: VectorCache, surplus: Surplus) -> None:
-    """Drops these rows and gives their space back. Nobody may write to the cache since they were found."""
+    """Drops these rows and frees their space. Nothing may have written to the cache since they were found."""
     _delete(cache, surplus.ids)
     with cache.transaction() as connection:
-        for table in ("producer", "model"):  # few rows, and one look into the index for each
+        for table in ("producer", "model"):  # few rows, each one lookup in the index
             connection.execute(
                 f"DELETE FROM {table} "
                 f"WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.fingerprint = {table}.fingerprint)"

@@ -1,4 +1,4 @@
-"""Models computed by OpenVINO from a graph, with tokens by `tokenizers`: neither torch nor transformers is imported."""
+"""Computes models with OpenVINO, and token ids with `tokenizers`. Imports neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -19,30 +19,31 @@ OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
 
 
 class OpenVinoRuntime:
-    """A graph on the processor. Its cores compute a batch each, rather than all of them the same one."""
+    """A graph on the processor. Each core computes its own batch."""
 
     token_budget = _TOKEN_BUDGET
 
     def __init__(self, folder: Path, precision: Precision) -> None:
-        """What a graph in int8 leaves in another precision is computed in float32."""
+        """Those parts of an int8 graph that are not int8 are computed in float32."""
         from tokenizers import Tokenizer
 
         openvino = import_openvino()
         settings = {
             "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
             "PERFORMANCE_HINT": "THROUGHPUT",
-            "ENABLE_CPU_PINNING": False,  # other processes compute on this machine, too
+            "ENABLE_CPU_PINNING": False,  # other processes need the cores, too
         }
         try:
             self._graph = openvino.Core().compile_model(folder / GRAPH_FILE, "CPU", settings)
         except RuntimeError as error:
             kind = GraphUnavailable if self.is_out_of_memory(error) else GraphUnreadable
-            raise kind(f"OpenVINO cannot load it: {_reason(error)}") from error
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]  # before that, a trace
+            raise kind(f"OpenVINO cannot load it: {reason}") from error
         self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
         self._inputs = {name for each in self._graph.inputs for name in each.names}
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-        except Exception as error:  # it raises no other class
+        except Exception as error:  # tokenizers raises no other class
             raise GraphUnreadable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -55,8 +56,8 @@ class OpenVinoRuntime:
         request = getattr(self._of_thread, "request", None)
         if request is None:
             request = self._of_thread.request = self._graph.create_infer_request()
-        given = {name: array for name, array in arrays.items() if name in self._inputs}
-        vectors: Vectors = request.infer(given, share_inputs=True)[0]
+        inputs = {name: array for name, array in arrays.items() if name in self._inputs}
+        vectors: Vectors = request.infer(inputs, share_inputs=True)[0]
         return vectors
 
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
@@ -66,7 +67,7 @@ class OpenVinoRuntime:
         return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
     def free_memory(self) -> None:
-        """Nothing is kept beyond a call."""
+        """Nothing to free: no memory is kept between calls."""
 
 
 def import_openvino() -> Any:
@@ -78,8 +79,3 @@ def import_openvino() -> Any:
     except (ImportError, OSError) as error:
         raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
     return openvino
-
-
-def _reason(error: Exception) -> str:
-    """The last line of a trace through OpenVINO's files."""
-    return next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""The encoder of one run, kept loaded for the next run of the same process."""
+"""Keeps the encoder of a run loaded for the next run of the same process."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ OpenEncoder = Callable[[EncoderSettings], Encoder]
 class _Loaded:
     encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
-    """Those it was opened with, and those that name exactly this encoder."""
+    """The settings that opened it, and those that a build records of it."""
     files: str
-    """The signature of the model's files before they were read."""
+    """The signature of the model's files before it was loaded."""
     process: int
-    """The one whose threads it uses: they do not survive a fork."""
+    """The process that has its threads: they do not survive a fork."""
 
 
 class EncoderPool:
-    """Keeps the encoder of the last run, at most one. No two runs use the same encoder at a time.
+    """Keeps one idle encoder, that of the last run. Two runs never use the same encoder at the same time.
 
-    A kept encoder is used again for the same settings, while no file of its model has been written or replaced.
-    Nothing shows from outside that the model behind an endpoint has changed, so its encoder is not kept.
+    A kept encoder is used again for the same settings, unless a file of its model was written or replaced. The encoder
+    of an endpoint is not kept, because its model can change without a sign.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class EncoderPool:
 
     @contextmanager
     def lend(self, model_cache: Path | None) -> Iterator[OpenEncoder]:
-        """What opens the encoders of one run. They must not be used afterwards."""
+        """A function that opens the encoders of one run. They must not be used after the block."""
         opened: list[_Loaded] = []
         closings = self._closings
 
@@ -53,7 +53,7 @@ class EncoderPool:
             if loaded is not None and (settings not in loaded.settings or loaded.files != files):
                 loaded.encoder.close()
                 loaded = None
-            if loaded is None:  # here, so that memory never holds the former one beside it
+            if loaded is None:  # the former one is closed by now, so memory needs to hold only one
                 encoder = open_encoder(settings, model_cache=model_cache)
                 loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files, os.getpid())
             opened.append(loaded)
@@ -68,7 +68,7 @@ class EncoderPool:
                     former.encoder.close()
 
     def close(self) -> None:
-        """Closes the kept encoder, and that of a run under way when the run ends. The next run opens its own."""
+        """Closes the kept encoder now, and that of a current run at its end. The next run opens a new one."""
         with self._lock:
             self._closings += 1
         loaded = self._replace_idle(None)
@@ -76,7 +76,7 @@ class EncoderPool:
             loaded.encoder.close()
 
     def _replace_idle(self, loaded: _Loaded | None, closings: int | None = None) -> _Loaded | None:
-        """Returns the encoder that this process kept before; `loaded` itself if the pool was closed since then."""
+        """Returns the encoder that this process kept before; `loaded` itself if the pool was closed meanwhile."""
         with self._lock:
             if closings is not None and closings != self._closings:
                 return loaded
@@ -85,7 +85,7 @@ class EncoderPool:
 
 
 def _files_of(settings: EncoderSettings) -> str:
-    """The signature of a model's files; "" where there are none, or where a change might not show."""
+    """The signature of a model's files; "" if there are none, or if a change might not show."""
     if settings.endpoint is not None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Which precision and device to compute with."""
+"""Chooses the precision and the device to compute with."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from chunksink.embeddings.encoder import Precision, PrecisionRequest
 
-# As the processor names them: x86 (AVX-512 or AMX), Arm.
+# The flags of x86 (AVX-512 or AMX) and Arm.
 _CPU_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
 def choose_device() -> str:
-    """The GPU when there is one. torch is asked only where there may be one: importing it takes seconds."""
+    """The GPU if there is one. torch is imported only if there may be one, because that takes seconds."""
     if not _may_have_gpu():
         return "cpu"
     import torch
@@ -37,14 +37,14 @@ def _may_have_gpu() -> bool:
 
 
 def choose_precision(request: PrecisionRequest, device: str) -> Precision:
-    """`auto` takes bfloat16 where the hardware computes it; an explicit request is always met."""
+    """The requested precision. `auto` is bfloat16 if the hardware supports it, else float32."""
     if request != "auto":
         return request
     return "bfloat16" if has_bfloat16(device) else "float32"
 
 
 def has_bfloat16(device: str) -> bool:
-    """Whether the device has bfloat16 in hardware, not only emulated."""
+    """Whether the device computes bfloat16 in hardware, not only by emulation."""
     if device.startswith("cuda"):
         import torch
 
@@ -53,7 +53,7 @@ def has_bfloat16(device: str) -> bool:
 
 
 def lacks_avx2() -> bool:
-    """Whether this is an x86 processor of before 2013, which OpenVINO compiles for and then fails on."""
+    """Whether this is an x86 processor from before 2013: OpenVINO loads a model there, and fails when it computes."""
     flags = _cpu_flags()
     return "sse2" in flags and "avx2" not in flags
 

@@ -1,6 +1,6 @@
-"""Fixed texts that show whether the service behind an endpoint still computes the vectors that the cache has of it.
+"""Fixed texts that show whether an endpoint still computes with the model whose vectors are in the cache.
 
-Their vectors are cached like those of any other text when the endpoint's model is first used.
+Their vectors are cached like those of any other text when the endpoint is first used.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PROBES: Mapping[bytes, str] = {
 }
 """By text hash."""
 LEAST_COSINE = 0.999
-"""Of a text's vectors by one model. Endpoints compute a text in other batches, and some on other machines."""
+"""Between two vectors of a text by one model. Endpoints compute in varying batches, some on varying machines."""
 
 
 def require_same_model(encoder: Encoder, cached: Mapping[str, Vectors]) -> None:
-    """Embeds texts again, with one request; EndpointChanged if a vector differs from the cached one."""
+    """Embeds cached texts again, with one request; EndpointChanged if a vector differs from the cached one."""
     for old, new in zip(cached.values(), encoder.encode(list(cached)), strict=True):
         cosine = float(old @ new) / max(float(np.linalg.norm(old) * np.linalg.norm(new)), 1e-30)
-        if not cosine >= LEAST_COSINE:  # also where it is not a number
+        if not cosine >= LEAST_COSINE:  # also if it is not a number
             info = encoder.info
             raise EndpointChanged(
-                f"the endpoint {info.source} computes other vectors for the model {info.name} than it did before "
+                f"the endpoint {info.source} now computes different vectors for the model {info.name} "
                 f"(cosine {cosine:.4f}, expected at least {LEAST_COSINE}), so nothing more was computed. If the change "
                 "is intended: `chunksink rebuild --fresh-cache`, or set a new model name and `chunksink rebuild`"
             )

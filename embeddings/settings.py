@@ -1,6 +1,6 @@
-"""The settings of an encoder, and the encoder that they describe.
+"""The settings of an encoder, and the function that opens it.
 
-A build keeps the settings of its encoder: queries are encoded as its texts were, even after the configuration changed.
+A build keeps the settings of its encoder, so that queries are encoded like its texts after the configuration changed.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from chunksink.settings.config import Config
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """A model on this machine, or one behind an OpenAI-compatible endpoint. `None` leaves a thing to the model."""
+    """A model on this machine, or one behind an OpenAI-compatible endpoint. `None` means the model's own value."""
 
     model: str = DEFAULT_MODEL
     precision: PrecisionRequest = "auto"
     long_texts: LongTexts = "windows"
     max_length: int | None = None
-    """In tokens; in characters for an endpoint, where `None` is 24,000."""
+    """In tokens. For an endpoint in characters, and `None` means 24,000."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None
-    """Its address up to and without `/embeddings`."""
+    """Its address without the final `/embeddings`."""
     endpoint_key_variable: str | None = None
-    """Name of the environment variable that holds its key."""
+    """Name of the environment variable with its key; None sends no key."""
     endpoint_dimensions: int | None = None
 
     @classmethod
     def of(cls, config: Config) -> EncoderSettings:
-        """What a configuration asks for."""
+        """The settings in a configuration."""
         return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
 
 
@@ -62,9 +62,9 @@ def open_encoder(
 
 
 def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
-    """The settings that make this very encoder again: the precision it took, its folder from the root.
+    """The settings that open exactly this encoder again, with the chosen precision and an absolute folder.
 
-    For an endpoint also the length: our default may change, the build's length may not.
+    For an endpoint they include the maximum length, because our default may change.
     """
     return replace(
         settings,
@@ -75,7 +75,7 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
 
 
 def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
-    """Whether the wanted settings describe the encoder that `made` (settled) names. Weights are not compared."""
+    """Whether the wanted settings open the encoder that `made` describes, as `settled` does. Ignores weights."""
     by_default = wanted.max_length is None and wanted.endpoint is not None
     return made == replace(
         wanted,

@@ -29,7 +29,7 @@ GROUP BY 1, 2 ORDER BY 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ModelStats:
-    """What the cache holds of one model."""
+    """The cached vectors of one model, counted."""
 
     fingerprint: str
     name: str
@@ -43,30 +43,30 @@ class ModelStats:
     long_texts: int
     """Texts longer than the model's maximum."""
     producers: tuple[dict[str, Any], ...]
-    """Library versions and devices that computed rows."""
+    """Library versions and devices that computed vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What the cache holds."""
+    """The content of a cache, counted."""
 
     path: str
     file_bytes: int
-    """With what the write-ahead log adds to it."""
+    """Includes pages that are still in the write-ahead log."""
     rows: int
     models: tuple[ModelStats, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CachedVector:
-    """One cached vector and all that is recorded about it."""
+    """One cached vector and everything recorded about it."""
 
     ref: EmbeddingRef
     model: str
     precision: Precision
     dimension: int
     tokens: int
-    """Length of the text before any cut; 0 where it is not known."""
+    """Length of the text before any cut; 0 if unknown."""
     norm: float
     producer: dict[str, Any]
     vector: Vectors = field(repr=False)
@@ -99,13 +99,13 @@ def _model_stats(cache: VectorCache, key: str, counted: list[tuple[Any, ...]]) -
 
 
 def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None:
-    """The most that a model takes at once, and its unit; None where that is not known."""
+    """The longest text that a model takes at once, and the unit of that length; None if unknown."""
     _, _, max_length, unit = _described(cache, fingerprint)
     return None if max_length is None else (max_length, unit)
 
 
 def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
-    """The vector that an `embedding_ref` points to; None when it is not cached or fails its check."""
+    """The vector that an `embedding_ref` points to; None if it is not cached or fails its check."""
     pointer = parse_ref(ref) if isinstance(ref, str) else ref
     key, text_hash = raw_fingerprint(pointer.fingerprint), raw_hash(pointer.text_hash)
     rows = cache.read(
@@ -133,8 +133,8 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
 
 
 def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) -> dict[bytes, int]:
-    """Length of each of these texts that the model has embedded, before any cut; rows that fail their check are left
-    out. Ask for up to a thousand."""
+    """Length before any cut of those texts that the model has embedded. Skips rows that fail their check. For up to a
+    thousand texts."""
     key = raw_fingerprint(fingerprint)
     marks = ",".join("?" * len(text_hashes))
     rows = cache.read(
@@ -146,8 +146,7 @@ def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) 
 
 
 def _described(cache: VectorCache, fingerprint: str) -> tuple[str, int | None, int | None, str]:
-    """Name, dimension, maximum length and its unit, as they were recorded. No checksum covers them: they are for
-    display."""
+    """The recorded name, dimension, maximum length and its unit. Only for display, since no checksum covers them."""
     rows = cache.read(
         "SELECT CAST(name AS TEXT), CAST(dimension AS INTEGER), CAST(max_length AS INTEGER), details FROM model "
         "WHERE fingerprint = ?",
@@ -160,7 +159,7 @@ def _described(cache: VectorCache, fingerprint: str) -> tuple[str, int | None, i
 
 
 def _details(raw: object) -> dict[str, Any]:
-    """Recorded details; empty where they cannot be read."""
+    """Recorded details; empty if they cannot be read."""
     try:
         details = orjson.loads(raw)  # type: ignore[arg-type]  # of another type is refused as well
     except ValueError:

@@ -21,12 +21,12 @@ Arrays = dict[str, npt.NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a model wants its input."""
+    """The form of a model's input."""
 
     prefix: tuple[int, ...]
-    """Special tokens before a text, as [CLS]."""
+    """Special tokens before a text, such as [CLS]."""
     suffix: tuple[int, ...]
-    """Special tokens after it, as [SEP]."""
+    """Special tokens after a text, such as [SEP]."""
     max_length: int
     pad_id: int = 0
     pad_left: bool = False
@@ -34,7 +34,7 @@ class Layout:
 
     @property
     def room(self) -> int:
-        """Tokens of text that fit beside the special ones."""
+        """How many tokens of text fit beside the special ones."""
         return self.max_length - len(self.prefix) - len(self.suffix)
 
 
@@ -50,17 +50,17 @@ class ModelForm:
 
 @dataclass(frozen=True, slots=True)
 class TokenWindow:
-    """What goes through the model at once: a text, or a window of a long one."""
+    """One input of the model: a text, or a window of a long text."""
 
     position: int
-    """Which text it belongs to."""
+    """The number of its text."""
     ids: Ids
 
 
 def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts) -> list[Ids]:
-    """The inputs for one text: itself if it fits, else its beginning or windows over all of it.
+    """The inputs for one text: the text if it fits, else its beginning, or windows over all of it.
 
-    Windows are equally long, so that the last is no remnant with a full vote; each begins with the prompt.
+    Windows are equally long, so that a short rest does not count as much as a full window. Each begins with the prompt.
     """
     if len(body) <= layout.room:
         return [[*layout.prefix, *body, *layout.suffix]]
@@ -72,14 +72,14 @@ def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts) ->
 
 
 def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
-    """The fewest windows of at most `longest` over a text of some length, all equally long give or take one."""
+    """Start and end of the fewest windows of at most `longest` over a text; their lengths differ by at most one."""
     count = -(-length // longest)
     for number in range(count):
         yield length * number // count, length * (number + 1) // count
 
 
 def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWindow]]:
-    """Pieces of similar length together, the longest first, at most `budget` tokens of input in each batch."""
+    """Batches of windows of similar length, the longest first, each of at most `budget` tokens with padding."""
     batch: list[TokenWindow] = []
     for piece in sorted(pieces, key=lambda piece: -len(piece.ids)):
         if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
@@ -136,6 +136,6 @@ class Windows:
 
 
 def _mean(count: int, total: npt.NDArray[np.float64], norms: float) -> npt.NDArray[np.float64]:
-    """The mean direction, as long as the windows are on average (1 for a model that normalises)."""
+    """The mean direction, with the mean length of the windows (1 for a model that normalises)."""
     length = float(np.linalg.norm(total))
     return total * (norms / count / length) if length else total

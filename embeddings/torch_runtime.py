@@ -1,4 +1,4 @@
-"""Models computed by torch, as sentence-transformers loads them: on GPUs, and where there is no graph of a model."""
+"""Computes models with torch and sentence-transformers: on GPUs, and if OpenVINO has no graph of a model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from chunksink.embeddings.tokens import Arrays, Layout, ModelForm
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-# Models whose prompts are given in their description only; a model's own configuration comes first. The instructed E5
-# wants another prompt for every task, so it has none here.
+# Models whose prompts are only in their description. The prompts in a model's configuration take precedence. The
+# instructed E5 needs another prompt for every task, so it has none here.
 _KNOWN_PROMPTS = tuple(
     (re.compile(rf"(?:^|[/_ ]){name}", re.IGNORECASE), query, passage)
     for name, query, passage in (
@@ -30,7 +30,7 @@ _KNOWN_PROMPTS = tuple(
         (r"bge-(?:small|base|large)-zh\b", "为这个句子生成表示以用于检索相关文章：", ""),
     )
 )
-# What a model card calls its model, or the model it was made from: in its head, then in its title.
+# The name of a model, or of its base model, in a model card: in the front matter, then in the title.
 _CARD_NAMES = (
     re.compile(r"^model-index:\s*-\s*name:(.+)$", re.MULTILINE),
     re.compile(r"^base_model:\s*(?:-\s)?(.+)$", re.MULTILINE),
@@ -39,17 +39,17 @@ _CARD_NAMES = (
 _UNBOUNDED = 1_000_000
 _CPU_BUDGET = 1024
 _GPU_BUDGET = 65536
-# As the allocators of processor and GPU say it, and cuBLAS.
+# In messages of the allocators for processor and GPU, and of cuBLAS.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
 _ON_GPU = ("cuDNN", "CUBLAS", "mha_graph.execute")
 _FULL_BYTES = 2**28
 
 
 class TorchRuntime:
-    """A model that `read_model` loaded. In bfloat16 only its matrix multiplications are computed in that.
+    """A model from `read_model`. If the precision is bfloat16, only matrix multiplications use it.
 
-    Sums, norms, pooling and the residual stream stay float32. It costs nothing in speed, and the cosine to float32 is
-    an order of magnitude nearer to 1 than that of a model converted whole.
+    Sums, norms, pooling and the residual stream stay float32. That is as fast as converting the whole model, and the
+    difference of the cosine to float32 from 1 is a tenth.
     """
 
     def __init__(self, model: SentenceTransformer, precision: Precision, device: str) -> None:
@@ -67,7 +67,7 @@ class TorchRuntime:
                     module.to(torch.bfloat16)
 
     def token_ids(self, texts: list[str]) -> list[list[int]]:
-        with self._tokenizer_lock:  # a call sets cut and padding on the tokenizer itself
+        with self._tokenizer_lock:  # a call changes the tokenizer's own settings
             encoded = self._model.tokenizer(
                 texts,
                 add_special_tokens=False,
@@ -100,17 +100,17 @@ class TorchRuntime:
         cores = torch.get_num_threads()
 
         def take_share() -> None:
-            torch.get_num_threads()  # a thread's first question brings it the process's number, and would undo ours
+            torch.get_num_threads()  # a thread's first call resets its number to that of the process
             torch.set_num_threads(max(1, cores // workers))
 
         try:
             yield take_share
         finally:
-            # The setting is each thread's own, and also what threads to come begin with: restore the latter.
+            # Each thread has its own number, but setting it also changes that of future threads.
             torch.set_num_threads(cores)
 
     def is_out_of_memory(self, error: Exception) -> bool:
-        """Also where a library on a GPU only reports a failure while hardly any memory is free."""
+        """On a GPU, also a general failure of a library while hardly any memory is free."""
         if _is_full(error):
             return True
         if not self._device.startswith("cuda") or not any(library in str(error) for library in _ON_GPU):
@@ -146,7 +146,7 @@ def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
         if _is_full(exc):
-            hint = "" if device == "cpu" else "; end what else uses it, or hide it with CUDA_VISIBLE_DEVICES="
+            hint = "" if device == "cpu" else "; end other programs on it, or hide it with CUDA_VISIBLE_DEVICES="
             raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}{hint}") from exc
         raise ModelUnsupported(
             f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
@@ -156,16 +156,16 @@ def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
 
 
 def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
-    """The form of a loaded model; one that is no text encoder is refused."""
+    """The form of a loaded model; ModelUnsupported if it is not a text encoder."""
     dimension = model.get_embedding_dimension()
     if dimension is None:
-        raise ModelUnsupported(f"{found.name} does not say how many dimensions its vectors have")
+        raise ModelUnsupported(f"{found.name} does not state the dimension of its vectors")
     return ModelForm(_layout(model), dimension, *_prompts(model, found.folder))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bar while weights are read: libraries never print."""
+    """Hides the progress bar for weights: libraries never print."""
     from transformers.utils import logging
 
     bars: Any = logging
@@ -182,7 +182,7 @@ def _layout(model: SentenceTransformer) -> Layout:
     tokenizer: Any = getattr(model[0], "tokenizer", None)
     if type(model[0]).__name__ != "Transformer" or not callable(tokenizer):
         raise ModelUnsupported(
-            f"the model begins with {type(model[0]).__name__}; only text transformers with a tokenizer can be driven"
+            f"the model begins with {type(model[0]).__name__}; only text transformers with a tokenizer are supported"
         )
     plain: list[int] = tokenizer("a", add_special_tokens=False)["input_ids"]
     whole: list[int] = tokenizer("a")["input_ids"]
@@ -215,7 +215,7 @@ def _prompts(model: SentenceTransformer, folder: Path) -> tuple[str, str]:
 
 
 def _names(folder: Path) -> Iterator[str]:
-    """What the model's own files call it, the surest first. The name of its folder depends on who copied it."""
+    """The names of the model in its files, the most reliable first. The folder's name may be anything."""
     try:
         card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -232,7 +232,7 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def _is_full(error: Exception) -> bool:
-    """Whether a library reports that memory is full, each in its own words."""
+    """Whether a library reports that memory is full."""
     import torch
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

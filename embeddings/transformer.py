@@ -1,7 +1,7 @@
-"""The encoder for transformer models: their library's vectors, at the speed of the machine.
+"""The encoder for transformer models: the vectors of sentence-transformers, computed faster.
 
-A `Runtime` computes, the loop around it is here. Measured against `SentenceTransformer.encode` (bench/README.md):
-- texts are tokenized in a thread of their own, one block ahead of the model;
+A `Runtime` computes a batch. Here is what makes it faster than `SentenceTransformer.encode` (bench/README.md):
+- texts are tokenized in a separate thread, one block ahead of the model;
 - batches hold texts of similar length and are small enough that a layer's output stays in the processor's cache;
 - on a CPU each core computes its own batch, instead of all cores sharing each matrix.
 """
@@ -24,41 +24,34 @@ from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, Windows, ba
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""So few are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
+"""Up to so many are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
 
 
 class Runtime(Protocol):
-    """A loaded model: text to token ids, token ids to vectors. All of it can be called from several threads."""
+    """A loaded model: from text to token ids, from token ids to vectors. Usable from several threads."""
 
     @property
     def workers(self) -> int:
-        """How many batches are best computed at the same time."""
-        ...
+        """How many batches to compute at the same time."""
 
     @property
     def token_budget(self) -> int:
-        """How many tokens a batch should have at most."""
-        ...
+        """The most tokens in a batch."""
 
     def token_ids(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text, uncut and without special tokens."""
-        ...
 
     def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
         """One row for each row of the input arrays."""
-        ...
 
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
-        """While the threads that compute are started: what each of them calls first."""
-        ...
+        """Open while the computing threads start. Each of them first calls the function that it returns."""
 
     def is_out_of_memory(self, error: Exception) -> bool:
         """Whether this error of `vectors` means that a smaller batch may pass."""
-        ...
 
     def free_memory(self) -> None:
         """Called before a smaller batch is tried."""
-        ...
 
 
 class TransformerEncoder(Encoder):
@@ -89,7 +82,7 @@ class TransformerEncoder(Encoder):
                 self._pool = None
 
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        """As they become ready: the longest texts of each block first."""
+        """Within each block of texts, the longest come first."""
         spans = list(_spans(texts))
         if not spans:
             return
@@ -97,9 +90,11 @@ class TransformerEncoder(Encoder):
             block = self._tokenize(texts, prompt, spans[0])
             tokens = sum(len(piece.ids) for piece in block.pieces)
             if tokens <= self._budget:  # a query or two, a short document
-                compute = self._compute_on_one_core if tokens <= _FEW_TOKENS else self._compute
                 for batch in batches(block.pieces, self._budget):
-                    vectors = compute(batch, block.prompt_length)
+                    if tokens <= _FEW_TOKENS:
+                        vectors = self._threads().submit(self._compute, batch, block.prompt_length).result()
+                    else:
+                        vectors = self._compute(batch, block.prompt_length)
                     yield block.windows.add([piece.position for piece in batch], vectors)
                 return
         yield from self._run_ahead(texts, prompt, spans)
@@ -138,7 +133,7 @@ class TransformerEncoder(Encoder):
         return _Block(pieces, windows, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
 
     def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        """The vectors of a batch; of its halves where it does not fit into memory."""
+        """The vectors of a batch. A batch that does not fit into memory is halved."""
         try:
             return self._forward(batch, prompt_length)
         except (RuntimeError, MemoryError) as exc:
@@ -153,14 +148,11 @@ class TransformerEncoder(Encoder):
         self._budget = min(self._budget, middle * len(batch[0].ids))
         return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])
 
-    def _compute_on_one_core(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        return self._threads().submit(self._compute, batch, prompt_length).result()
-
     def _forward(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         return self._runtime.vectors(padded(batch, self._layout), prompt_length)
 
     def _threads(self) -> ThreadPoolExecutor:
-        """One thread for each worker, all of them started."""
+        """A running thread for each worker."""
         with self._pool_lock:
             if self._pool is None:
                 with self._runtime.preparing_threads(self._workers) as prepare:
@@ -197,7 +189,7 @@ def _finished(running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]])
 
 
 def _spans(texts: Sequence[str]) -> Iterator[slice]:
-    """Blocks of texts that are sorted together and tokenized at once."""
+    """Blocks of texts that are tokenized and sorted together."""
     start = chars = 0
     for position, text in enumerate(texts):
         if position > start and (position - start >= _BLOCK_TEXTS or chars + len(text) > _BLOCK_CHARS):
@@ -209,7 +201,7 @@ def _spans(texts: Sequence[str]) -> Iterator[slice]:
 
 
 def _encodable(text: str) -> str:
-    """The text without lone surrogates, which no tokenizer takes."""
+    """The text without lone surrogates, which no tokenizer accepts."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -218,7 +210,7 @@ def _encodable(text: str) -> str:
 
 
 def _common(prompt: Sequence[int], body: Sequence[int]) -> int:
-    """How many tokens of the text are the prompt's own."""
+    """How many tokens at the beginning of the text are those of the prompt."""
     count = 0
     for ours, theirs in zip(prompt, body, strict=False):
         if ours != theirs:

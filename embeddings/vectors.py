@@ -1,8 +1,8 @@
 """From a stream of (text hash, text) to vectors, in order: dedupe, look up, encode what is missing, commit.
 
-The stream is worked through in windows, so memory does not depend on its length. Within a window every distinct
-text is looked up once and encoded at most once. Encoded vectors are committed every `commit_seconds`, also while
-the encoder computes or waits for somebody, and before anything is handed out, also when the encoder fails: a
+The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct text is
+looked up once and encoded at most once. Vectors are committed every `commit_seconds`, even while the encoder computes
+or waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A
 committed vector is never computed again.
 """
 
@@ -30,7 +30,7 @@ _LONGEST_COMMIT_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """One text of the stream and its vector, or why it has none."""
+    """A text of the stream with its vector, or with the reason why it has none."""
 
     text_hash: bytes
     vector: Vectors | None
@@ -40,30 +40,30 @@ class Embedded:
 
 @dataclass(slots=True)
 class EmbedReport:
-    """What has been done so far; it grows while a stream is read, and may go on with the next one."""
+    """Counts while a stream is read. Several streams may share a report."""
 
     texts: int = 0
-    """Items that were handed out."""
+    """Items that were returned."""
     encoded: int = 0
     """Vectors that were computed."""
     encoded_bytes: int = 0
-    """What the texts of these take in UTF-8."""
+    """The size of their texts in UTF-8."""
     refused: int = 0
-    """Items without a vector; `problems` has the reasons."""
+    """Items without a vector, for the reasons in `problems`."""
     over_length: int = 0
     """Items longer than the model's maximum, including those with a cached vector."""
     corrupt: int = 0
-    """Cached rows that failed their checksum and were computed again."""
+    """Cached rows with a wrong checksum, which were computed again."""
     problems: dict[bytes, str] = field(default_factory=dict)
-    """Why a text has no vector. It is asked for once in a report, however often it comes."""
+    """Why a text has no vector. A text is tried once per report, even if it is repeated."""
     set_aside: list[str] = field(default_factory=list)
-    """Where damaged cache files lie now; what they held is computed again."""
+    """The new names of damaged cache files. Their vectors are computed again."""
     endpoint_checked: bool = False
-    """Whether the endpoint, if there is one, computes what the cache has of it."""
+    """Whether an endpoint was compared with its cached vectors."""
 
     @property
     def reused(self) -> int:
-        """Items whose vector was there already: in the cache, or computed for an item before."""
+        """Items whose vector was in the cache, or was computed for an earlier item."""
         return self.texts - self.encoded - self.refused
 
 
@@ -78,12 +78,12 @@ def vectors_for(
     commit_seconds: float = 2.0,
     on_encoded: Callable[[int], object] = lambda _texts: None,
 ) -> Iterator[Embedded]:
-    """Vectors for a stream of (text hash, text), in its order. What is done is counted in `report`; `on_encoded` is
-    given the number of vectors just computed, long before a window is full.
+    """Vectors for a stream of (text hash, text), in its order. `report` is updated; `on_encoded` gets the number of
+    vectors just computed, several times per window.
 
-    A text that the model cannot embed comes back with a `problem`; its siblings are not affected. Anything that
-    concerns all texts (endpoint down, out of memory, disk full) is raised, after what was computed has been committed.
-    Before the first vector of a report is computed by an endpoint, EndpointChanged if it is not the model it was.
+    A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
+    concern all texts (endpoint down, out of memory, disk full) are raised, after the computed vectors were committed.
+    Before an endpoint computes the first vector of a report, EndpointChanged if its model has changed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
     for some in _windows(items, window, window_chars):
@@ -91,7 +91,7 @@ def vectors_for(
 
 
 def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
-    """The cache has the probes of an endpoint's model, to compare later runs with."""
+    """Caches the vectors of the probes, with which later runs compare."""
     for _ in vectors_for(PROBES.items(), encoder, cache, EmbedReport(endpoint_checked=True)):
         pass
 
@@ -112,12 +112,12 @@ def _windows(items: Iterable[tuple[TextHash, str]], most: int, most_chars: int) 
 
 @dataclass(slots=True)
 class _Window:
-    """What is known of the distinct texts of some items."""
+    """The distinct texts of some items, and their vectors."""
 
     texts: dict[bytes, str]
     rows: Vectors
     known: dict[bytes, int] = field(default_factory=dict)
-    """VectorRow of each text that has its vector."""
+    """The index into `rows` of each text that has its vector."""
     fresh: set[bytes] = field(default_factory=set)
     long: set[bytes] = field(default_factory=set)
 
@@ -156,8 +156,8 @@ class _Run:
         return [text_hash for text_hash in hashes if text_hash not in done], (*found.corrupt, *found.outdated)
 
     def _check_endpoint(self, window: _Window) -> None:
-        """Compares what the endpoint computes now with the cached probes; if there are none, with texts of the window.
-        While all vectors are recomputed there is nothing to compare with."""
+        """Compares the endpoint's vectors with the cached ones of the probes, or of texts in the window if there are no
+        cached probes. While all vectors are recomputed there is nothing to compare with."""
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
@@ -184,7 +184,7 @@ class _Run:
             tokens = [computed.tokens for computed in pending]
             self._repeated(lambda: self.cache.put(self.encoder.info, hashes, rows, tokens, replaced=drop))
 
-        # The encoder stops before the last commit: its threads must not compute what nobody takes any more.
+        # The encoder is closed before the last commit, so that its threads stop computing.
         texts = [window.texts[text_hash] for text_hash in missing]
         with (
             Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
@@ -242,14 +242,14 @@ class _Run:
         self.report.over_length += text_hash in window.long
         problem = self.report.problems.get(text_hash)
         if problem is None and text != window.texts[text_hash]:
-            problem = "this text hash is also that of a different text"
+            problem = "a different text has the same text hash"
         if problem is not None:
             self.report.refused += 1
             return Embedded(text_hash, None, False, problem)
         return Embedded(text_hash, window.rows[window.known[text_hash]], text_hash not in window.fresh)
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
-        """The call's result; if the file is damaged, that of a second call, on the file that replaces it."""
+        """The result of the call. If the file is damaged, it is replaced and the call repeated."""
         try:
             return call()
         except CacheDamaged:

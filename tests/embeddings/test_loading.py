@@ -53,7 +53,7 @@ def test_hub_is_asked_last(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -
 
 
 def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="holds no model"):
+    with pytest.raises(ModelUnavailable, match="contains no model"):
         resolve_model(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelUnsupported):
@@ -77,7 +77,7 @@ def test_memory_exhausted_while_loading_is_no_damage(tiny_folder: Path, monkeypa
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
-    with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; end what else uses it, or hide it"):
+    with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; end other programs on it, or hide it"):
         load_with_torch(str(tiny_folder), device="cuda", precision="float32")
     with pytest.raises(EncoderOutOfMemory, match=r"fit into the memory of cpu$"):
         load_with_torch(str(tiny_folder), device="cpu")
