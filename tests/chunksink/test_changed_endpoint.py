@@ -1,5 +1,6 @@
 """Another model behind the name of an endpoint's model: noticed before vectors of two models stand side by side."""
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -110,7 +111,13 @@ def test_a_rebuild_that_was_cut_off_leaves_what_later_runs_compare_with(synced: 
     def changed(body: dict[str, object]) -> object:
         return good(body, alter=other_model)
 
-    server.next = [changed, changed, *[status(401)] * 20]
+    def denied(body: dict[str, object]) -> object:
+        until = time.monotonic() + 30
+        while cached(synced) == vectors and time.monotonic() < until:  # until the first answer is committed
+            time.sleep(0.02)
+        return status(401)(body)
+
+    server.next = [changed, changed, *[denied] * 20]
     assert synced("rebuild", "--fresh-cache").code == Exit.ENGINE
     server.next.clear()
     assert cached(synced) != vectors
