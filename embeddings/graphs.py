@@ -84,9 +84,9 @@ def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_ca
 def graph_of(
     model: ResolvedModel, digest: str, cache: Path, *, quantized: bool = False, renew: bool = False
 ) -> tuple[Path, ModelForm]:
-    """The folder of a model's graph and the model's form. A missing graph is made first; with `renew`, any graph is.
+    """The folder of a model's graph, and the model's form. Makes a missing graph; with `renew`, replaces one.
 
-    `digest` is that of the model's files. After a refusal, nothing is tried again until a library has changed.
+    `digest` is that of the model's files. A refused model is tried again only with other versions of the libraries.
     """
     if lacks_avx2():
         raise GraphUnavailable(_NO_AVX2)
