@@ -54,7 +54,7 @@ def meilisearch(families: Sequence[Family]) -> float:
         for documents, vectors in _batches(families, _EMBEDDED_BATCH):
             lines = (
                 orjson.dumps(
-                    {**document.fields(), "_vectors": {"default": {"embeddings": vector, "regenerate": False}}},
+                    {**document.as_dict(), "_vectors": {"default": {"embeddings": vector, "regenerate": False}}},
                     option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE,
                 )
                 for document, vector in zip(documents, vectors, strict=True)
@@ -108,7 +108,7 @@ def _upserts(client: Any, families: Sequence[Family], size: int) -> float:
 
 
 def _metadata(document: Document) -> dict[str, Any]:
-    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in document.fields().items()}
+    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in document.as_dict().items()}
     del fields["id"], fields["text"]
     return fields
 
@@ -120,7 +120,7 @@ def fts(families: Sequence[Family], empty: Path) -> float:
         insert = f"INSERT INTO documents ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
         def row_of(document: Document) -> list[Any]:
-            fields = {"spaceless": 0, **document.fields()}  # all words here have spaces between them
+            fields = {"spaceless": 0, **document.as_dict()}  # all words here have spaces between them
             values = (fields.get(name) for name in columns)
             return [json.dumps(value) if isinstance(value, tuple | list) else value for value in values]
 
@@ -142,7 +142,7 @@ def jsonl(families: Sequence[Family], folder: Path) -> float:
             aside = folder / f".{family.parent_id}"
             with aside.open("wb") as file:
                 for document in family.documents:
-                    file.write(orjson.dumps(document.fields(), option=orjson.OPT_APPEND_NEWLINE))
+                    file.write(orjson.dumps(document.as_dict(), option=orjson.OPT_APPEND_NEWLINE))
                 file.flush()
                 os.fsync(file.fileno())
             aside.rename(folder / family.parent_id)

@@ -110,7 +110,7 @@ def _edited(family: Family) -> Family:
     from chunksink.sinks.document import Document, Family, document_hash
 
     changed, *others = family.documents
-    fields = changed.fields() | {"text": "edited", "text_hash": text_hash("edited")}
+    fields = changed.as_dict() | {"text": "edited", "text_hash": text_hash("edited")}
     edited = Document.from_fields(fields | {"document_hash": document_hash(fields)})
     return Family([edited, *others], family.vectors)
 

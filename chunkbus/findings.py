@@ -54,6 +54,7 @@ JSON_PARSE = "SCHEMA_INVALID:json_parse"
 ENCODING = "SCHEMA_INVALID:encoding"
 FIELD_MISSING = "SCHEMA_INVALID:required_field_missing"
 WRONG_TYPE = "SCHEMA_INVALID:wrong_type"
+FIELD_VALUE = "SCHEMA_INVALID:field_value"
 UNSUPPORTED_VERSION = "SCHEMA_INVALID:unsupported_version"
 LINE_TOO_LONG = "SCHEMA_INVALID:line_too_long"
 PLACE_IMPOSSIBLE = "SCHEMA_INVALID:impossible_place"
@@ -97,6 +98,11 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "a known field has a type that the contract does not allow, or a time that is not ISO 8601 (a warning if a "
         "`source_checksum` is not `sha256:<hex>`)",
         "`chunksink schema chunk` (or `manifest`) prints the allowed types",
+    ),
+    FIELD_VALUE: (
+        "(a warning) a value does not have the type of its custom field",
+        "correct it where the chunk is produced, or change `type` in [fields.NAME]; the chunk is indexed without this "
+        "value",
     ),
     UNSUPPORTED_VERSION: (
         "`schema_version` is not one this release reads",

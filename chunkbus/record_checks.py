@@ -1,8 +1,11 @@
 """Checks one line of a chunks file and returns the typed chunk, or every reason why it is refused."""
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from typing import Protocol
 
 import msgspec
 import orjson
@@ -38,7 +41,24 @@ _CLEAN: tuple[Problem, ...] = ()
 _LARGEST = 2**53 - 1  # the largest integer that is exact in every JSON parser; indexes omit larger ones
 
 
-def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Chunk | None, tuple[Problem, ...]]:
+class RecordCheck(Protocol):
+    """Further checks of a chunk that is valid."""
+
+    def problems(self, record: Record) -> Iterable[Problem]: ...
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the configuration adds to the contract."""
+
+    require_source_checksum: bool = False
+    fields: RecordCheck | None = None
+
+
+CONTRACT = Rules()
+
+
+def examine_line(line: bytes, rules: Rules = CONTRACT) -> tuple[Chunk | None, tuple[Problem, ...]]:
     """The chunk on a line (without its line break) and its problems; None instead of a chunk that cannot be trusted."""
     if len(line) > MAX_LINE_BYTES:
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
@@ -58,7 +78,10 @@ def examine_line(line: bytes, require_source_checksum: bool = False) -> tuple[Ch
         return None, _diagnose(line, str(error))
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
-    return chunk, _examine_chunk(chunk, require_source_checksum)
+    problems = _examine_chunk(chunk, rules.require_source_checksum)
+    if rules.fields is not None:
+        problems += tuple(rules.fields.problems(_loads(line)))
+    return chunk, problems
 
 
 def _fields_with_nul(chunk: Chunk) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from chunksink.chunkbus.families import StretchCounter, number_of
 from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
 from chunksink.chunkbus.reader import LineBlock
-from chunksink.chunkbus.record_checks import examine_line
+from chunksink.chunkbus.record_checks import Rules, examine_line
 
 RANGE_BYTES = 2**21
 
@@ -34,14 +34,14 @@ class BlockReport:
     """Refused lines whose family cannot be determined."""
 
 
-def scan_block(block: LineBlock, require_source_checksum: bool) -> BlockReport:
+def scan_block(block: LineBlock, rules: Rules) -> BlockReport:
     problems = []
     ids, offsets = array("q"), array("q")
     stretches = StretchCounter()
     offset = block.offset
     lines = block.data.split(b"\n")
     for line, data in enumerate(lines):
-        chunk, of_line = examine_line(data, require_source_checksum)
+        chunk, of_line = examine_line(data, rules)
         if of_line:
             problems.append((line, of_line))
         ids.append(0 if chunk is None else number_of(chunk.chunk_id))
@@ -66,7 +66,7 @@ class FileRange:
     length: int
 
 
-def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | None:
+def scan_range(part: FileRange, rules: Rules) -> BlockReport | None:
     """None if the file was replaced or deleted meanwhile; the caller still has it open and scans the range itself."""
     try:
         with Path(part.path).open("rb") as file:
@@ -77,11 +77,11 @@ def scan_range(part: FileRange, require_source_checksum: bool) -> BlockReport | 
             data = file.read(part.length)
     except OSError:
         return None
-    return scan_block(LineBlock(part.offset, data), require_source_checksum) if len(data) == part.length else None
+    return scan_block(LineBlock(part.offset, data), rules) if len(data) == part.length else None
 
 
 def scan_file(
-    file: BinaryIO, blocks: Iterator[LineBlock], require_source_checksum: bool, workers: Executor | None, in_flight: int
+    file: BinaryIO, blocks: Iterator[LineBlock], rules: Rules, workers: Executor | None, in_flight: int
 ) -> Iterator[BlockReport]:
     """Scans the blocks of a file, in this process or in workers (`in_flight` at a time), and reports them in order.
 
@@ -89,7 +89,7 @@ def scan_file(
     """
     if workers is None:
         for block in blocks:
-            yield scan_block(block, require_source_checksum)
+            yield scan_block(block, rules)
         return
     pending: deque[tuple[FileRange, Future[BlockReport | None]]] = deque()
 
@@ -98,7 +98,7 @@ def scan_file(
         scanned = future.result()
         if scanned is None:
             data = os.pread(file.fileno(), part.length, part.offset)
-            scanned = scan_block(LineBlock(part.offset, data), require_source_checksum)
+            scanned = scan_block(LineBlock(part.offset, data), rules)
         return scanned
 
     failure: Exception | None = None
@@ -106,7 +106,7 @@ def scan_file(
         for part in _ranges(file, blocks):
             if len(pending) >= in_flight:
                 yield oldest()
-            pending.append((part, workers.submit(scan_range, part, require_source_checksum)))
+            pending.append((part, workers.submit(scan_range, part, rules)))
     except Exception as error:  # raised again below
         failure = error
     while pending:

@@ -17,6 +17,7 @@ from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import LineBlock, open_partition, read_blocks
+from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
 
@@ -65,13 +66,13 @@ class Validation:
         self,
         root: BusRoot,
         *,
-        require_source_checksum: bool = False,
+        rules: Rules = CONTRACT,
         workers: Executor | None = None,
         on_finding: Callable[[Finding], object],
         on_progress: Progress = _ignore_progress,
     ) -> None:
         self._root = root
-        self._require_source_checksum = require_source_checksum
+        self._rules = rules
         self._workers = workers
         self._on_finding = on_finding
         self._on_progress = on_progress
@@ -140,7 +141,7 @@ class Validation:
         inventory.begin(key)
         try:
             blocks = _reading(read_blocks(file, watch))
-            for scanned in scan_file(file, blocks, self._require_source_checksum, self._workers, RANGES_IN_FLIGHT):
+            for scanned in scan_file(file, blocks, self._rules, self._workers, RANGES_IN_FLIGHT):
                 for line, problems in scanned.problems:
                     self._report(key, lines + line + 1, problems)
                 inventory.add(scanned)
@@ -169,9 +170,9 @@ class PartialValidation:
     """Validates a rewritten partition that had no findings: only new lines and the other lines of changed families.
     Raises NeedsValidation if the whole partition must be validated."""
 
-    def __init__(self, inventory: Inventory, require_source_checksum: bool, on_progress: Progress) -> None:
+    def __init__(self, inventory: Inventory, rules: Rules, on_progress: Progress) -> None:
         self._inventory = inventory
-        self._require_source_checksum = require_source_checksum
+        self._rules = rules
         self._on_progress = on_progress
         self._checksum = sha256()
         self.bytes_read = 0
@@ -184,7 +185,7 @@ class PartialValidation:
 
     def examine(self, block: LineBlock) -> LineBlock:
         """Call it with the new lines, then with the other lines of their families."""
-        scanned = scan_block(block, self._require_source_checksum)
+        scanned = scan_block(block, self._rules)
         if scanned.problems:
             raise NeedsValidation
         self._inventory.add(scanned)

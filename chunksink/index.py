@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.verify import VerifyReport
     from chunksink.search.access import Access
     from chunksink.search.answer import Answer, Surrounded
-    from chunksink.search.filters import Given
+    from chunksink.search.filters import FilterArgument
     from chunksink.search.question import FusionName, Mode
     from chunksink.sinks.retry import Fault
 
@@ -237,13 +237,15 @@ class Index:
         from chunksink.rebuild.locks import reading_live
         from chunksink.rebuild.state import State
         from chunksink.session import open_one_sink
+        from chunksink.sinks.custom_fields import FieldSet
 
         config = self.config
         with ExitStack() as stack:
             state = stack.enter_context(State.existing(config.home_path))
             live = stack.enter_context(reading_live(state))
             engine, ledger = partial(open_one_sink, config, stack), partial(_why_no_chunks, config.home_path)
-            found = why(state, BusRoot(config.chunks_path), live, name, engine, ledger)
+            fields = FieldSet.of(config.fields)
+            found = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
         text_hash = (found.current or found.standings[-1]).text_hash
         vector = cached_vector(config, found.model_fingerprint, text_hash)
         if vector is None:
@@ -319,7 +321,7 @@ class Index:
         query: str,
         limit: int = 10,
         mode: "Mode | None" = None,
-        filters: "Given" = None,
+        filters: "FilterArgument" = None,
         tenant: str | None = None,
         collapse: bool = True,
         context: int = 0,
@@ -327,26 +329,31 @@ class Index:
         offset: int = 0,
         facets: "str | Sequence[str] | None" = (),
         fusion: "FusionName" = "scores",
+        sort: str | None = None,
     ) -> "Answer":
         """The best sources for a query: a sequence of hits, with facets and notices.
 
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
-        (`["year>=2020"]`), or map fields to one value or several. With `collapse` each source answers once; `context`
-        adds that many chunks before and after each hit. Each search sees what other processes have written before it.
+        (`["year>=2020"]`), or map fields to one value or several. `sort` names a field, with `-` before it from the
+        highest value. With `collapse` each source answers once; `context` adds that many chunks before and after each
+        hit. Each search sees what other processes have written before it.
         """
-        from chunksink.search.filters import as_filters
+        from chunksink.search.filters import as_filters, parse_facets, parse_sort
         from chunksink.search.question import Question, as_fields
+        from chunksink.sinks.custom_fields import FieldSet
 
+        fields = FieldSet.of(self.config.fields)
         question = Question(
             query,
             mode=self._usual_mode if mode is None else mode,
             limit=limit,
             offset=offset,
-            filters=as_filters(filters),
-            facets=as_fields(facets),
+            filters=as_filters(filters, fields),
+            facets=parse_facets(as_fields(facets), fields),
             collapse=collapse,
             context=context,
             fusion=fusion,
+            sort=parse_sort(sort, fields),
         )
         return self._live_search().search(question, self._access(tenant))
 

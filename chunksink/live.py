@@ -151,8 +151,8 @@ class LiveSearch:
         if not self._watch.has_moved() and not again:
             return
         with State.existing(self.config.home_path) as state:
-            live = state.live()
-        if live != view.generation or again:
+            live, projections = state.live(), state.projections()
+        if again or (live, projections) != (view.generation, view.projections):
             self._open()
             return
         try:

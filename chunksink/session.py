@@ -53,6 +53,7 @@ def open_session(
     from chunksink.rebuild.locks import RebuildLock, WriterLock
     from chunksink.rebuild.session import Session, silent
     from chunksink.rebuild.state import State
+    from chunksink.sinks.custom_fields import FieldSet
 
     _require_configured(config, only)
     root, home = BusRoot(config.chunks_path), config.home_path
@@ -79,7 +80,7 @@ def open_session(
             state=state,
             catalog=catalog,
             intake=open_intake(config, state, log),
-            records=FamilyReader(root, catalog),
+            records=FamilyReader(root, catalog, FieldSet.of(config.fields)),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             embedders=Embedders(config, stack, encoders),
@@ -91,17 +92,19 @@ def open_session(
         )
 
 
-def open_intake(config: Config, state: "State", log: RunLog) -> "Intake":
+def open_intake(config: Config, state: "State", log: RunLog | None = None) -> "Intake":
     """Reads the configured chunks into this state; findings go to the record of the run."""
-    from chunksink.rebuild.intake import Intake
+    from chunksink.rebuild.intake import Intake, ignore
+    from chunksink.sinks.custom_fields import FieldSet
     from chunksink.workers import worker_processes
 
     return Intake(
         BusRoot(config.chunks_path),
         state,
         require_source_checksum=config.require_source_checksum,
+        fields=FieldSet.of(config.fields),
         workers=partial(worker_processes, jobs=None),
-        on_finding=log.finding,
+        on_finding=log.finding if log is not None else ignore,
     )
 
 
@@ -172,7 +175,6 @@ def usual_mode(config: Config) -> "Mode":
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families. NoGeneration if nothing was built yet."""
     from chunksink.embeddings.settings import EncoderSettings
-    from chunksink.rebuild.intake import Intake
     from chunksink.rebuild.session import rebuild_due
     from chunksink.rebuild.state import State
     from chunksink.rebuild.status import status
@@ -182,7 +184,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
     with State.existing(config.home_path) as state:
         for name in set(config.sinks) - state.live().builds.keys():
             require_sink(name)
-        intake = Intake(root, state, require_source_checksum=config.require_source_checksum)
+        intake = open_intake(config, state)
         due = partial(rebuild_due, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
 
@@ -192,10 +194,11 @@ def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> 
     from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.state import State
+    from chunksink.sinks.custom_fields import FieldSet
 
     root = BusRoot(config.chunks_path).require()
     with State.existing(config.home_path) as state:
-        for family in FamilyReader(root, Catalog(state)).families(families):
+        for family in FamilyReader(root, Catalog(state), FieldSet.of(config.fields)).families(families):
             yield from family.documents
 
 

@@ -26,6 +26,8 @@ class View:
     """One generation under a lease, which keeps its builds from being removed."""
 
     generation: "Generation"
+    projections: Mapping[str, str]
+    """As `State.projections` when it was opened."""
     legs: "Legs"
     close: Callable[[], None]
 
@@ -42,16 +44,21 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
+    from chunksink.sinks.projection import projection_id
 
     stack = ExitStack()
     try:
         with State.existing(config.home_path) as state:
             generation = stack.enter_context(reading_live(state))
+            projections = state.projections()
         legs = _legs(config, generation, queries, stack, wanted)
+        expected = projection_id(legs.fields)
+        written = {projections.get(generation.builds[sink]) for sink in legs.sinks()}
+        legs = replace(legs, lacks_fields=written != {expected})
     except BaseException:
         stack.close()
         raise
-    return View(generation, legs, stack.close)
+    return View(generation, projections, legs, stack.close)
 
 
 def search_once(
@@ -79,6 +86,7 @@ def _legs(
     from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
     from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
     from chunksink.sinks.capabilities import SupportsFamilies, capability
+    from chunksink.sinks.custom_fields import FieldSet
     from chunksink.sinks.errors import SinkError
     from chunksink.sinks.reader import HybridReader, KeywordReader, VectorReader
     from chunksink.sinks.registry import require_sink
@@ -115,7 +123,14 @@ def _legs(
     reason = "; ".join(failed.values())
     possible = (KEYWORD, SEMANTIC, ENGINE) if generation.holds_vectors else (KEYWORD,)
     unavailable = {leg: reason for leg in possible if reason and leg not in legs}
-    return Legs(legs.get(KEYWORD), legs.get(SEMANTIC), unavailable, partial(_from_chunks, config), legs.get(ENGINE))
+    return Legs(
+        legs.get(KEYWORD),
+        legs.get(SEMANTIC),
+        unavailable,
+        partial(_from_chunks, config),
+        legs.get(ENGINE),
+        FieldSet.of(config.fields),
+    )
 
 
 def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | None":

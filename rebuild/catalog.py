@@ -18,7 +18,8 @@ from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.rebuild.state import State
-from chunksink.sinks.projection import PROJECTION_VERSION
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.projection import projection_id
 
 _PAGE = 1000
 # Examples: the chunks of the first and last family in key order. A family key has 64 digits.
@@ -106,7 +107,7 @@ class Catalog:
 
     def refresh(self, intake: Intake, on_bytes: OnBytes = lambda _bytes: None, *, reread: bool = False) -> None:
         """Read new and changed partitions, then decide which versions count."""
-        self._forget_other_projection()
+        self._forget_other_projection(intake.fields)
         intake.run(on_bytes, reread=reread)
         self.decide()
 
@@ -251,13 +252,13 @@ class Catalog:
         with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
-    def _forget_other_projection(self) -> None:
-        """Forget hashes of another projection version."""
-        if self._db.execute("select version from projection").fetchone() == (PROJECTION_VERSION,):
+    def _forget_other_projection(self, fields: FieldSet) -> None:
+        """Forget hashes of another projection."""
+        if self._db.execute("select version from projection").fetchone() == (projection_id(fields),):
             return
         with write_transaction(self._db):
             self._db.execute("delete from projection")
-            self._db.execute("insert into projection values (?)", [PROJECTION_VERSION])
+            self._db.execute("insert into projection values (?)", [projection_id(fields)])
             self._db.execute("update current set family_hash = null")
 
 

@@ -22,6 +22,7 @@ from chunksink.rebuild.state import Generation
 from chunksink.rebuild.targets import Target, dimensions
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
+from chunksink.sinks.projection import projection_id
 
 _ROUNDS = 3
 
@@ -79,6 +80,7 @@ class Convergence:
             noted = {target.sink: target.build_id for target in self._answering()} if number == 0 else {}
             if plan.is_empty():
                 self.outcome.note(plan, noted)
+                self._note_projection()
                 return
             executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
             with self.session.stage("index", plan.chunks_to_write(), "chunks") as bar:
@@ -95,11 +97,20 @@ class Convergence:
                 for target in self._answering():  # their size has changed
                     with self.outcome.noting_failure(target.sink):
                         self._update_search_settings(target)
+                self._note_projection()
                 return
             plan = self.plan()
         raise NotVerified(
             f"{'; '.join(self.drift.values())}. Still wrong after repair. Is another program writing to it?"
         )
+
+    def _note_projection(self) -> None:
+        """From now on searches may use the custom fields."""
+        projection, noted = projection_id(self.session.intake.fields), self.session.state.projections()
+        with self.lock():
+            for target in self._answering():
+                if noted.get(target.build_id) != projection:
+                    self.session.state.note_projection(target.build_id, projection)
 
     def _answering(self) -> list[Target]:
         return [target for target in self.targets if target.sink not in self.outcome.failed]

@@ -20,6 +20,7 @@ from chunksink.rebuild.forget import names_of
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.contract import Sink
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.fields import sink_id
@@ -108,6 +109,7 @@ class Explanation:
 def why(
     state: State,
     root: BusRoot,
+    fields: FieldSet,
     live: Generation,
     name: str,
     open_sink: Callable[[str], Sink],
@@ -123,7 +125,7 @@ def why(
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     expected: Document | None = None
     with suppress(PartitionChanged):
-        parts = FamilyReader(root, Catalog(state)).families([family] if current is not None else [])
+        parts = FamilyReader(root, Catalog(state), fields).families([family] if current is not None else [])
         expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
     document = sink_id(chunk_id)
     return Explanation(
@@ -275,7 +277,7 @@ def _compare(stored: Document | None, expected: Document | None) -> tuple[Copy, 
         return "absent", ()
     if expected is None:  # not current or not readable, so there is nothing to compare with
         return "present", ()
-    actual, desired = stored.fields(), expected.fields()
+    actual, desired = stored.as_dict(), expected.as_dict()
     if not stored.text:  # not every sink stores it
         desired.pop("text", None)
         actual.pop("text", None)

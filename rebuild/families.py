@@ -17,6 +17,7 @@ from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, family_hash
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.projection import order_in_family, project_family
@@ -81,13 +82,15 @@ def _order(reader: PartitionReader, chunks: Sequence[FamilyChunk]) -> Sequence[i
     return [number for _, number in sorted(zip(keys(), range(len(chunks)), strict=True))]
 
 
-def _part(reader: PartitionReader, chunks: Sequence[FamilyChunk], order: Sequence[int], start: int) -> list[Document]:
+def _part(
+    reader: PartitionReader, chunks: Sequence[FamilyChunk], order: Sequence[int], start: int, fields: FieldSet
+) -> list[Document]:
     def id_at(place: int) -> str | None:
         inside = 0 <= place < len(order)
         return sink_id(_record(reader, chunks[order[place]])["chunk_id"]) if inside else None
 
     records = (_record(reader, chunks[number]) for number in order[start : start + PART])
-    return project_family(records, position=start, before=id_at(start - 1), after=id_at(start + PART))
+    return project_family(records, fields, position=start, before=id_at(start - 1), after=id_at(start + PART))
 
 
 def label_of(document: Document) -> str:
@@ -112,15 +115,16 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
 class FamilyReader:
     """Reads families of one bus root. Caches recent ones, since a compared family is often written next."""
 
-    def __init__(self, root: BusRoot, catalog: Catalog) -> None:
+    def __init__(self, root: BusRoot, catalog: Catalog, fields: FieldSet = NO_FIELDS) -> None:
         self._root = root
         self._catalog = catalog
+        self._fields = fields
         self._kept: dict[tuple[str, int], ProjectedFamily] = {}
         self._kept_documents = 0
 
     def beside(self, state: State) -> "FamilyReader":
         """A reader of the same root, for another thread with its own connection."""
-        return FamilyReader(self._root, Catalog(state))
+        return FamilyReader(self._root, Catalog(state), self._fields)
 
     def project(self, keys: Sequence[str]) -> None:
         """Record the hashes of these families."""
@@ -143,7 +147,7 @@ class FamilyReader:
                 hashes: list[str] = []
                 for start in range(0, len(order), PART):
                     with self._rereading(family.partition):
-                        documents = _part(reader, family.chunks, order, start)
+                        documents = _part(reader, family.chunks, order, start, self._fields)
                     last = start + PART >= len(order)
                     earlier = tuple(hashes) if last else ()
                     part = ProjectedFamily(family.family, family.taken, documents, start == 0, last, earlier)

@@ -23,6 +23,7 @@ from chunksink.chunkbus.validation import RULES, NeedsValidation, PartialValidat
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _ATTEMPTS = 5
@@ -34,7 +35,7 @@ Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Opens helper processes for validating this many bytes; None if not worthwhile."""
 
 
-def _ignore(_anything: object) -> None:
+def ignore(_anything: object) -> None:
     return None
 
 
@@ -53,8 +54,9 @@ class Intake:
     root: BusRoot
     state: State
     require_source_checksum: bool = False
+    fields: FieldSet = NO_FIELDS
     workers: Workers = lambda _size: nullcontext()
-    on_finding: OnFinding = _ignore
+    on_finding: OnFinding = ignore
 
     def pending(self, *, reread: bool = False) -> list[str]:
         """Partitions that must be read; with `reread` all that exist."""
@@ -74,7 +76,7 @@ class Intake:
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
-    def run(self, on_bytes: OnBytes = _ignore, *, reread: bool = False) -> None:
+    def run(self, on_bytes: OnBytes = ignore, *, reread: bool = False) -> None:
         """Read new and changed partitions; report and record their findings."""
         self._note_misnamed()
         self._note_missing()
@@ -111,7 +113,9 @@ class Intake:
         signature = self._described(signatures)
         with Inventory() as inventory:
             inventory.begin(key)
-            part = PartialValidation(inventory, self.require_source_checksum, on_bytes)
+            part = PartialValidation(
+                inventory, self.fields.rules(require_source_checksum=self.require_source_checksum), on_bytes
+            )
             try:
                 with write_transaction(self.state.db):
                     self._accept(key, signature if is_settled else None, part)
@@ -138,7 +142,7 @@ class Intake:
         findings: list[Finding] = []
         Validation(
             self.root,
-            require_source_checksum=self.require_source_checksum,
+            rules=self.fields.rules(require_source_checksum=self.require_source_checksum),
             workers=workers,
             on_finding=findings.append,
             on_progress=on_bytes,
@@ -161,8 +165,9 @@ class Intake:
 
     def _described(self, signatures: list[Signature]) -> str:
         checksums = "source_checksum " if self.require_source_checksum else ""
+        fields = f"fields {self.fields.digest} " if self.fields.fields else ""
         files = " ".join(f"{each.inode}.{each.size}.{each.mtime_ns}.{each.ctime_ns}" for each in signatures)
-        return f"rules {RULES} {checksums}{files}"
+        return f"rules {RULES} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
         if self._signature(key) != signature:

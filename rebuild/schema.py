@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 _HOME_ID = "home.id"
 
-RECORDS_OF_BUILD = ("compared", "moved", "receipt", "intent", "dead_letter", "changed", "stamp", "coverage")
+RECORDS_OF_BUILD = (
+    "compared",
+    "moved",
+    "receipt",
+    "intent",
+    "dead_letter",
+    "changed",
+    "stamp",
+    "coverage",
+    "projected",
+)
 """Tables with rows of builds. Deleting from `compared` first keeps triggers from adding to `moved`."""
 
 _GENERATIONS = """
@@ -143,6 +153,7 @@ def migrations() -> Migrations:
     steps()(create_tables)
     steps()(create_tables_of_checks)
     steps()(drop_texts)
+    steps()(create_table_of_projections)
     return steps
 
 
@@ -158,6 +169,11 @@ def create_tables(db: Database) -> None:
 def create_tables_of_checks(db: Database) -> None:
     for statement in _CHECKS.split(";\n"):
         db.execute(statement)
+
+
+def create_table_of_projections(db: Database) -> None:
+    """The projection by which all documents of a build were written."""
+    db.execute("create table projected (build text primary key, projection text) without rowid")
 
 
 def drop_texts(db: Database) -> None:

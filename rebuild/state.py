@@ -189,6 +189,14 @@ class State(Store):
         )
         return {fingerprint for (fingerprint,) in rows}
 
+    def note_projection(self, build: str, projection: str) -> None:
+        with write_transaction(self.db):
+            self.db.execute("insert or replace into projected values (?, ?)", [build, projection])
+
+    def projections(self) -> dict[str, str]:
+        """By build, the projection by which all its documents were written."""
+        return dict(self.db.execute("select build, projection from projected").fetchall())
+
     def note_pace(self, pace: Mapping[str, tuple[int, float]]) -> None:
         """Record how long work took, for forecasts. Small amounts are not representative: work starts slowly."""
         with write_transaction(self.db):

@@ -19,7 +19,7 @@ from chunksink.rebuild.run_records import RunRecord, last_update, newest_run, pa
 from chunksink.rebuild.schema import number
 from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
-from chunksink.sinks.projection import PROJECTION_VERSION
+from chunksink.sinks.projection import projection_id
 
 # What a plan would write to and remove from one build, counted.
 _TO_WRITE = f"""
@@ -146,11 +146,12 @@ def status(
     catalog = Catalog(state)
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
+    projection = projection_id(intake.fields)
     ids, is_whole = list(builds.values()), catalog.is_whole()
     ingested, updated = newest_run(state.home, "ingest"), last_update(state.home)
     return HomeStatus(
         live=_generation(live),
-        sinks={name: _build(state.db, build, removals=is_whole) for name, build in builds.items()},
+        sinks={name: _build(state.db, build, projection, removals=is_whole) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
         unbuilt=tuple(name for name in sinks if name not in live.builds),
         previous=None if previous is None else _generation(previous),
@@ -176,7 +177,7 @@ def _generation(generation: Generation) -> GenerationStatus:
     )
 
 
-def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
+def _build(db: Any, build_id: str, projection: str, *, removals: bool) -> BuildStatus:
     named = {"build": build_id}
     receipts = Receipts(db, build_id)
     return BuildStatus(
@@ -185,7 +186,7 @@ def _build(db: Any, build_id: str, *, removals: bool) -> BuildStatus:
         chunks=receipts.documents(),
         refused=receipts.refused(),
         open_intents=number(db, "select count(*) from intent where build = :build", named),
-        to_write=number(db, _TO_WRITE, named | {"projection": PROJECTION_VERSION}),
+        to_write=number(db, _TO_WRITE, named | {"projection": projection}),
         to_remove=number(db, _TO_REMOVE, named) if removals else 0,
         coverage=SpotCheck(db, build_id).coverage(),
     )

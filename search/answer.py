@@ -1,5 +1,6 @@
 """The answer to a search: hits, each with its source, its neighbours and the parts of its score."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -8,6 +9,7 @@ from chunksink.search.access import Access
 from chunksink.search.fusion import Share
 from chunksink.search.link import Locator, link_of, locator_of
 from chunksink.search.question import FusionName, Mode, Question
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import FacetValue, Piece
 
@@ -66,6 +68,14 @@ class SearchHit:
     """The part of the text around the found words; empty if no word was found."""
     before: tuple[Document, ...] = ()
     after: tuple[Document, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The custom fields; times as ISO 8601."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The strings, numbers and booleans of the chunk's metadata that no field has."""
+        found: dict[str, Any] = json.loads(self.document.metadata or "{}")
+        return found
 
     def __repr__(self) -> str:
         name = self.title or self.source_uri or self.chunk_id
@@ -85,6 +95,8 @@ class SearchHit:
         fields = {
             **as_json(self.document),
             "score": self.score,
+            "fields": dict(self.fields),
+            "metadata": self.metadata,
             "highlights": self.highlights,
             "snippet": [asdict(piece) for piece in self.snippet],
             "ranks": self.ranks,
@@ -98,13 +110,17 @@ class SearchHit:
         if explain:
             fields["explain"] = {
                 "shares": [{**share._asdict(), "points": share.points} for share in self.shares],
-                "document": self.document.fields(),
+                "document": self.document.as_dict(),
             }
         return fields
 
 
 def hit_of(
-    document: Document, score: float, shares: tuple[Share, ...], same_text: tuple[Document, ...] = ()
+    document: Document,
+    score: float,
+    shares: tuple[Share, ...],
+    same_text: tuple[Document, ...] = (),
+    fields: FieldSet = NO_FIELDS,
 ) -> SearchHit:
     return SearchHit(
         chunk_id=document.chunk_id,
@@ -118,6 +134,7 @@ def hit_of(
         shares=shares,
         document=document,
         same_text=same_text,
+        fields={name: fields.shown(name, value) for name, value in document.fields.items()},
     )
 
 

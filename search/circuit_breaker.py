@@ -18,6 +18,8 @@ from chunksink.sinks.reader import (
     KeywordReader,
     Piece,
     Reader,
+    Sort,
+    SupportsPatterns,
     VectorReader,
     unknown,
 )
@@ -55,8 +57,22 @@ class CircuitBreaker:
     def get(self, ids: Sequence[str]) -> list[Document]:
         return self._call(self._reader.get, ids)
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
-        return self._call(required(self._reader, KeywordReader).search, query, limit, filters, every=every)
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
+        search = required(self._reader, KeywordReader).search
+        if sort is None:
+            return self._call(search, query, limit, filters, every=every)
+        return self._call(search, query, limit, filters, every=every, sort=sort)
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        return self._call(required(self._reader, SupportsPatterns).sources, filters, limit)
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         return self._call(required(self._reader, KeywordReader).snippets, query, ids, filters)

@@ -11,6 +11,8 @@ from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.order import LegResults
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, Question
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.document import CUSTOM
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 
@@ -37,7 +39,7 @@ def count(
     except SinkError as error:
         queries.failed[KEYWORD] = str(error)
         return {}
-    return {field: counted[field] for field in question.facets}
+    return {field.removeprefix(CUSTOM): _shown(field, counted[field], legs.fields) for field in question.facets}
 
 
 def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> Mapping[str, list[FacetValue]]:
@@ -45,7 +47,14 @@ def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> M
     index."""
     if legs.keyword is None or access.denied:
         return {}
-    return legs.keyword.reader.facets("", fields, access.filters(), limit)
+    counted = legs.keyword.reader.facets("", fields, access.filters(), limit)
+    return {field.removeprefix(CUSTOM): _shown(field, values, legs.fields) for field, values in counted.items()}
+
+
+def _shown(field: str, counted: Sequence[FacetValue], fields: FieldSet) -> list[FacetValue]:
+    if not field.startswith(CUSTOM):
+        return list(counted)
+    return [FacetValue(fields.shown(field.removeprefix(CUSTOM), one.value), one.families) for one in counted]
 
 
 def _words(question: Question) -> str:

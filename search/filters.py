@@ -1,102 +1,259 @@
-"""Parses filters such as `source_type=md` and `year>=2020`. Several values of one field are alternatives."""
+"""Filters as people write them: `source_type=md`, `year>=2020`, `path=docs/*`. docs/filters.md explains the grammar."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from math import inf, nextafter
 from typing import Any
 
 from chunksink.search.errors import InvalidQuestion
+from chunksink.settings.fields import FieldType
+from chunksink.settings.sink_tables import suggestion
+from chunksink.sinks import values
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
+from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS, VALUE_TYPES
-from chunksink.sinks.reader import Filter, Value
-from chunksink.sinks.values import FACET_BYTES, facet
+from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES
+from chunksink.sinks.reader import Filter, Sort, Value
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
-_HOW = "write them as field=value, or as field>=number and field<=number"
-_BOOLEANS = {"true": True, "false": False}
+_HOW = "write field=value, or field>=value, field<=value, field>value, field<value"
+_DAY = 86_400
 
-Given = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
+FilterArgument = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
+"""Filters as programs pass them: conditions as people write them, or one value or several for each field."""
 
 
-def parse_filters(written: Iterable[str]) -> tuple[Filter, ...]:
-    """All conditions must match. Values of one field are alternatives; of several bounds the narrowest applies."""
+@dataclass(frozen=True)
+class FilterField:
+    """A field to filter by: its name in documents, its type, and the operators it has besides `=`."""
+
+    field: str
+    type: FieldType
+    is_whole: bool = False
+    """Whether numbers are whole."""
+    has_order: bool = False
+    has_patterns: bool = False
+
+    @property
+    def operators(self) -> list[str]:
+        return ["=", ">=", "<=", ">", "<"] if self.has_order else ["="]
+
+
+def filter_fields(fields: FieldSet) -> dict[str, FilterField]:
+    """All fields to filter by, by the name that people use."""
+    ours = {name: _of_chunksink(name) for name in FILTERS}
+    return ours | {
+        field.name: FilterField(
+            f"{CUSTOM}{field.name}",
+            field.options.type,
+            has_order=field.options.type in ("number", "datetime"),
+        )
+        for field in fields.fields
+        if field.options.filter
+    }
+
+
+def _of_chunksink(name: str) -> FilterField:
+    has_order, has_patterns = FILTERS[name] == "range", FILTERS[name] == "pattern"
+    if name == "modified_at_epoch":
+        return FilterField(name, "datetime", is_whole=True, has_order=True)
+    if name in LISTS:
+        return FilterField(name, "strings")
+    types: dict[type, FieldType] = {int: "number", bool: "boolean", str: "string"}
+    return FilterField(name, types[VALUE_TYPES[name]], is_whole=True, has_order=has_order, has_patterns=has_patterns)
+
+
+def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple[Filter, ...]:
+    """All conditions must hold. Values of one field are alternatives; of its bounds the narrowest count."""
+    known = filter_fields(fields)
     values: dict[str, list[Value]] = {}
-    least: dict[str, int] = {}
-    most: dict[str, int] = {}
+    patterns: dict[str, list[str]] = {}
+    least: dict[str, float] = {}
+    most: dict[str, float] = {}
+    periods: set[str] = set()
     for text in written:
-        field, sign, value = _parts(text)
-        if sign == "=":
-            values.setdefault(field, []).append(_value(field, value))
+        name, sign, value = _parts(text)
+        field = _known(name, known, fields)
+        if sign != "=" and not field.has_order:
+            ordered = ", ".join(sorted(name for name, one in known.items() if one.has_order))
+            raise InvalidFilter(f"{name} has only the operator =, not {sign}. Fields with bounds: {ordered}")
+        if field.has_patterns and ("*" in value or "?" in value):
+            patterns.setdefault(name, []).append(value)
             continue
-        number = _number(field, value)
-        if sign.startswith(">"):
-            number += sign == ">"  # all fields with bounds are whole numbers
-            least[field] = max(number, least.get(field, number))
-        else:
-            number -= sign == "<"
-            most[field] = min(number, most.get(field, number))
-    bounded = dict.fromkeys((*least, *most))
+        first, last = _range(name, field, value)
+        if sign == "=" and first == last:
+            values.setdefault(name, []).append(first)
+            continue
+        if sign == "=" and name in periods:
+            raise InvalidQuestion(f"{name} must be in two periods: name one of them, or the first and last moment")
+        periods |= {name} if sign == "=" else set()
+        low, high = _bounds(field, sign, first, last)
+        if low is not None:
+            least[name] = max(low, least.get(name, low))
+        if high is not None:
+            most[name] = min(high, most.get(name, high))
+    for name in patterns.keys() & values.keys():  # alternatives, too
+        patterns[name] += map(str, values.pop(name))
     return (
-        *(Filter(field, any_of=tuple(given)) for field, given in values.items()),
-        *(Filter(field, at_least=least.get(field), at_most=most.get(field)) for field in bounded),
+        *(_filter(known[name], any_of=tuple(some)) for name, some in values.items()),
+        *(_filter(known[name], like=tuple(some)) for name, some in patterns.items()),
+        *(
+            _filter(known[name], at_least=least.get(name), at_most=most.get(name))
+            for name in dict.fromkeys((*least, *most))
+        ),
     )
 
 
-def as_filters(given: Given) -> tuple[Filter, ...]:
-    """Filters from Python arguments: a list of conditions, or a mapping of fields to one or several values."""
-    if given is None:
+def parse_facets(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple[str, ...]:
+    """The fields to count, as documents name them."""
+    return tuple(
+        _in_documents(name, [field.name for field in fields.fields if field.options.facet]) for name in written
+    )
+
+
+def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None:
+    """`year` sorts from the lowest value, `-year` from the highest."""
+    if written is None:
+        return None
+    name = written.removeprefix("-")
+    sortable = [field.name for field in fields.fields if field.options.sort]
+    if name not in (*SORTABLE, *sortable):
+        near = suggestion(name, [*SORTABLE, *sortable])
+        raise InvalidFilter(f"{name!r:.100} cannot be sorted by{near}; these can: {', '.join((*SORTABLE, *sortable))}")
+    return Sort(_in_documents(name, sortable), descending=written.startswith("-"))
+
+
+def _in_documents(name: str, custom: Sequence[str]) -> str:
+    return f"{CUSTOM}{name}" if name in custom else name
+
+
+def as_filters(argument: FilterArgument, fields: FieldSet = NO_FIELDS) -> tuple[Filter, ...]:
+    """Filters from the argument of a program."""
+    if argument is None:
         return ()
-    if isinstance(given, Mapping):
-        return tuple(_of_field(field, value) for field, value in given.items())
-    if isinstance(given, str | bytes):
-        raise InvalidQuestion(f"filters must be a list, not the string {given!r:.100}")
-    if not isinstance(given, Iterable):
-        raise InvalidQuestion(f"filters must be a list, not {given!r:.100}")
+    if isinstance(argument, Mapping):
+        return tuple(one for name, value in argument.items() for one in _of_field(name, value, fields))
+    if isinstance(argument, str | bytes) or not isinstance(argument, Iterable):
+        raise InvalidQuestion(f"the filters must be a list of conditions, not {argument!r:.100}")
     filters: list[Filter] = []
     written: list[str] = []
-    for one in given:
+    for one in argument:
         if isinstance(one, Filter):
             filters.append(one)
         elif isinstance(one, str):
             written.append(one)
         else:
             raise InvalidQuestion(f"{one!r:.200} is not a filter: {_HOW}")
-    return (*filters, *parse_filters(written))
+    return (*filters, *parse_filters(written, fields))
 
 
-def _of_field(field: str, given: object) -> Filter:
-    _check_field(field)
-    several: Iterable[Any] = given if isinstance(given, list | tuple | set | frozenset) else (given,)
-    return Filter(field, any_of=tuple(_value(field, value) if isinstance(value, str) else value for value in several))
+def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ...]:
+    several: list[Any] = list(argument) if isinstance(argument, list | tuple | set | frozenset) else [argument]
+    several = [value.isoformat() if isinstance(value, date) else value for value in several]
+    field = _known(name, filter_fields(fields), fields)
+    texts = [value for value in several if isinstance(value, str)]
+    if texts and len(texts) == len(several):
+        return parse_filters([f"{name}={value}" for value in texts], fields)
+    return (_filter(field, any_of=tuple(_typed(name, field, value) for value in several)),)
 
 
-def _check_field(field: str) -> None:
-    if field not in FILTERS:
-        raise InvalidFilter(f"{field!r:.100} cannot be filtered. Fields to filter by: {', '.join(sorted(FILTERS))}")
+def _typed(name: str, field: FilterField, value: Any) -> Value:
+    if isinstance(value, str):
+        first: Value = _range(name, field, value)[0]
+        return first
+    is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
+    if not is_right or field.type in ("string", "strings"):
+        raise InvalidFilter(f"{name} is a {field.type}, which {value!r:.100} is not")
+    return value  # type: ignore[no-any-return]
+
+
+def _filter(field: FilterField, **condition: Any) -> Filter:
+    return Filter(field.field, is_list=field.type == "strings", **condition)
+
+
+def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> FilterField:
+    if name in known:
+        return known[name]
+    if fields.get(name) is not None:
+        raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
+    raise InvalidFilter(
+        f"{name!r:.100} cannot be filtered{suggestion(name, known)}; these fields can: {', '.join(sorted(known))}"
+    )
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    found = _WRITTEN.fullmatch(text)
-    if found is None:
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
         raise InvalidQuestion(f"{text!r:.200} is not a filter: {_HOW}")
-    field, sign, value = found[1], found[2], found[3].strip()
-    _check_field(field)
+    name, sign, value = match[1], match[2], match[3].strip()
     if not value:
         raise InvalidQuestion(f"the filter {text!r:.200} has no value: {_HOW}")
-    return field, sign, value
+    return name, sign, value
 
 
-def _value(field: str, value: str) -> Value:
-    if FILTERS[field] == "range":
-        return _number(field, value)
-    if VALUE_TYPES[field] is bool:
-        if value.lower() not in _BOOLEANS:
-            raise InvalidQuestion(f"{field} is true or false, not {value!r:.100}")
-        return _BOOLEANS[value.lower()]
-    return (facet(value) or value) if len(value) * 3 > FACET_BYTES else value  # longer values are stored shortened
+def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
+    """The first and the last value that people mean: a day is all its seconds."""
+    if field.type == "datetime":
+        return _moments(name, value)
+    if field.type == "boolean":
+        flag = values.flag(value)
+        if flag is None:
+            raise InvalidQuestion(f"{name} is true or false, not {value!r:.100}")
+        return flag, flag
+    if field.type == "number":
+        number = values.number(value)
+        if number is None or (field.is_whole and type(number) is not int):
+            kind = "whole numbers" if field.is_whole else "numbers"
+            raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
+        return number, number
+    label = (values.facet(value) or value) if len(value) * 3 > values.FACET_BYTES else value  # longer ones are cut
+    return label, label
 
 
-def _number(field: str, value: str) -> int:
+def _moments(name: str, value: str) -> tuple[int, int]:
+    if re.fullmatch(r"-?[0-9]{1,16}", value) and len(value) != 4:
+        return int(value), int(value)
     try:
-        return int(value)
+        return _span(value)
     except ValueError:
-        raise InvalidQuestion(f"{field} is compared with whole numbers, not with {value!r:.100}") from None
+        raise InvalidQuestion(
+            f"{name} is compared with times such as 2026, 2026-05, 2026-05-31, 2026-05-31T09:00:00+02:00 or with UTC "
+            f"seconds since 1970, not with {value!r:.100}"
+        ) from None
+
+
+def _span(value: str) -> tuple[int, int]:
+    """The first and last second of a year, month, day or moment; UTC unless the time names a zone."""
+    if match := re.fullmatch(r"([0-9]{4})(?:-([0-9]{2}))?", value):
+        year, month = int(match[1]), int(match[2] or 1)
+        end_year, end_month = (year + month // 12, month % 12 + 1) if match[2] else (year + 1, 1)
+        return _seconds(date(year, month, 1)), _seconds(date(end_year, end_month, 1)) - 1
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        first = _seconds(date.fromisoformat(value))
+        return first, first + _DAY - 1
+    moment = values.moment(value)
+    if moment is None:
+        raise ValueError(value)
+    return moment, moment
+
+
+def _seconds(day: date) -> int:
+    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        seconds=1
+    )
+
+
+def _bounds(field: FilterField, sign: str, first: float, last: float) -> tuple[float | None, float | None]:
+    """Inclusive bounds."""
+    match sign:
+        case "=":
+            return first, last
+        case ">=":
+            return first, None
+        case "<=":
+            return None, last
+        case ">":
+            return (last + 1 if field.is_whole or field.type == "datetime" else nextafter(last, inf)), None
+    return None, (first - 1 if field.is_whole or field.type == "datetime" else nextafter(first, -inf))

@@ -7,10 +7,22 @@ from functools import cache, partial
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words, phrases_of
-from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, SEMANTIC, Question
+from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, MOST_VALUES, SEMANTIC, Question
+from chunksink.sinks.capabilities import capability
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter, SinkError
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, HybridReader, KeywordReader, Reader, VectorReader, unknown
+from chunksink.sinks.reader import (
+    FamiliesOf,
+    Filter,
+    Hit,
+    HybridReader,
+    KeywordReader,
+    Reader,
+    SupportsPatterns,
+    VectorReader,
+    unknown,
+)
 
 REMEDY = "run `chunksink sync` if such a sink is configured"
 """Here it is unknown whether a missing sink is configured."""
@@ -46,7 +58,9 @@ class KeywordLeg:
         words = for_words(question.text)
 
         def ask(depth: int) -> list[Hit]:
-            return self.reader.search(words, depth, filters, every=every)
+            if question.sort is None:
+                return self.reader.search(words, depth, filters, every=every)
+            return self.reader.search(words, depth, filters, every=every, sort=question.sort)
 
         return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
 
@@ -123,13 +137,16 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 @dataclass(frozen=True)
 class Legs:
     """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads documents
-    that the engines lack."""
+    that the engines lack, `fields` are the configured custom fields."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
     unavailable: Mapping[str, str] = field(default_factory=dict)
     from_chunks: FromChunks = lambda _sources: []
     engine: EngineLeg | None = None
+    fields: FieldSet = NO_FIELDS
+    lacks_fields: bool = False
+    """Whether a build was not written with the configured custom fields yet."""
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> "LegQueries":
         names = LEGS_OF[question.mode]
@@ -145,9 +162,26 @@ class Legs:
         queries.begin(question, filters, self.keyword)
         return queries
 
+    def sinks(self) -> set[str]:
+        return {leg.sink for leg in (self.keyword, self.semantic, self.engine) if leg is not None}
+
     def readers(self) -> list[Reader]:
         """In the order in which documents are requested from them."""
         return [leg.reader for leg in (self.keyword, self.semantic) if leg is not None]
+
+
+def _without_patterns(filters: Sequence[Filter], words: KeywordLeg | None) -> Sequence[Filter]:
+    """Filters for vector stores, which know no patterns: the sources that pass, as the keyword index lists them."""
+    patterns = [pattern for one in filters for pattern in one.like or ()]
+    if not patterns:
+        return filters
+    reader = capability(words.reader, SupportsPatterns) if words is not None else None
+    if reader is None:
+        raise InvalidFilter(f"the pattern {patterns[0]!r:.100} needs a sink with keyword search: fts or meilisearch")
+    sources = reader.sources(filters, MOST_VALUES + 1)
+    if len(sources) > MOST_VALUES:
+        raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a longer pattern")
+    return (*(one for one in filters if one.like is None), Filter("parent_id", any_of=tuple(sources)))
 
 
 class LegQueries:
@@ -166,8 +200,11 @@ class LegQueries:
         phrase_hits = self._phrase_hits(question, filters, words) if self._legs.keys() - {KEYWORD} else None
         for name, leg in list(self._legs.items()):
             try:
-                self._queries[name] = leg.begin(question, filters, phrase_hits)
-            except EmbeddingsError as error:  # for example an endpoint that does not answer
+                own = _without_patterns(filters, words) if isinstance(leg, SemanticLeg) else filters
+                self._queries[name] = leg.begin(question, own, phrase_hits)
+            except InvalidFilter:
+                raise
+            except (EmbeddingsError, SinkError) as error:  # for example an endpoint that does not answer
                 self.failed[name] = str(error)
 
     def _phrase_hits(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> PhraseHits:

@@ -19,10 +19,10 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.errors import SearchError
-from chunksink.search.filters import parse_filters
+from chunksink.search.filters import FilterField, filter_fields, parse_filters
 from chunksink.search.question import Mode, Question
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.reader import FacetValue
 
 _logger = logging.getLogger("chunksink.search")
@@ -30,7 +30,7 @@ _MAX_TEXT = 20_000
 """Characters of a passage in a list of hits."""
 _MAX_VALUES = 20
 """Values of a field in the description of the index."""
-_NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version")
+_NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
 """Keys rather than properties: nobody filters by them in words."""
 _COUNTED = "schema_version"
 """A field of every document: its values add up to the number of sources."""
@@ -72,6 +72,8 @@ class PassageInContext(Passage, total=False):
 class Hit(PassageInContext, total=False):
     score: float
     ranks: dict[str, int]
+    fields: dict[str, Any]
+    metadata: dict[str, Any]
     snippet: str
     cut: str
     same_text: list[Source]
@@ -87,11 +89,11 @@ class Found(TypedDict):
 
 
 class Value(TypedDict):
-    value: str | int | bool
+    value: str | int | float | bool
     sources: int
 
 
-class FilterField(TypedDict):
+class DescribedField(TypedDict):
     field: str
     operators: list[str]
     values: list[Value]
@@ -99,7 +101,7 @@ class FilterField(TypedDict):
 
 class Contents(TypedDict):
     sources: int
-    filters: list[FilterField]
+    filters: list[DescribedField]
 
 
 def mcp_server(
@@ -108,9 +110,12 @@ def mcp_server(
     known_errors: tuple[type[Exception], ...],
     version: str,
     usual_mode: Mode = "hybrid",
+    fields: FieldSet = NO_FIELDS,
 ) -> MCPServer:
     """`known_errors` mean that the index is not available; any other exception is a bug. `usual_mode` is the mode of a
     search that names none."""
+
+    by_name = {name: one for name, one in filter_fields(fields).items() if name not in _NOT_DESCRIBED}
 
     @contextmanager
     def errors_for_assistants() -> Iterator[None]:
@@ -133,7 +138,7 @@ def mcp_server(
             list[str] | None,
             Field(
                 description='Conditions such as "source_type=md" or "year>=2020", which must all hold. '
-                f"Fields: {', '.join(name for name in sorted(FILTERS) if name not in _NOT_DESCRIBED)}."
+                f"Fields: {', '.join(sorted(by_name))}."
             ),
         ] = None,
         context: Annotated[int, Field(ge=0, le=5, description="How many passages before and after each hit.")] = 0,
@@ -144,7 +149,7 @@ def mcp_server(
                 mode=mode or usual_mode,
                 limit=limit,
                 offset=offset,
-                filters=parse_filters(filters or ()),
+                filters=parse_filters(filters or (), fields),
                 context=context,
             )
             answer = answers.search(question, access)
@@ -165,12 +170,11 @@ def mcp_server(
         return cast(PassageInContext, passage.as_json())
 
     def describe_index() -> Contents:
-        fields = [name for name in FILTERS if name not in _NOT_DESCRIBED]
         with errors_for_assistants():
-            values = answers.contents([*fields, _COUNTED], access, _MAX_VALUES)
+            values = answers.contents([*(one.field for one in by_name.values()), _COUNTED], access, _MAX_VALUES)
         return Contents(
             sources=sum(one.families for one in values.get(_COUNTED, ())),
-            filters=[_described(name, values[name]) for name in fields if values.get(name)],
+            filters=[_described(name, one, values[name]) for name, one in by_name.items() if values.get(name)],
         )
 
     tools: list[Tool] = [
@@ -218,7 +222,7 @@ def _hit(hit: SearchHit) -> Hit:
         _shorten(passage)
     if "cut" in fields and hit.snippet:
         fields["snippet"] = "".join(piece.text for piece in hit.snippet)
-    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks}
+    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks, "fields": dict(hit.fields), "metadata": hit.metadata}
     if hit.same_text:
         fields["same_text"] = [reference(document) for document in hit.same_text]
     return cast(Hit, fields)
@@ -232,7 +236,6 @@ def _shorten(passage: dict[str, Any]) -> None:
         passage["cut"] = f"The passage has {len(text):,} characters. get_chunk returns all of them."
 
 
-def _described(name: str, values: Sequence[FacetValue]) -> FilterField:
-    operators = ["=", ">=", "<=", ">", "<"] if FILTERS[name] == "range" else ["="]
+def _described(name: str, field: FilterField, values: Sequence[FacetValue]) -> DescribedField:
     listed = [Value(value=one.value, sources=one.families) for one in values]
-    return FilterField(field=name, operators=operators, values=listed)
+    return DescribedField(field=name, operators=field.operators, values=listed)

@@ -15,8 +15,8 @@ from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
 from chunksink.search.phrases import for_words
 from chunksink.search.question import KEYWORD, Question
-from chunksink.sinks.document import Document
-from chunksink.sinks.errors import SinkError
+from chunksink.sinks.document import CUSTOM, Document
+from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import Filter, Hit
 
 _SHORT_TEXT = 80  # characters
@@ -27,12 +27,13 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     started = perf_counter()
     # Normalise the query like the texts.
     question = replace(question, text=canonical_text(question.text))
-    if not question.text.strip():
+    if not question.text.strip() and question.sort is None:
         raise InvalidQuestion("The query is empty: enter a question or words.")
     if access.denied:
         notice = "This index serves each tenant its own documents: name the tenant."
         took = (perf_counter() - started) * 1000
         return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)
+    _require_fields(legs, question)
     filters = (*question.filters, *access.filters())
     queries = legs.begin(question, filters)
     order = Order(queries, question)
@@ -58,6 +59,17 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         answered=queries.answered,
         moved=queries.moved,
     )
+
+
+def _require_fields(legs: Legs, question: Question) -> None:
+    """InvalidFilter if the question needs custom fields that the index does not have yet."""
+    sort = [question.sort.field] if question.sort is not None else []
+    fields = [*(one.field for one in question.filters), *question.facets, *sort]
+    custom = [field.removeprefix(CUSTOM) for field in fields if field.startswith(CUSTOM)]
+    if custom and legs.lacks_fields:
+        raise InvalidFilter(
+            f"the index does not have {', '.join(custom)} yet: [fields] has changed, run `chunksink sync`"
+        )
 
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
@@ -92,7 +104,7 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, mis
                 break
             (best, document), *others = groups.pop(key)
             same_text = tuple(other for _, other in others if other.id != document.id)
-            yield hit_of(document, best.fused.score, best.fused.shares, same_text)
+            yield hit_of(document, best.fused.score, best.fused.shares, same_text, legs.fields)
 
 
 def _text_of(document: Document) -> Hashable:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from chunksink.search.errors import InvalidQuestion
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.reader import Filter, Sort
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
 """`engine` is the hybrid search of the keyword engine itself, such as Meilisearch's."""
@@ -34,7 +34,8 @@ MOST_CHARACTERS = 10_000
 @dataclass(frozen=True)
 class Question:
     """Asks for `limit` hits after the first `offset` ones. With `collapse` each source is one hit, its best chunk.
-    `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count."""
+    `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count.
+    With `sort` the hits are all documents that have every word, in that order."""
 
     text: str
     mode: Mode = "hybrid"
@@ -45,6 +46,7 @@ class Question:
     collapse: bool = True
     context: int = 0
     fusion: FusionName = "scores"
+    sort: Sort | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -65,6 +67,10 @@ class Question:
                 f"hits {self.offset + 1} to {self.last} were requested; only the first {MOST_HITS} are available. "
                 "Narrow the question with filters."
             )
+        if self.sort is not None and self.mode not in ("hybrid", KEYWORD):
+            raise InvalidQuestion(f"{self.mode} search cannot be sorted: use the mode {KEYWORD}")
+        if self.sort is not None:
+            object.__setattr__(self, "mode", KEYWORD)
         self._check_filters()
         if not 0 <= self.context <= MOST_CONTEXT:
             raise InvalidQuestion(f"context is {self.context}: it must be between 0 and {MOST_CONTEXT}")

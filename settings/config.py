@@ -17,6 +17,7 @@ import msgspec
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
+from chunksink.settings.fields import FieldOptions, read_fields
 from chunksink.settings.file_paths import expand_user, expanded, folder_inside_bus, from_folder, index_settings_of
 from chunksink.settings.sink_tables import (
     misspelt_sink,
@@ -70,6 +71,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_price: Annotated[float, msgspec.Meta(ge=0)] | None = None
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
+    fields: dict[str, FieldOptions] = {}
     tenants: Literal["optional", "required"] = "optional"
     tokens: dict[str, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
@@ -142,6 +144,7 @@ MEANINGS = {
     "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
     f"if `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
+    "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
     "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
     "list with commas",
@@ -215,6 +218,10 @@ def load_config(
     if environment.get(MEILI_URL):
         values.setdefault("sinks", _MEILI_SINKS)
     values = expanded(values)
+    try:
+        values["fields"] = read_fields(values.get("fields", {}))
+    except ValueError as error:
+        raise ConfigError(f"{sources.get('fields', file)}: {error}") from error
     try:
         # Not strict: the environment can only say "true" or "8".
         config = msgspec.convert(values, _LoadedConfig, strict=False)
@@ -320,7 +327,8 @@ def _with_index(shared: dict[str, Any], own: dict[str, Any], index: str, file: P
         for sink, table in _merged(defaults, shared_sinks).items()
     }
     home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
-    return {**shared, "home": home, **own, "sink": _merged(separate, own_sinks)}
+    fields = _merged(shared.get("fields", {}), own.get("fields", {}))
+    return {**shared, "home": home, **own, "sink": _merged(separate, own_sinks), "fields": fields}
 
 
 def _for_index(index: str | None, sink: str, option: str, value: Any) -> Any:

@@ -75,14 +75,22 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     start_offset: str | None = None
     end_offset: str | None = None
 
-    def fields(self) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    """The custom fields, by name: strings, numbers, booleans, and lists of strings."""
+    fields_text: str | None = None
+    metadata: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.document_hash))
+
+    def as_dict(self) -> dict[str, Any]:
         """The fields that have a value, ready for JSON."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         return fields
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Document":
-        """The inverse of `fields`. Ignores unknown fields."""
+        """The inverse of `as_dict`. Ignores unknown fields."""
         known = {name: value for name, value in fields.items() if name in FIELDS and value is not None}
         return msgspec.convert(known, cls)
 
@@ -98,17 +106,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 FIELDS = Document.__struct_fields__
 NAMES = frozenset(FIELDS)
 LISTS = ("headings", "tags", "authors")
+CUSTOM = "fields."
+"""Before the name of a custom field in filters and facets, and in engines without nested fields."""
 
 
 def document_hash(fields: Mapping[str, Any]) -> str:
-    """Hash of `Document.fields()`. `text_hash` replaces the text, so that a sink without texts can compute it too."""
+    """Hash of `Document.as_dict()`. `text_hash` replaces the text, so that a sink without texts can compute it too."""
     return json_hash({name: value for name, value in fields.items() if name not in ("text", "document_hash")})
 
 
 def hashes_of_content(document: Document) -> tuple[str, str]:
     """Document hash and text hash, computed from the content instead of the stored hashes."""
     of_text = text_hash(document.text)
-    return document_hash(document.fields() | {"text_hash": of_text}), of_text
+    return document_hash(document.as_dict() | {"text_hash": of_text}), of_text
 
 
 def family_hash(document_hashes: Iterable[str]) -> str:

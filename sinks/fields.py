@@ -32,7 +32,7 @@ class FieldRule:
     paths: tuple[str, ...] = ()
     read: Read = values.string
     derive: Callable[[Record, Values], Any] | None = None
-    filter: Literal["", "equal", "range"] = ""
+    filter: Literal["", "equal", "range", "pattern"] = ""
 
     def value(self, record: Record, by_path: Values, above: Values) -> Any:
         """The value of the field. `by_path` is the result of `values_by_path(record)`."""
@@ -111,6 +111,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         "title of the document",
         ("title", "metadata.title", "content.title", "metadata.document_title", "source.title"),
         values.line,
+        filter="equal",
     ),
     FieldRule(
         "headings",
@@ -200,6 +201,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         "path of the file; else `source_uri` if that is a path or a file: URL",
         ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
         derive=lambda _, above: values.path_of(above["source_uri"]) if above["source_uri"] else None,
+        filter="pattern",
     ),
     FieldRule(
         "filename",
@@ -207,6 +209,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         ("source.filename", *_paths("filename", "metadata"), "metadata.file_name"),
         values.line,
         derive=lambda _, above: values.line(values.filename_of(above["path"], above["source_uri"])),
+        filter="pattern",
     ),
     FieldRule(
         "extension",
@@ -222,7 +225,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         ("source.source_folder", "source.folder", *_paths("source_folder", "metadata"), "metadata.folder"),
         values.facet,
         derive=lambda _, above: values.facet(values.folder_of(above["path"])) if above["path"] else None,
-        filter="equal",
+        filter="pattern",
     ),
     FieldRule(
         "source_type",
@@ -345,6 +348,10 @@ PROJECTION: tuple[FieldRule, ...] = (
         _paths("end_offset", "span", "locator", "metadata"),
         values.offset,
     ),
+    # --- added by FieldSet.project ---------------------------------------------------------------------------
+    FieldRule("fields", "the custom fields (`[fields.NAME]`) that have a value"),
+    FieldRule("fields_text", "those of them that keyword search finds, one per line"),
+    FieldRule("metadata", "the other strings, numbers and booleans of the metadata, as a JSON object"),
     # --- added by project_family ------------------------------------------------------------------------------
     FieldRule("previous_id", "`id` of the previous chunk, in the order of `chunk_index`"),
     FieldRule("next_id", "`id` of the next chunk, in the order of `chunk_index`"),
@@ -373,7 +380,9 @@ def values_by_path(record: Record) -> Values:
 
 
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
-"""Fields that readers can filter by: `equal` by value, `range` by value and by bounds."""
+"""Fields that readers can filter by: all by value, `range` also by bounds, `pattern` also by patterns."""
+
+SORTABLE = ("chunk_index", "filename", "modified_at_epoch", "page_start", "path", "size_bytes", "title", "year")
 
 VALUE_TYPES: Mapping[str, type] = {
     rule.name: int if rule.filter == "range" else bool if rule.read is values.boolean else str

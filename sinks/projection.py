@@ -7,33 +7,44 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
-PROJECTION_VERSION = 5
-"""Part of a build's marker: a build of another version is rebuilt. Increase it with every change of meaning."""
+PROJECTION_VERSION = 6
+"""Increase it with every change of meaning: then a sync projects all chunks again and writes what differs."""
 
 _ORDER = [rule for rule in PROJECTION if rule.name in ("chunk_id", "id", "chunk_index", "page_start", "char_start")]
 
 
 def project_family(
-    records: Iterable[Record], *, position: int = 0, before: str | None = None, after: str | None = None
+    records: Iterable[Record],
+    fields: FieldSet = NO_FIELDS,
+    *,
+    position: int = 0,
+    before: str | None = None,
+    after: str | None = None,
 ) -> list[Document]:
     """The documents of one family in order, with neighbours and hashes. The records may come in any order.
 
     For a part of a family, give its `position` in the family and the ids of the documents `before` and `after` it.
     """
-    members = sorted((_project(record) for record in records), key=_place)
-    ids = [before, *(fields["id"] for fields in members), after]
-    for number, fields in enumerate(members):
-        if fields["chunk_index"] is None:
-            fields["chunk_index"] = position + number
-        fields["previous_id"], fields["next_id"] = ids[number], ids[number + 2]
-        fields["document_hash"] = document_hash(_without_none(fields))
-    parents = sorted({fields["parent_id"] for fields in members})
+    members = sorted((_project(record) | fields.project(record) for record in records), key=_place)
+    ids = [before, *(member["id"] for member in members), after]
+    for number, member in enumerate(members):
+        if member["chunk_index"] is None:
+            member["chunk_index"] = position + number
+        member["previous_id"], member["next_id"] = ids[number], ids[number + 2]
+        member["document_hash"] = document_hash(_without_none(member))
+    parents = sorted({member["parent_id"] for member in members})
     if len(parents) > 1:
         raise ValueError(f"expected chunks of one family, got {len(parents)}: {', '.join(parents[:3])}")
-    return [Document(**_without_none(fields)) for fields in members]
+    return [Document(**_without_none(member)) for member in members]
+
+
+def projection_id(fields: FieldSet) -> str:
+    """Identifies everything that documents depend on besides their chunks."""
+    return f"{PROJECTION_VERSION}/{fields.digest}"
 
 
 def order_in_family(record: Record) -> tuple[Any, ...]:

@@ -1,76 +1,128 @@
 """The interfaces for searching a build, and the filters that all of them support."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.document import CUSTOM, LISTS, Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS, VALUE_TYPES
+from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES
 from chunksink.sinks.values import HALF
 
-Value = str | int | bool
+Value = str | int | float | bool
 
-_BEYOND = 2**53  # above all projected whole numbers
+_BEYOND = 2**53  # above all projected numbers
 _COMPARED = {
     int: "compared with whole numbers, not with",
+    float: "compared with numbers, not with",
     bool: "true or false, not",
     str: "compared with text, not with",
 }
+_WILDCARDS = re.compile(r"[*?]")
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition on one projected field: a set of values, or inclusive bounds.
+    """A condition on one field of documents: a set of values, inclusive bounds, or patterns.
 
-    A list (tags, authors) passes if one member does. A document without the field never passes. Comparison is exact. A
-    value that no document can have (half a surrogate pair, a number of 2^53 or more) is refused, because not every
-    engine can read it.
+    A custom field is named as in documents, `fields.NAME`; `is_list` is true for one that contains lists. A list (tags,
+    authors) passes if one member does. A document without the field never passes. Comparison is exact. In a pattern `*`
+    is any text, also with `/`, and `?` any character. A value that no document can have (half a surrogate pair, a
+    number of 2^53 or more) is refused, because not every engine can read it.
     """
 
     field: str
     any_of: tuple[Value, ...] | None = None
-    at_least: int | None = None
-    at_most: int | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    like: tuple[str, ...] | None = None
+    is_list: bool = False
 
     def __post_init__(self) -> None:
+        if not self.field.startswith(CUSTOM):
+            self._check_field()
+            object.__setattr__(self, "is_list", self.field in LISTS)
+        bounds = self.at_least is not None or self.at_most is not None
+        if bounds + (self.any_of is not None) + (self.like is not None) != 1:
+            raise InvalidFilter(f"the filter on {self.field!r} needs either values, bounds or patterns")
+        for values in (self.any_of, self.like):
+            if isinstance(values, str):
+                raise InvalidFilter(f"the values of {self.field!r} must be a list, not one string")
+        limits = [bound for bound in (self.at_least, self.at_most) if bound is not None]
+        for value in (*(self.any_of or ()), *(self.like or ()), *limits):
+            _check_value(self.field, value)
+
+    def _check_field(self) -> None:
         kind = FILTERS.get(self.field)
         if kind is None:
             raise InvalidFilter(f"{self.field!r} cannot be filtered. Fields to filter by: {', '.join(sorted(FILTERS))}")
-        bounds = self.at_least is not None or self.at_most is not None
-        if bounds and kind != "range":
+        if kind != "range" and (self.at_least is not None or self.at_most is not None):
             numbers = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "range"))
             raise InvalidFilter(f"{self.field!r} cannot have bounds. Fields with bounds: {numbers}")
-        if bounds == (self.any_of is not None):
-            raise InvalidFilter(f"the filter on {self.field!r} needs either values or bounds")
-        if isinstance(self.any_of, str):
-            raise InvalidFilter(f"the values of {self.field!r} must be a list, not one string")
-        for value in self.any_of or [bound for bound in (self.at_least, self.at_most) if bound is not None]:
-            _check_value(self.field, value)
+        if self.like is not None and kind != "pattern":
+            names = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "pattern"))
+            raise InvalidFilter(f"{self.field!r} cannot have patterns. Fields with patterns: {names}")
+
+    @property
+    def custom(self) -> str | None:
+        """The name of the custom field; None for a field of chunksink."""
+        return self.field.removeprefix(CUSTOM) if self.field.startswith(CUSTOM) else None
 
     def passes(self, document: Document) -> bool:
         """Whether the document passes; every engine must give the same result."""
-        value = getattr(document, self.field)
-        members = value if isinstance(value, tuple) else () if value is None else (value,)
+        return self.accepts(document.fields.get(self.custom) if self.custom else getattr(document, self.field))
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a document with this value of the field passes."""
+        members = value if isinstance(value, tuple | list) else () if value is None else (value,)
         if self.any_of is not None:
             return any(member in self.any_of for member in members)
+        if self.like is not None:
+            return any(_expression(pattern).fullmatch(member) for pattern in self.like for member in members)
         low, high = self.at_least, self.at_most
         return any((low is None or one >= low) and (high is None or one <= high) for one in members)
 
 
+@dataclass(frozen=True)
+class Sort:
+    """An order by one field; documents without it are last."""
+
+    field: str
+    descending: bool = False
+
+    def __post_init__(self) -> None:
+        if self.field not in SORTABLE and not self.field.startswith(CUSTOM):
+            raise InvalidFilter(f"{self.field!r} cannot be sorted by. Fields to sort by: {', '.join(SORTABLE)}")
+
+
+@lru_cache(maxsize=64)
+def _expression(pattern: str) -> re.Pattern[str]:
+    signs = {"*": ".*", "?": "."}
+    return re.compile("".join(signs.get(one) or re.escape(one) for one in pattern), re.DOTALL)
+
+
+def prefix_of(pattern: str) -> str | None:
+    """The beginning that a pattern such as `docs/*` requires, if it requires nothing else."""
+    return pattern[:-1] if pattern.endswith("*") and not _WILDCARDS.search(pattern[:-1]) else None
+
+
 def _check_value(field: str, value: Value) -> None:
     """Raise `InvalidFilter` if no document can have this value."""
-    kind = VALUE_TYPES[field]
-    if type(value) is not kind:
+    kind = VALUE_TYPES.get(field)
+    if kind is None and not isinstance(value, str | int | float):
+        raise InvalidFilter(f"{field} is compared with text, numbers, true or false, not with {value!r:.100}")
+    if kind is not None and type(value) is not kind:
         raise InvalidFilter(f"{field} is {_COMPARED[kind]} {value!r:.100}")
-    if HALF.search(value) if isinstance(value, str) else abs(value) >= _BEYOND:
+    if HALF.search(value) if isinstance(value, str) else not abs(value) < _BEYOND:
         raise InvalidFilter(f"invalid value for {field}: half a surrogate pair, or a number of 2^53 or more")
 
 
 def require_facets(fields: Sequence[str]) -> None:
     """Raise `InvalidFilter` if one of these fields has no facets. The fields that can be filtered have them."""
-    unknown = [field for field in fields if field not in FILTERS]
+    unknown = [field for field in fields if field not in FILTERS and not field.startswith(CUSTOM)]
     if unknown:
         raise InvalidFilter(f"no facets for {', '.join(unknown)}. Fields with facets: {', '.join(sorted(FILTERS))}")
 
@@ -123,11 +175,20 @@ class KeywordReader(Reader, Protocol):
     docs/tenants.md lists the exceptions of each engine.
     """
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
         """The best documents for a typed query, best first. Every hit contains `"words in quotes"` exactly.
 
         Without `every` an engine may return only the best document of each family. No input is an error. A blank query
-        finds everything that passes the filters, in a stable order.
+        finds everything that passes the filters, in a stable order. With `sort` the hits are the documents that have
+        every word, in that order.
         """
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
@@ -151,6 +212,13 @@ class KeywordReader(Reader, Protocol):
     ) -> dict[str, list[FacetValue]]:
         """The most frequent values of each field among all documents that `search` finds without a limit. With `among`
         only these families are counted."""
+
+
+class SupportsPatterns(Protocol):
+    """A keyword reader that finds all sources with a `Filter` by patterns, for engines that cannot."""
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        """The families of all documents that pass; at most `limit`."""
 
 
 FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]

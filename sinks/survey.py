@@ -3,14 +3,19 @@
 The projection silently leaves out unreadable values, so that one of them does not keep a chunk out of the index.
 """
 
+import json
+import re
 from collections import Counter
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
 from chunksink.chunkbus.chunk import NAMES, Chunk, Record
+from chunksink.settings.fields import FieldType
+from chunksink.sinks import values
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
+from chunksink.sinks.document import NAMES as TAKEN
 from chunksink.sinks.fields import GROUPS, PROJECTION, FieldRule, Values, values_by_path
-from chunksink.sinks.values import MAX_MEMBERS
 
 _USED = frozenset(
     (
@@ -20,6 +25,18 @@ _USED = frozenset(
         *(f"{group}occurred_at_end_ms" for group in ("", "metadata.", "span.")),
     )
 )
+_LEADING_ZERO = re.compile("0[0-9]")  # part of a name: 007
+_READERS: dict[FieldType, Callable[[Any], Any]] = {
+    "boolean": values.flag,
+    "number": lambda value: None if isinstance(value, str) and _LEADING_ZERO.match(value) else values.number(value),
+    "datetime": lambda value: values.moment(value) if isinstance(value, str) else None,
+    "string": values.label,
+    "strings": values.members,
+}
+MAX_CHOICES = 50
+"""A facet with more values is no help."""
+_SHOWN = 200
+_MOST_CANDIDATES = 200
 FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
 """The fields that chunks can fill."""
 
@@ -35,14 +52,49 @@ class Unread:
 
 
 @dataclass
+class Candidate:
+    """Metadata that no field reads yet, and could be a custom field."""
+
+    types: list[FieldType]
+    """The types that read all its values, the most specific one first."""
+    values: set[str] = field(default_factory=set)
+    """The first different values."""
+
+    def take(self, value: Any) -> None:
+        readers = {name: _READERS[name] for name in self.types}
+        self.types = [name for name, read in readers.items() if read(value) is not None]
+        if len(self.values) <= MAX_CHOICES:
+            self.values.add(str(value)[:_SHOWN])
+
+    def table(self, path: str, chunks: int) -> list[str]:
+        """Its table for the configuration, if so many chunks have it; empty if no type reads all values."""
+        if not self.types:
+            return []
+        plain = re.sub(r"[^A-Za-z0-9_]+", "_", path.removeprefix("metadata.")).strip("_")
+        name = plain if re.match("[A-Za-z]", plain) and plain not in TAKEN else f"my_{plain}"
+        lines = [f"[fields.{name[:63]}]"]
+        lines += [f"path = {json.dumps(path, ensure_ascii=False)}"] if path != f"metadata.{name}" else []
+        lines += [f'type = "{self.types[0]}"'] if self.types[0] != "string" else []
+        is_choice = self.types[0] != "datetime" and 2 * len(self.values) <= min(chunks, 2 * MAX_CHOICES)
+        return [*lines, *(["facet = true"] if is_choice else [])]
+
+
+@dataclass
 class Survey:
     """Counts of chunks: by field those that fill it and those with an unreadable value; by path the unused values."""
 
+    fields: FieldSet = NO_FIELDS
     chunks: int = 0
     filled: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     first_unread: dict[str, Unread] = field(default_factory=dict)
     unasked: Counter[str] = field(default_factory=Counter)
+    candidates: dict[str, Candidate] = field(default_factory=dict)
+
+    def proposals(self) -> list[list[str]]:
+        """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""
+        found = ((path, chunks) for path, chunks in self.unasked.most_common() if path in self.candidates)
+        return [table for path, chunks in found if (table := self.candidates[path].table(path, chunks))]
 
     def take(self, record: Record, partition: str, line: int) -> None:
         self.chunks += 1
@@ -54,8 +106,13 @@ class Survey:
             if rule.paths and (path := _unread(rule, by_path)):
                 self.unread[rule.name] += 1
                 self.first_unread.setdefault(rule.name, Unread(path, by_path[path], partition, line))
-        unused = (path for path in by_path if path not in _USED and not path.startswith("provenance."))
-        self.unasked.update(path for path in unused if _has_value(path, by_path[path]))
+        used = {".".join(custom.keys) for custom in self.fields.fields}
+        for path, value in by_path.items():
+            if path in _USED or path in used or path.startswith("provenance.") or not _has_value(path, value):
+                continue
+            self.unasked[path] += 1
+            if path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
+                self.candidates.setdefault(path, Candidate(list(_READERS))).take(value)
 
 
 def _unread(rule: FieldRule, by_path: Values) -> str | None:
@@ -64,7 +121,7 @@ def _unread(rule: FieldRule, by_path: Values) -> str | None:
     for path in paths:
         value = rule.read(by_path[path])
         if value is not None:
-            is_cut = isinstance(by_path[path], list) and len(by_path[path]) > MAX_MEMBERS == len(value)
+            is_cut = isinstance(by_path[path], list) and len(by_path[path]) > values.MAX_MEMBERS == len(value)
             return path if is_cut else None
     return next(iter(paths), None)
 

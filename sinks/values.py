@@ -7,7 +7,9 @@ import math
 import posixpath
 import re
 import unicodedata
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -17,10 +19,14 @@ MAX_MEMBERS = 256
 HALF = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair. UTF-8 cannot encode it, so no engine can store it or search for it."""
 
+MAX_NUMBER = 10**15
+"""The limit of a custom number. Chroma changes numbers with more digits."""
 _LARGEST_EXACT_INTEGER = 2**53 - 1  # exact in JSON of all languages, and in every engine
 _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LABEL_ENDS = re.compile("[,;\n]")
+_FLAGS = {"true": True, "false": False}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -164,6 +170,52 @@ def year(value: Any) -> int | None:
         value = int(match[1]) if match else None
     number = integer(value)
     return number if number is not None and 1 <= number <= 9999 else None
+
+
+# --- custom fields, whose values may come from CSV files as text
+
+
+def text(value: Any, most: int) -> str | None:
+    """A string, or a number as text, on one line of at most `most` characters."""
+    found = str(value) if type(value) in (int, float) else line(value)
+    return found[:most].rstrip() if found is not None else None
+
+
+def label(value: Any) -> str | None:
+    """A string, or a number as text, as `facet` cuts it."""
+    return facet(str(value) if type(value) in (int, float) else value)
+
+
+def number(value: Any) -> int | float | None:
+    """A number of up to 15 digits, which every engine keeps, or the text of one. Further digits are rounded off; 3.0 is
+    3."""
+    if isinstance(value, str):
+        match = _NUMBER.fullmatch(value.strip())
+        value = (float(value) if match[1] or match[2] else int(value)) if match else None
+    if type(value) not in (int, float) or not abs(value) < MAX_NUMBER:  # false for NaN, too
+        return None
+    value = float(f"{value:.15g}")
+    return int(value) if value.is_integer() else value
+
+
+def flag(value: Any) -> bool | None:
+    """True or false, or the text of one of them."""
+    return _FLAGS.get(value.strip().lower()) if isinstance(value, str) else boolean(value)
+
+
+def moment(value: Any) -> int | None:
+    """Whole UTC seconds, as `epoch` reads them, and from dates of mails and of HTTP."""
+    found = epoch(value)
+    if found is None and isinstance(value, str):
+        with suppress(ValueError, OverflowError):
+            return epoch(parsedate_to_datetime(value).isoformat())
+    return found
+
+
+def members(value: Any) -> list[str] | None:
+    """Labels from a list, or from one string with commas or semicolons between them."""
+    found = labels([label(one) for one in value] if isinstance(value, list) else value)
+    return list(found) if found is not None else None
 
 
 def extension(value: Any) -> str | None:

@@ -34,9 +34,11 @@ def command(tenant: str | None) -> int:
         raise Refusal("the extra `mcp` is not installed; in a checkout: pip install '.[mcp]'", Exit.USAGE) from error
     from chunksink.live import LiveSearch
     from chunksink.session import usual_mode
+    from chunksink.sinks.custom_fields import FieldSet
 
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        mcp_server(live, access, of_searches(), __version__, usual_mode(config)).run("stdio")
+        server = mcp_server(live, access, of_searches(), __version__, usual_mode(config), FieldSet.of(config.fields))
+        server.run("stdio")
     return Exit.OK

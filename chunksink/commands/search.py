@@ -16,10 +16,11 @@ from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import around_match, beginning, excerpt
 from chunksink.search.explanation import facts, formula, is_fused, score_text, share_text
-from chunksink.search.filters import parse_filters
+from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from chunksink.views import search_once
@@ -38,7 +39,7 @@ _SPACE = re.compile(r"\s+")
 
 
 @click.command()
-@click.argument("query", nargs=-1, required=True)
+@click.argument("query", nargs=-1)
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -57,6 +58,7 @@ _SPACE = re.compile(r"\s+")
 @click.option(
     "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among all results."
 )
+@click.option("--sort", metavar="FIELD", help="Show what has every word, by this field; -FIELD from the highest value.")
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--all-chunks", is_flag=True, help="Show every matching chunk, not each source once.")
 @click.option(
@@ -76,6 +78,7 @@ def command(
     offset: int,
     filters: tuple[str, ...],
     facets: tuple[str, ...],
+    sort: str | None,
     tenant: str | None,
     all_chunks: bool,
     context: int,
@@ -102,16 +105,18 @@ def command(
     """
     config = config_from()
     access = access_of(config, tenant)
+    fields = FieldSet.of(config.fields)
     question = Question(
         " ".join(query),
         mode=mode or usual_mode(config),
         limit=limit,
         offset=offset,
-        filters=parse_filters(filters),
-        facets=facets,
+        filters=parse_filters(filters, fields),
+        facets=parse_facets(facets, fields),
         collapse=not all_chunks,
         context=context,
         fusion=fusion,
+        sort=parse_sort(sort, fields),
     )
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
@@ -138,7 +143,7 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
         for line in why[place] if why else ():
             _dim(f"     {printable(line)}")
     for field, values in answer.facets.items():
-        counts = [f"{printable(str(value.value))} ({value.families:,})" for value in values]
+        counts = [f"{printable(_value(value.value))} ({value.families:,})" for value in values]
         click.echo(f"{field}: {some(counts, _MOST_VALUES) or 'none'}")
 
 
@@ -156,8 +161,14 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
         _dim(f"   | {_line(document.text)}")
     _dim(f"   {_address(hit)}  ({ranks})")
     _dim(f"   chunk {printable(hit.chunk_id)}")
+    if hit.fields:
+        _dim(f"   {_line(', '.join(f'{name} {_value(value)}' for name, value in hit.fields.items()))}")
     if hit.same_text:
         _dim(f"   {_elsewhere(hit.same_text)}")
+
+
+def _value(value: object) -> str:
+    return "/".join(value) if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _dim(line: str) -> None:

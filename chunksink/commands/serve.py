@@ -29,6 +29,7 @@ from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Site
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.status_report import page_report
 
 _LOOK_SECONDS = 0.5
@@ -102,6 +103,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         unready=of_searches(),
         tenants_required=config.tenants == "required",
         usual_mode=usual_mode(config),
+        fields=FieldSet.of(config.fields),
         source_url=source_url,
         version=__version__,
     )

@@ -19,12 +19,14 @@ from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.validation import Summary
+    from chunksink.sinks.custom_fields import FieldSet
     from chunksink.sinks.survey import Survey
 
 _SHOWN_FINDINGS = 5
 _SHOWN_PARTITIONS = 5
 _SHOWN_VALUE = 60
 _SHOWN_PATHS = 40
+_SHOWN_PROPOSALS = 20
 
 
 @click.command()
@@ -74,9 +76,10 @@ def command(
       chunksink validate --json | jq '.findings[].code'
     """
     from chunksink.chunkbus.validation import Validation
+    from chunksink.sinks.custom_fields import FieldSet
 
     config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
-    root = BusRoot(config.chunks_path).require()
+    root, custom = BusRoot(config.chunks_path).require(), FieldSet.of(config.fields)
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)
     found: list[Finding] = []
@@ -100,14 +103,14 @@ def command(
 
         summary = Validation(
             root,
-            require_source_checksum=config.require_source_checksum,
+            rules=custom.rules(require_source_checksum=config.require_source_checksum),
             workers=workers,
             on_finding=report,
             on_progress=bar.advance,
         ).run(keys if partitions else None)
         if chunking and summary.ok:
             summary = replace(summary, errors=_check_chunking(root, keys, report))
-        survey = _survey(root, keys, summary.chunks) if fields and summary.ok else None
+        survey = _survey(root, keys, custom, summary.chunks) if fields and summary.ok else None
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     document: dict[str, Any] = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
     document["findings"] = [asdict(finding) for finding in found]
@@ -164,12 +167,12 @@ def _summary_lines(summary: "Summary", codes: Counter[str], root: BusRoot, recor
     yield Note(f"All findings are in the run record {record}")
 
 
-def _survey(root: BusRoot, keys: list[str], chunks: int) -> "Survey":
+def _survey(root: BusRoot, keys: list[str], fields: "FieldSet", chunks: int) -> "Survey":
     """Which fields of the index these valid partitions fill."""
     from chunksink.chunkbus.reader import read_partition
     from chunksink.sinks.survey import Survey
 
-    survey = Survey()
+    survey = Survey(fields)
     with progress("fields", chunks, "chunks") as bar:
         for key in keys:
             for line, (_, record) in enumerate(read_partition(root, key), start=1):
@@ -189,7 +192,7 @@ def _survey_document(survey: "Survey") -> dict[str, Any]:
             "unread": survey.unread[name],
             "first_unread": asdict(first) if first else None,
         }
-    return {"fields": fields, "unasked": dict(survey.unasked.most_common())}
+    return {"fields": fields, "unasked": dict(survey.unasked.most_common()), "proposals": survey.proposals()}
 
 
 def _survey_lines(survey: "Survey") -> Iterator[str]:
@@ -204,6 +207,10 @@ def _survey_lines(survey: "Survey") -> Iterator[str]:
     if survey.unasked:
         paths = [f"{printable(path)} ({number:,})" for path, number in survey.unasked.most_common()]
         yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
+    if proposals := survey.proposals():
+        yield "To filter, sort or search by them, add these tables to chunksink.toml, then run `chunksink sync`:"
+        for table in proposals[:_SHOWN_PROPOSALS]:
+            yield from ("", *(printable(line) for line in table))
     if survey.unread or survey.unasked:
         yield Note("The documentation of the contract lists which paths and values each field reads.")
 

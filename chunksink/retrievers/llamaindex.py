@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle
 from chunksink.index import Index
 from chunksink.retrievers.source import hits_of, metadata_of, text_of
 from chunksink.search.answer import SearchHit
-from chunksink.search.filters import Given
+from chunksink.search.filters import FilterArgument
 from chunksink.search.question import Mode, require_mode
 
 
@@ -24,7 +24,7 @@ class ChunksinkRetriever(BaseRetriever):
         *,
         similarity_top_k: int = 10,
         mode: Mode | None = None,
-        filters: Given = None,
+        filters: FilterArgument = None,
         tenant: str | None = None,
         collapse: bool = True,
         context: int = 0,

@@ -26,7 +26,7 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
     """The fields of a hit without its text, flat, as frameworks expect them."""
-    fields = hit.document.fields()
+    fields = hit.document.as_dict()
     del fields["text"]
     same_text = [reference(document) for document in hit.same_text]
     return {**fields, "score": hit.score, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}

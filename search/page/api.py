@@ -42,14 +42,14 @@ class Api:
         self._site = site
         self._workers = workers
         self._health = health
-        self._description = described(site.version)
+        self._description = described(site.version, site.fields)
 
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            answer = await self._workers.do(self._site.answers.search, form.question(), access)
+            answer = await self._workers.do(self._site.answers.search, form.question(self._site.fields), access)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if problem := self._site.unanswered(answer, caller):

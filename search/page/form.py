@@ -6,8 +6,9 @@ from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.filters import parse_filters
+from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FusionName, Mode, Question
+from chunksink.sinks.custom_fields import FieldSet
 
 MOST_LIMIT = 100
 MOST_FACETS = 20
@@ -42,6 +43,7 @@ PARAMETERS = (
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
     Parameter("context", "number", "how many chunks to add before and after each hit", 0, 20),
     Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
+    Parameter("sort", "text", "return what has every word, by this field; -field from the highest value"),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )
@@ -62,20 +64,22 @@ class SearchForm:
     all: bool = False
     context: int = 0
     fusion: str = "scores"
+    sort: str | None = None
     explain: bool = False
     tenant: str | None = None
 
-    def question(self, facets: tuple[str, ...] | None = None) -> Question:
+    def question(self, fields: FieldSet, facets: tuple[str, ...] | None = None) -> Question:
         return Question(
             self.q,
             mode=cast(Mode, self.mode),  # checked by the question itself
             limit=self.limit,
             offset=self.offset,
-            filters=parse_filters(self.filter),
-            facets=self.facet if facets is None else facets,
+            filters=parse_filters(self.filter, fields),
+            facets=parse_facets(self.facet, fields) if facets is None else facets,
             collapse=not self.all,
             context=self.context,
             fusion=cast(FusionName, self.fusion),
+            sort=parse_sort(self.sort, fields),
         )
 
     def url(self, path: str = "/", **changes: Any) -> str:

@@ -2,20 +2,21 @@
 
 from typing import Any
 
+from chunksink.search.filters import filter_fields
 from chunksink.search.page.form import PARAMETERS, Parameter
 from chunksink.search.question import FUSIONS, LEGS_OF, MODES
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.custom_fields import FieldSet
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _NUMBER = {"type": "number"}
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _CHOICES = {"mode": MODES, "fusion": FUSIONS}
-_FILTERABLE = ", ".join(sorted(FILTERS))
 _CHUNK_PARAMETERS = ("context", "tenant")
 
 
-def described(version: str) -> dict[str, Any]:
+def described(version: str, fields: FieldSet) -> dict[str, Any]:
+    filterable = ", ".join(sorted(filter_fields(fields)))
     chunk_id = {"name": "id", "in": "query", "required": True, "description": "A chunk_id.", "schema": _TEXT}
     few = [parameter for parameter in PARAMETERS if parameter.name in _CHUNK_PARAMETERS]
     return {
@@ -29,13 +30,13 @@ def described(version: str) -> dict[str, Any]:
             "/api/search": _get(
                 "search",
                 "The best sources for a question.",
-                [_parameter(parameter) for parameter in PARAMETERS],
+                [_parameter(parameter, filterable) for parameter in PARAMETERS],
                 {"200": "Answer", "400": "Error", "401": "Error", "403": "Error", "503": "Error"},
             ),
             "/api/chunk": _get(
                 "getChunk",
                 "One passage with the passages around it.",
-                [chunk_id, *(_parameter(parameter) for parameter in few)],
+                [chunk_id, *(_parameter(parameter, filterable) for parameter in few)],
                 {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
             ),
             "/healthz": _get(
@@ -71,10 +72,10 @@ _MEANINGS = {
 }
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter, filterable: str) -> dict[str, Any]:
     meaning = parameter.meaning
     if parameter.name in ("filter", "facet"):
-        meaning = f"{meaning}. Fields: {_FILTERABLE}"
+        meaning = f"{meaning}. Fields: {filterable}"
     return {"name": parameter.name, "in": "query", "description": f"{meaning}.", "schema": _schema(parameter)}
 
 
@@ -147,6 +148,8 @@ _SCHEMAS: dict[str, Any] = {
         {
             **_CHUNK,
             "score": _NUMBER,
+            "fields": _map({}),
+            "metadata": _map({}),
             "highlights": _list(_TEXT),
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
             "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},

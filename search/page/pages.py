@@ -18,6 +18,7 @@ from chunksink.search.page.security import COOKIE, caller_of, is_own_form, sessi
 from chunksink.search.page.site import HttpProblem, Site
 from chunksink.search.page.workers import Workers
 from chunksink.search.question import MOST_CONTEXT, MOST_HITS
+from chunksink.sinks.document import CUSTOM
 
 TEMPLATES = Path(__file__).with_name("templates")
 _FORM_BYTES = 8192
@@ -72,13 +73,14 @@ class HtmlPages:
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
         """The answer, or None if the query is empty, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
-        question = form.question((*views.FACETS, views.COUNTED))
+        own = [f"{CUSTOM}{name}" for name in self._site.fields.facets()]
+        question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
         answer = self._site.answers.search(question, access) if form.q.strip() else None
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
         # `if answer` would be false for one without hits.
-        facets = views.facet_views(answer, form) if answer is not None else []
+        facets = views.facet_views(answer, form, self._site.fields.facets()) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
         further = form.offset + form.limit
         return {

@@ -11,6 +11,7 @@ from chunksink.search.page.report import Report
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.workers import Overloaded
 from chunksink.search.question import LEGS_OF, Mode
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
 
 HIDDEN = "not available right now"
@@ -37,6 +38,7 @@ class Site:
     hosts: Hosts
     unready: tuple[type[Exception], ...]
     tenants_required: bool = False
+    fields: FieldSet = NO_FIELDS
     usual_mode: Mode = "hybrid"
     source_url: str | None = None
     version: str = ""

@@ -165,10 +165,10 @@ def modes(form: SearchForm) -> list[tuple[str, str]]:
     return [(mode, MODES.get(mode, mode.capitalize())) for mode in question.MODES if mode in (*MODES, form.mode)]
 
 
-def facet_views(answer: Answer, form: SearchForm) -> list[FacetView]:
-    """Facets with more than one value, or with a chosen one."""
+def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list[FacetView]:
+    """Facets with more than one value, or with a chosen one; `custom` are those of custom fields."""
     shown = []
-    for field, label in FACETS.items():
+    for field, label in {**FACETS, **{name: name.replace("_", " ").capitalize() for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
             text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)

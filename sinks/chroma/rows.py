@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from chunksink.sinks.contract import NO_PARENT, Stored
-from chunksink.sinks.document import LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
+from chunksink.sinks.document import CUSTOM, LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
+from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.payload import batches, portions
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.reader import Filter, Value
 
 # Lists are always sent: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
-_BLANK_LISTS: dict[str, Any] = dict.fromkeys(LISTS)
+_BLANK_LISTS: dict[str, Any] = dict.fromkeys((*LISTS, "fields"))
 
 Where = dict[str, Any] | None
 """Chroma's form of a condition."""
@@ -26,18 +27,44 @@ _ROW_BYTES = 1500  # names and hashes of a row
 def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
     """The fields except id and text. The `old` fields of the row are set to None if absent, because Chroma keeps them
     otherwise."""
-    fields = document.fields()
+    fields = document.as_dict()
     del fields["id"], fields["text"]
     for name in LISTS:
         if name in fields:
             fields[name] = list(fields[name])
-    sent = _BLANK_LISTS | fields
+    sent = _BLANK_LISTS | fields | _flat(document.fields)
     return sent | dict.fromkeys(sorted(name for name in old if name not in sent))  # sorted: repeats are identical
+
+
+def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Custom fields as metadata. Numbers are floats, because Chroma does not compare whole numbers with others. The
+    members of all lists are in one list, as NAME=MEMBER: then its name is known before any document is."""
+    members = [f"{name}={member}" for name, value in fields.items() if isinstance(value, list) for member in value]
+    single = {f"{CUSTOM}{name}": _operand(value) for name, value in fields.items() if not isinstance(value, list)}
+    return {"fields": members or None, **single}
+
+
+def _nested(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `_flat`."""
+    found: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if key.startswith(CUSTOM):
+            is_whole = isinstance(value, float) and value.is_integer()
+            found[key.removeprefix(CUSTOM)] = int(value) if is_whole else value
+    for member in metadata.get("fields") or ():
+        name, _, value = member.partition("=")
+        found.setdefault(name, []).append(value)
+    return dict(sorted(found.items()))
+
+
+def _operand(value: Any) -> Any:
+    return float(value) if type(value) is int else value
 
 
 def document(id: str, metadata: Mapping[str, Any] | None, text: str | None) -> Document | None:
     """The stored document; None if no sink has written the row."""
-    return Document.if_ours({**(metadata or {}), "id": id, "text": text or ""})
+    own = metadata or {}
+    return Document.if_ours({**own, "id": id, "text": text or "", "fields": _nested(own)})
 
 
 def stored(
@@ -45,12 +72,13 @@ def stored(
 ) -> Stored:
     """A row with an unknown field counts as not ours, so that replacing its family removes the field."""
     metadata = metadata or {}
-    ours = document(id, metadata, text) if content and NAMES.issuperset(metadata) else None
+    known = all(name in NAMES or name.startswith(CUSTOM) for name in metadata)
+    ours = document(id, metadata, text) if content and known else None
     hashes = {name: _string(metadata.get(name)) for name in ("parent_id", "document_hash", "text_hash")}
     if ours is not None and text is not None:
         hashes["document_hash"], hashes["text_hash"] = hashes_of_content(ours)
     elif ours is not None:  # no stored text: trust its stored hash
-        hashes["document_hash"] = document_hash(ours.fields())
+        hashes["document_hash"] = document_hash(ours.as_dict())
     return Stored(id=id, **hashes, document=ours, vector=vector)
 
 
@@ -102,18 +130,23 @@ def where(filters: Sequence[Filter]) -> Where:
     conditions: list[dict[str, Any]] = []
     for condition in filters:
         if condition.any_of is not None:
-            conditions.append(_any_of(condition.field, condition.any_of))
+            conditions.append(_any_of(condition, condition.any_of))
+        if condition.like is not None:
+            raise InvalidFilter(f"Chroma cannot filter {condition.field} by patterns")
+        operand = _operand if condition.custom else int
         if condition.at_least is not None:
-            conditions.append({condition.field: {"$gte": condition.at_least}})
+            conditions.append({condition.field: {"$gte": operand(condition.at_least)}})
         if condition.at_most is not None:
-            conditions.append({condition.field: {"$lte": condition.at_most}})
+            conditions.append({condition.field: {"$lte": operand(condition.at_most)}})
     return _joined("$and", conditions) if conditions else None
 
 
-def _any_of(field: str, values: Sequence[str | int | bool]) -> dict[str, Any]:
-    if field in LISTS:
-        return _joined("$or", [{field: {"$contains": value}} for value in values])
-    return _joined("$or", [{field: {"$in": list(values)}}] if values else [])
+def _any_of(condition: Filter, values: Sequence[Value]) -> dict[str, Any]:
+    if condition.is_list:
+        field, name = ("fields", f"{condition.custom}=") if condition.custom else (condition.field, "")
+        return _joined("$or", [{field: {"$contains": f"{name}{value}"}} for value in values])
+    operands = [_operand(value) for value in values] if condition.custom else list(values)
+    return _joined("$or", [{condition.field: {"$in": operands}}] if values else [])
 
 
 def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:

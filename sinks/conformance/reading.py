@@ -1,23 +1,46 @@
 """Tests of readers: the guarantees that searches rely on in every engine."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from chunksink.sinks.capabilities import SupportsReader, capability
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, vector
+from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, family, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, KeywordReader, VectorReader
+from chunksink.sinks.reader import (
+    FacetValue,
+    FamiliesOf,
+    Filter,
+    Hit,
+    KeywordReader,
+    Sort,
+    SupportsPatterns,
+    VectorReader,
+)
 
 FAMILIES = [
     family(
-        "docs/a.md", ["red apple", "green apple"], tenant_id="t1", metadata={"tags": ["fruit", "sweet"], "year": 2001}
+        "docs/a.md",
+        ["red apple", "green apple"],
+        tenant_id="t1",
+        metadata={"tags": ["fruit", "sweet"], "year": 2001, "project": "apollo", "priority": 2, "labels": ["x", "y z"]},
     ),
-    family("docs/b.md", ["red car"], tenant_id="t1", metadata={"tags": ["machine"], "year": 2002, "authors": "Ada"}),
-    family("docs/c.pdf", ["red apple"], tenant_id="t2", metadata={"tags": ["fruit"]}),
-    family("docs/d.pdf", ["blue car"], metadata={"year": 2003}, content_truncated=True),
+    family(
+        "docs/b.md",
+        ["red car"],
+        tenant_id="t1",
+        metadata={"tags": ["machine"], "year": 2002, "authors": "Ada", "priority": 10, "open": True, "labels": "y"},
+    ),
+    family(
+        "docs/c.pdf",
+        ["red apple"],
+        tenant_id="t2",
+        metadata={"tags": ["fruit"], "project": "gemini", "due": "2026-01-31", "priority": 1.5, "open": False},
+    ),
+    family("docs/d.pdf", ["blue car"], metadata={"year": 2003, "project": "Apollo"}, content_truncated=True),
 ]
 T1 = FAMILIES[0].documents[0].tenant_key
 OTHERS = [
@@ -46,6 +69,22 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("tags", any_of=("fruit' OR 1=1 --",))], []),
     ([Filter("extension", any_of=())], []),
     ([Filter("year", at_least=-(2**52), at_most=2**53 - 1)], [0, 1, 3]),
+    ([Filter("fields.project", any_of=("apollo",))], [0]),
+    ([Filter("fields.project", any_of=("apollo", "gemini"))], [0, 2]),
+    ([Filter("fields.project", any_of=())], []),
+    ([Filter("fields.priority", any_of=(2, 1.5))], [0, 2]),
+    ([Filter("fields.priority", at_least=1.75)], [0, 1]),
+    ([Filter("fields.priority", at_least=math.nextafter(2, math.inf))], [1]),
+    ([Filter("fields.priority", at_least=1.5, at_most=2)], [0, 2]),
+    ([Filter("fields.due", at_least=1769817600, at_most=1769817600)], [2]),
+    ([Filter("fields.due", at_least=1769817601)], []),
+    ([Filter("fields.open", any_of=(True,))], [1]),
+    ([Filter("fields.open", any_of=(True, False))], [1, 2]),
+    ([Filter("fields.labels", any_of=("y z",), is_list=True)], [0]),
+    ([Filter("fields.labels", any_of=("y", "x"), is_list=True)], [0, 1]),
+    ([Filter("fields.labels", any_of=(), is_list=True)], []),
+    ([Filter("fields.unknown", any_of=("x",))], []),
+    ([Filter("fields.unknown", at_least=1)], []),
 ]
 SIGNS = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \''
 
@@ -226,3 +265,38 @@ class KeywordConformance(ReaderConformance):
         assert one == {"tags": [FacetValue("fruit", 1)], "extension": [FacetValue("md", 2)]}
         with pytest.raises(InvalidFilter):
             reader.facets("", ["text"])
+
+    def test_facets_of_custom_fields_count_families(self, reader: KeywordReader) -> None:
+        found = reader.facets("", ["fields.labels", "fields.priority", "fields.open", "fields.unknown"])
+        counted = {
+            field: {FIELDS.shown(field.removeprefix("fields."), one.value): one.families for one in values}
+            for field, values in found.items()
+        }
+        assert counted == {
+            "fields.labels": {"x": 1, "y z": 1, "y": 1},
+            "fields.priority": {2: 1, 10: 1, 1.5: 1},
+            "fields.open": {True: 1, False: 1},
+            "fields.unknown": {},
+        }
+
+    def test_search_finds_the_searched_custom_fields(self, reader: KeywordReader) -> None:
+        assert [hit.parent_id for hit in reader.search("gemini")] == [FAMILIES[2].parent_id]
+
+    def test_search_sorts_by_a_field_and_puts_missing_values_last(self, reader: KeywordReader) -> None:
+        def sources(query: str, field: str, *, descending: bool) -> list[str]:
+            hits = reader.search(query, 10, sort=Sort(field, descending=descending))
+            return list(dict.fromkeys(hit.parent_id for hit in hits))
+
+        a, b, c, d = (one.parent_id for one in FAMILIES)
+        assert sources("", "fields.priority", descending=False) == [c, a, b, d]
+        assert sources("", "fields.priority", descending=True) == [b, a, c, d]
+        assert sources("red apple", "fields.priority", descending=True) == [a, c]
+        assert sources("", "year", descending=True) == [d, b, a, c]
+
+    def test_search_by_a_beginning_finds_the_documents_with_such_a_path(self, reader: KeywordReader) -> None:
+        by_path = [Filter("path", like=("docs/a*", "docs/c.pdf*"))]
+        self.check(reader.search("", 10, by_path), ids([0, 2]), by_path)
+        self.check(reader.search("", 10, [Filter("path", like=("Docs/*",))]), set(), [])
+        patterns = capability(reader, SupportsPatterns)
+        if patterns is not None:
+            assert sorted(patterns.sources(by_path, 10)) == sorted([FAMILIES[0].parent_id, FAMILIES[2].parent_id])

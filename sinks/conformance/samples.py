@@ -10,12 +10,24 @@ import msgspec
 import numpy as np
 
 from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.settings.fields import FieldOptions
 from chunksink.sinks.contract import Build, Marker
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import PROJECTION_VERSION, project_family
 
 DIMENSIONS = 8
+FIELDS = FieldSet.of(
+    {
+        "project": FieldOptions(search=True, facet=True, sort=True),
+        "priority": FieldOptions(type="number", sort=True),
+        "due": FieldOptions(type="datetime", sort=True),
+        "labels": FieldOptions(type="strings", facet=True),
+        "open": FieldOptions(type="boolean", facet=True),
+    }
+)
+"""The custom fields of the samples."""
 
 
 def marker(home_id: str = "home-a") -> Marker:
@@ -53,7 +65,7 @@ def records(source: str, texts: Sequence[str], /, *, version: str = "1", **field
 
 def family(source: str, texts: Sequence[str], /, *, version: str = "1", **fields: Any) -> Family:
     """A family of these texts with vectors."""
-    return with_vectors(project_family(records(source, texts, version=version, **fields)))
+    return with_vectors(project_family(records(source, texts, version=version, **fields), FIELDS))
 
 
 def with_vectors(documents: Sequence[Document]) -> Family:
@@ -68,7 +80,7 @@ def rewritten(one: Family) -> Family:
 def renamed(document: Document, id: str) -> Document:
     """The document under another id, with the matching hash."""
     other = msgspec.structs.replace(document, id=id, chunk_id=id)
-    return msgspec.structs.replace(other, document_hash=document_hash(other.fields()))
+    return msgspec.structs.replace(other, document_hash=document_hash(other.as_dict()))
 
 
 def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
@@ -115,6 +127,13 @@ RICH: dict[str, Any] = {
         "page_end": 4,
         "section": "1.2",
         "headings": ["One", 'Two "quoted"'],
+        "project": "Größe = x.y",
+        "priority": 0.1,
+        "due": "1969-12-31T23:59:59Z",
+        "labels": ["a=b", "ü", "a=b=c"],
+        "open": False,
+        "rest": 'kept "as it is"',
+        "answer": 42,
     },
     "source": {"path": "/data/folder/a.pdf", "mime_type": "application/pdf", "size_bytes": 2**40, "source_type": "pdf"},
     "locator": {

@@ -9,7 +9,7 @@ from typing import Any
 
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
-from chunksink.sinks.document import FIELDS, LISTS, Document, Family, hashes_of_content
+from chunksink.sinks.document import FIELDS, Document, Family, hashes_of_content
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts import index_check, schema
 from chunksink.sinks.fts.errors import translated
@@ -38,7 +38,6 @@ class FtsBuild:
             with translated(path):
                 # A commit returns when it is on disk, so flush has nothing to do.
                 self._connection.execute("PRAGMA synchronous = FULL")
-                schema.migrate(self._connection)
                 # Fails now if a table is missing.
                 self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
         except BaseException:
@@ -53,8 +52,6 @@ class FtsBuild:
     def sign(self, marker: Marker) -> None:
         with self._transaction() as connection:
             connection.execute("DELETE FROM marker")
-            if not connection.execute("SELECT 1 FROM pragma_table_info('marker') WHERE name = 'stamp'").fetchone():
-                connection.execute("ALTER TABLE marker ADD COLUMN stamp TEXT")  # the file is from an older version
             connection.execute(
                 "INSERT INTO marker (home_id, build_id, projection_version, stamp) VALUES (?, ?, ?, ?)",
                 [marker.home_id, marker.build_id, marker.projection_version, marker.stamp],
@@ -172,8 +169,8 @@ class FtsBuild:
 
 
 def _row(document: Document) -> list[Any]:
-    fields = document.fields()
-    for name in LISTS:
+    fields = document.as_dict()
+    for name in schema.AS_JSON:
         if name in fields:
             fields[name] = json.dumps(fields[name], ensure_ascii=False, separators=(",", ":"))
     fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)

@@ -2,8 +2,22 @@
 
 from collections.abc import Sequence
 
-from chunksink.sinks.document import LISTS
+from chunksink.sinks.document import CUSTOM
 from chunksink.sinks.reader import Filter, Value
+
+
+def column_of(field: str) -> str:
+    """An SQL expression for the value of a field of `documents` as d. `Filter` accepts no other names."""
+    if field.startswith(CUSTOM):
+        return f"json_extract(d.fields, '$.{field.removeprefix(CUSTOM)}')"
+    return f"d.{field}"
+
+
+def members_of(field: str, table: str) -> str:
+    """A table with the members of a list in its column `value`. A custom field with one value is a list of it."""
+    if field.startswith(CUSTOM):
+        return f"json_each({table}.fields, '$.{field.removeprefix(CUSTOM)}')"
+    return f"json_each({table}.{field})"
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
@@ -11,14 +25,18 @@ def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
     conditions: list[str] = ["1"]
     values: list[Value] = []
     for condition in filters:
-        column = f"d.{condition.field}"  # Filter takes projected fields only
+        column = column_of(condition.field)
         if condition.any_of is not None:
             marks = ", ".join("?" * len(condition.any_of))  # not as JSON, which would end a value at U+0000
-            if condition.field in LISTS:
-                conditions.append(f"EXISTS (SELECT 1 FROM json_each({column}) WHERE value IN ({marks}))")
+            if condition.is_list:
+                conditions.append(f"EXISTS (SELECT 1 FROM {members_of(condition.field, 'd')} WHERE value IN ({marks}))")
             else:
                 conditions.append(f"{column} IN ({marks})")
             values += condition.any_of
+            continue
+        if condition.like is not None:
+            conditions.append(f"({' OR '.join([f'{column} GLOB ?'] * len(condition.like)) or '0'})")
+            values += [pattern.replace("[", "[[]") for pattern in condition.like]
             continue
         for bound, operator in ((condition.at_least, ">="), (condition.at_most, "<=")):
             if bound is not None:

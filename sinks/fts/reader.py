@@ -13,7 +13,7 @@ from chunksink.sinks.fts import schema, statements, suggestions
 from chunksink.sinks.fts.errors import translated
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.fts.search import Search
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, require_facets
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require_facets
 
 _NO_TEXT = text_hash("")
 
@@ -39,10 +39,20 @@ class FtsReader:
         with self._snapshot() as connection:
             return read_marker(connection)
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
         del every  # hits are never grouped by family here
         with self._snapshot() as connection:
             search = Search(connection, filters)
+            if sort is not None:
+                return search.sorted(parse(query), sort, limit)
             if not query.strip():
                 return search.everything(limit)
             return search.best(parse(query), limit)
@@ -74,6 +84,10 @@ class FtsReader:
             search = Search(connection, filters)
             found = search.matching(parse(query)) if query.strip() else ("1", [])
             return search.facets(fields, found, limit)
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        with self._snapshot() as connection:
+            return Search(connection, filters).sources(limit)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:

@@ -24,8 +24,7 @@ from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
 
-LAYOUT = 4  # PRAGMA user_version
-_OLD_LAYOUT = 3  # differs only in its triggers, which also fire in our transactions
+LAYOUT = 5  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json.
 WEIGHTS = {
@@ -37,6 +36,7 @@ WEIGHTS = {
     "tags": 2.0,
     "source_folder": 1.0,
     "document_id": 1.0,
+    "fields_text": 1.0,
 }
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
@@ -51,6 +51,7 @@ LISTED = "(SELECT value FROM json_each(?))"
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
 
+AS_JSON = (*LISTS, "fields")
 _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
 
 
@@ -92,27 +93,12 @@ def create_tables(path: Path) -> None:
         )
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
-        _create_triggers(connection)
+        connection.execute("CREATE TABLE writing (begun)")
+        for statement in _triggers():
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {LAYOUT}")
     finally:
         connection.close()
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Replace the triggers of an old layout. Writers need triggers that do not fire in their own transactions."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] != _OLD_LAYOUT:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        connection.execute(f"DROP TRIGGER {name}")
-    _create_triggers(connection)
-    connection.execute("COMMIT")
-
-
-def _create_triggers(connection: sqlite3.Connection) -> None:
-    connection.execute("CREATE TABLE IF NOT EXISTS writing (begun)")
-    for statement in _triggers():
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {LAYOUT}")
 
 
 def _triggers() -> Iterator[str]:
@@ -194,7 +180,7 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if layout == 0:
         raise BuildBroken(f"{path} is not a keyword index: {REPAIR_REBUILDS}")
-    if layout not in (_OLD_LAYOUT, LAYOUT):
+    if layout != LAYOUT:
         raise BuildMissing(
             f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {SYNC_REBUILDS}"
         )
@@ -209,7 +195,7 @@ def fields_of(row: sqlite3.Row) -> dict[str, Any]:
     """The fields of a document, and the other columns of its row."""
     # By position: `row[name]` searches all columns for each name.
     fields = {name: value for name, value in zip(row.keys(), row, strict=True) if value is not None}
-    for name in LISTS:
+    for name in AS_JSON:
         if name in fields:
             fields[name] = orjson.loads(fields[name])
     for name in BOOLEANS:

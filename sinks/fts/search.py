@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from chunksink.sinks.document import LISTS
+from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
-from chunksink.sinks.fts.filters import as_sql
+from chunksink.sinks.fts.filters import as_sql, column_of, members_of
 from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
 _READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they contain the query as typed
 _NOT_AS_TYPED = 0.1  # share of the score for another form than the typed one
@@ -35,6 +35,24 @@ class Search:
             [*self._values, limit],
         )
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
+
+    def sorted(self, query: Query, sort: Sort, limit: int) -> list[Hit]:
+        """The documents that have every word, by a field."""
+        terms = [*query.words, *query.runs, *query.phrases]
+        found, values = statements.rows_with_all(terms, query.prefix) if terms else ("SELECT row FROM documents", [])
+        value = column_of(sort.field)
+        direction = "DESC" if sort.descending else "ASC"
+        rows = self._connection.execute(
+            f"SELECT d.id, d.parent_id FROM documents d WHERE d.row IN ({found}) AND {self._where} "
+            f"ORDER BY {value} IS NULL, {value} COLLATE NOCASE {direction}, d.parent_id, d.chunk_index, d.id LIMIT ?",
+            [*values, *self._values, limit],
+        )
+        return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
+
+    def sources(self, limit: int) -> list[str]:
+        """The families of the documents that pass the filters."""
+        select = f"SELECT DISTINCT d.parent_id FROM documents d WHERE {self._where} LIMIT ?"
+        return [family for (family,) in self._connection.execute(select, [*self._values, limit])]
 
     def best(self, query: Query, limit: int) -> list[Hit]:
         """Ranked by the sum of BM25 of the words and of the runs. Every hit has all phrases."""
@@ -135,7 +153,8 @@ class Search:
         counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
         if not counted:
             return counted
-        columns = ", ".join(f"d.{field} AS {field}" for field in dict.fromkeys([*counted, "parent_id"]))
+        read = dict.fromkeys("fields" if field.startswith(CUSTOM) else field for field in [*counted, "parent_id"])
+        columns = ", ".join(f"d.{column} AS {column}" for column in read)
         counts = " UNION ALL ".join(f"SELECT * FROM ({_counts(field)} LIMIT ?)" for field in counted)
         matching = f"SELECT {columns} FROM documents d WHERE {condition} AND {self._where}"
         rows = self._connection.execute(
@@ -216,8 +235,8 @@ class Search:
 def _counts(field: str) -> str:
     """A statement for the values of a field among the rows `found` and their numbers of families, highest first."""
     source, value = "found", f"found.{field}"
-    if field in LISTS:
-        source, value = f"found, json_each(found.{field}) label", "label.value"
+    if field in LISTS or field.startswith(CUSTOM):
+        source, value = f"found, {members_of(field, 'found')} label", "label.value"
     return (
         f"SELECT '{field}', {value} AS counted, count(DISTINCT parent_id) AS families FROM {source} "
         f"WHERE {value} IS NOT NULL GROUP BY counted ORDER BY families DESC, counted"

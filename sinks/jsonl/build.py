@@ -189,7 +189,7 @@ def _lines(family: Family) -> list[bytes]:
     if not _DIGEST.fullmatch(family.parent_id):
         raise ValueError(f"invalid family {family.parent_id!r}: it could be a path")
     documents = {document.id: document for document in family.documents}
-    return [canonical_json(document.fields()) for document in documents.values()]
+    return [canonical_json(document.as_dict()) for document in documents.values()]
 
 
 def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:

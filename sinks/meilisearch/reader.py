@@ -14,7 +14,7 @@ from chunksink.sinks.meilisearch import query_steps, rows
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.meilisearch.query_steps import Step
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Value, require_facets
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, require_facets
 
 # Marks around matches, from Unicode's private use area.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -53,9 +53,20 @@ class MeilisearchReader:
         found = {fields["id"]: Document.if_ours(fields) for fields in answer["results"]}
         return [document for id in ids if (document := found.get(id)) is not None]
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
         if _has_no_terms(query):
             return []
+        if sort is not None:
+            order = f"{sort.field}:{'desc' if sort.descending else 'asc'}"
+            return self._hits([Step(rows.sendable(query))], limit, filters, every, sort=[order])
         return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
@@ -90,7 +101,7 @@ class MeilisearchReader:
         **more: Any,
     ) -> list[Hit]:
         """The hits of the first step, then the additional ones of the next, and so on. Requests at least `least`."""
-        asked = max(limit, least)
+        asked, collapse = max(limit, least), not every
         while True:
             same = {
                 "limit": asked,
@@ -111,7 +122,7 @@ class MeilisearchReader:
                 for hit, is_right in zip(hits, right, strict=True):
                     if is_right:
                         one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
-                        found.setdefault(one.id if every else one.parent_id, one)
+                        found.setdefault(one.parent_id if collapse else one.id, one)
             ended = all(len(answer["hits"]) < asked for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
@@ -168,6 +179,9 @@ class MeilisearchReader:
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         del query, filters  # Meilisearch tolerates typos itself
         return {}
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        return [hit.parent_id for hit in self._hits([Step("")], limit, filters, every=False)]
 
     def facets(
         self,
@@ -283,7 +297,7 @@ def _sorted(field: str, counts: Mapping[str, int]) -> list[FacetValue]:
 
 def _value(field: str, value: str) -> Value:
     """Meilisearch returns all facet values as strings."""
-    kind = VALUE_TYPES[field]
+    kind = VALUE_TYPES.get(field)
     if kind is bool:
         return value == "true"
     return int(float(value)) if kind is int else value

@@ -11,7 +11,8 @@ import orjson
 
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
-from chunksink.sinks.reader import Filter, Value
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.reader import Filter, Value, prefix_of
 from chunksink.sinks.values import HALF
 
 VECTORS = "_vectors"
@@ -55,7 +56,7 @@ def _of_sign(sign: str) -> int:
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
     """One document as a line of NDJSON. It always has the vector field: without it Meilisearch keeps the old vector."""
-    fields = document.fields()
+    fields = document.as_dict()
     if embedder is not None:
         embeddings = None if vector is None else np.ascontiguousarray(vector)
         fields[VECTORS] = {embedder: {"embeddings": embeddings, "regenerate": False}}
@@ -109,11 +110,22 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
     for condition in filters:
         if condition.any_of is not None:
             conditions.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
+        if condition.like is not None:
+            conditions.append(" OR ".join(_begins(condition.field, pattern) for pattern in condition.like))
         if condition.at_least is not None:
             conditions.append(f"{condition.field} >= {condition.at_least}")
         if condition.at_most is not None:
             conditions.append(f"{condition.field} <= {condition.at_most}")
     return conditions
+
+
+def _begins(field: str, pattern: str) -> str:
+    prefix = prefix_of(pattern)
+    if prefix is None:
+        raise InvalidFilter(
+            f"Meilisearch cannot filter {field} by the pattern {pattern!r:.100}, only by a beginning such as docs/*"
+        )
+    return f"{field} STARTS WITH {quoted(prefix)}" if prefix else f"{field} EXISTS"
 
 
 def _literal(value: Value) -> str:
@@ -134,12 +146,16 @@ def is_searchable(query: str) -> bool:
 def meets(held: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
     """Whether a hit passes the filters exactly: Meilisearch alone ignores case. Fields that it did not return count as
     passed."""
-    return all(_meets(held[one.field], one.any_of) for one in filters if one.any_of is not None and one.field in held)
+    return all(_meets(_value_in(held, one), one) for one in filters)
 
 
-def _meets(value: Any, any_of: Sequence[Value]) -> bool:
+def _meets(value: Any, condition: Filter) -> bool:
     members = value if isinstance(value, list) else [value]
-    return any(not isinstance(member, str) or member in any_of for member in members)
+    return any(not isinstance(member, str) or condition.accepts(member) for member in members)
+
+
+def _value_in(held: Mapping[str, Any], condition: Filter) -> Any:
+    return held.get("fields", {}).get(condition.custom) if condition.custom else held.get(condition.field)
 
 
 def possible(ids: Sequence[str]) -> list[str]:

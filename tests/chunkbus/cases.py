@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.settings.fields import FieldOptions
+from chunksink.sinks.custom_fields import FieldSet
 from tests.chunkbus.samples import (
     chunk,
     line_of,
@@ -33,6 +35,7 @@ class Case:
     also: list[Place] = field(default_factory=list)
     partition: str = KEY
     require_source_checksum: bool = False
+    fields: FieldSet | None = None
 
     def places(self) -> list[Place]:
         return [(self.code, self.severity, self.partition, self.line), *self.also]
@@ -159,6 +162,13 @@ CASES: dict[str, Case] = {
         _records(chunk(0, provenance=provenance(source_checksum="md5:abc"))),
         line=1,
         severity="warning",
+    ),
+    "value of a custom field": Case(
+        findings.FIELD_VALUE,
+        _records(chunk(0, metadata={"due": "2026-01-31"}), chunk(1, metadata={"due": "soon"})),
+        line=2,
+        severity="warning",
+        fields=FieldSet.of({"due": FieldOptions(type="datetime")}),
     ),
     "source checksum by policy": Case(
         findings.SOURCE_CHECKSUM_MISSING,

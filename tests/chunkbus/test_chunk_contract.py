@@ -11,7 +11,7 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.record_checks import examine_line
+from chunksink.chunkbus.record_checks import Rules, examine_line
 from tests.chunkbus.samples import (
     NOON,
     chunk,
@@ -37,8 +37,8 @@ FLAT = {
 }
 
 
-def problems(record: Any, **options: bool) -> list[tuple[str, str]]:
-    return [(problem.code, problem.detail) for problem in examine_line(line_of(record), **options)[1]]
+def problems(record: Any, **rules: bool) -> list[tuple[str, str]]:
+    return [(problem.code, problem.detail) for problem in examine_line(line_of(record), Rules(**rules))[1]]
 
 
 REQUIRED = [
@@ -231,7 +231,7 @@ def test_source_checksum_when_required_and_missing_is_an_error() -> None:
 )
 def test_source_checksum_when_of_another_kind_is_a_warning(checksum: str, is_known: bool) -> None:
     for required in (False, True):
-        found = examine_line(line_of(chunk(provenance=provenance(source_checksum=checksum))), required)[1]
+        found = examine_line(line_of(chunk(provenance=provenance(source_checksum=checksum))), Rules(required))[1]
         assert [(problem.code, problem.severity) for problem in found] == (
             [] if is_known else [(findings.WRONG_TYPE, findings.Severity.WARNING)]
         )

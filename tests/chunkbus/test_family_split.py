@@ -8,6 +8,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.record_checks import Rules
 from tests.chunkbus.samples import (
     chunk,
     codes,
@@ -261,7 +262,7 @@ def test_split_family_with_a_refused_line_is_not_reported(refused: Record, tmp_p
 def test_family_without_a_required_checksum_is_not_reported(tmp_path: Path) -> None:
     odd = short(1, provenance=without(provenance(), "source_checksum"))
     root = put(BusRoot(tmp_path), "p", lines_of([short(0), odd, short(2)]))
-    found = validate(root, require_source_checksum=True)
+    found = validate(root, rules=Rules(True))
     assert codes(found) == [findings.SOURCE_CHECKSUM_MISSING]
 
 

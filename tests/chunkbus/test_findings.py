@@ -7,6 +7,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.findings import Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.record_checks import Rules
 from tests.chunkbus.cases import CASES, Case
 from tests.chunkbus.samples import chunk, commit, lines_of, listing, places, put, validate, validate_all
 
@@ -30,7 +31,7 @@ def test_the_findings_are_exact_and_nothing_is_touched(case: Case, tmp_path: Pat
     root = BusRoot(tmp_path / "bus")
     case.build(root)
     before = listing(root.path)
-    summary, found = validate_all(root, require_source_checksum=case.require_source_checksum)
+    summary, found = validate_all(root, rules=Rules(case.require_source_checksum, case.fields))
     assert places(found) == case.places()
     assert all(finding.detail and "\n" not in finding.detail for finding in found)
     assert summary.ok is (case.severity == "warning")
@@ -73,7 +74,7 @@ def test_absent_partition_is_reported(tmp_path: Path) -> None:
 
 def test_all_problems_of_a_line_are_named_at_once(tmp_path: Path) -> None:
     bad = chunk(0, text="a\0b", created_at="never", provenance={"inputs": []}, hashes={"text_hash": "0" * 64})
-    found = validate(put(BusRoot(tmp_path), "k", lines_of([bad])), require_source_checksum=True)
+    found = validate(put(BusRoot(tmp_path), "k", lines_of([bad])), rules=Rules(True))
     assert [(finding.code, finding.line) for finding in found] == [
         (findings.FIELD_MISSING, 1),
         (findings.FIELD_MISSING, 1),

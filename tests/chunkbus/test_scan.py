@@ -19,6 +19,7 @@ from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import LineBlock, read_blocks
+from chunksink.chunkbus.record_checks import CONTRACT
 from chunksink.chunkbus.scan import FileRange, scan_block, scan_file, scan_range
 from tests.chunkbus import samples
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, put, put_chunks
@@ -156,7 +157,7 @@ def many_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reports(path: Path, workers: Executor | None, before: Callable[[], object] = lambda: None) -> list[object]:
     with path.open("rb") as file:
         before()
-        found = scan_file(file, read_blocks(file), False, workers, in_flight=3)
+        found = scan_file(file, read_blocks(file), CONTRACT, workers, in_flight=3)
         return [
             (number, line, problem)
             for number, scanned in enumerate(found)
@@ -203,7 +204,7 @@ def test_scan_when_a_worker_fails_raises_its_error(many_spans: Path) -> None:
 
 def test_scan_block_counts_lines_from_its_beginning() -> None:
     data = lines_of([chunk(0), chunk(1), chunk(2, uri="docs/b.md")]).rstrip(b"\n")
-    scanned = scan_block(LineBlock(1_000, b"\n" + data), False)
+    scanned = scan_block(LineBlock(1_000, b"\n" + data), CONTRACT)
     assert scanned.lines == 4
     assert scanned.unknown == 1
     assert [line for line, _ in scanned.problems] == [0]

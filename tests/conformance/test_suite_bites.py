@@ -87,7 +87,7 @@ class MergesFields(MemoryBuild):
         merged = []
         for document in family.documents:
             old = self.content.documents.get(document.id)
-            fields = (old.fields() if old else {}) | document.fields()
+            fields = (old.as_dict() if old else {}) | document.as_dict()
             merged.append(Document.from_fields(fields))
         super()._add(Family(merged, family.vectors))
 

@@ -345,7 +345,7 @@ def test_documents_written_without_an_embedder_get_their_vectors(built: Place) -
     home = built.home
     TAMPERED["removed"](built)
     (bird,) = projected(BIRDS)
-    fields = [{**bird.fields(), "_vectors": {"default": [1.0, 2.0]}}, {**projected(CATS)[0].fields()}]
+    fields = [{**bird.as_dict(), "_vectors": {"default": [1.0, 2.0]}}, {**projected(CATS)[0].as_dict()}]
     built.do("DELETE", f"/indexes/{built.index}/documents/{projected(CATS)[0].id}")
     assert built.do("POST", f"/indexes/{built.index}/documents", json=fields)["status"] == "succeeded"
     home.sync()

@@ -119,7 +119,7 @@ def json_values(names: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
 
 def fields_of(chunks: Sequence[Record]) -> dict[str, Any]:
     """The fields of a family's first document in an index."""
-    return project_family(chunks)[0].fields()
+    return project_family(chunks)[0].as_dict()
 
 
 def solid(text: str) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.record_checks import Rules
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.intake import Intake
 from tests.chunkbus.cases import CASES, KEY, Case
@@ -56,7 +57,7 @@ def refreshed(probe: CatalogProbe, root: BusRoot, *, require_source_checksum: bo
     expected = [
         finding
         for key in root.partition_keys()
-        for finding in validate(root, [key], require_source_checksum=require_source_checksum)
+        for finding in validate(root, [key], rules=Rules(require_source_checksum))
     ]
     assert sorted(map(str, probe.catalog.findings())) == sorted(map(str, expected))
     return found

@@ -88,7 +88,7 @@ def test_strings_in_mappings_are_parsed() -> None:
         (["source_type!=md"], InvalidQuestion, "source_type!=md"),
         (["source_type="], InvalidQuestion, "source_type="),
         (["year>=2020.5"], InvalidQuestion, "2020.5"),
-        (["source_type>=md"], InvalidQuestion, "source_type"),
+        (["source_type>=md"], InvalidFilter, "source_type"),
         (["content_truncated=maybe"], InvalidQuestion, "content_truncated"),
         (["colour=red"], InvalidFilter, "colour"),
         ("language=de", InvalidQuestion, "language=de"),

@@ -68,7 +68,7 @@ def test_token_counts_by_model_are_members_read_by_no_field() -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"metadata": {"title": "T", "year": 2001, "tags": "a, b"}, "chunk_index": 0}])
 def test_filled_fields_are_those_of_the_document(fields: dict[str, Any]) -> None:
-    document = project(**fields).fields()
+    document = project(**fields).as_dict()
     found = survey(fields)
     worked_out = {"chunk_index", "chunk_count"}  # from the family
     assert {name for name in FIELDS if found.filled[name]} - worked_out == set(document) & set(FIELDS) - worked_out

@@ -37,7 +37,7 @@ def file_of(folder: Path, one: Family) -> Path:
 
 
 def content_of(one: Family) -> bytes:
-    return b"".join(canonical_json(document.fields()) + b"\n" for document in one.documents)
+    return b"".join(canonical_json(document.as_dict()) + b"\n" for document in one.documents)
 
 
 def visible(folder: Path) -> dict[str, bytes]:

@@ -102,7 +102,7 @@ def test_unstructured_elements_when_in_an_array_are_of_one_source(tmp_path: Path
     path.write_text(json.dumps([ELEMENT, {**ELEMENT, "element_id": "2", "text": "Then it is wiped."}], indent=4))
     [family], notices = read_file(FORMAT, path)
     assert notices == []
-    fields = [document.fields() for document in project_family(family)]
+    fields = [document.as_dict() for document in project_family(family)]
     assert [(one["text"], one["source_uri"], one["page_start"]) for one in fields] == [
         (ELEMENT["text"], "manuals/gauge.pdf", 3),
         ("Then it is wiped.", "manuals/gauge.pdf", 3),

@@ -46,7 +46,7 @@ def test_fields_reach_the_index(tmp_path: Path) -> None:
         paragraph("Then it goes.", page=5, sheet=""),
         metadata={"language": "en", "tags": ["legal"], "headings": ["of the document"]},
     )
-    fields = project_family(chunks_of(tmp_path, document))[-1].fields()
+    fields = project_family(chunks_of(tmp_path, document))[-1].as_dict()
     expected = {
         "text": "## Retention\n\nEnterprise data is retained for 90 days.\n\nThen it goes.",
         "title": "Policy",

@@ -237,7 +237,8 @@ def test_bars_of_one_leg_are_relative_to_the_best_hit() -> None:
 
 
 def test_address_contains_all_parameters() -> None:
-    form = SearchForm("a b", "keyword", 20, 40, ("year>=2020", "tags=a&b"), ("tags",), True, 2, "ranks", True, "ac me")
+    filters = ("year>=2020", "tags=a&b")
+    form = SearchForm("a b", "keyword", 20, 40, filters, ("tags",), True, 2, "ranks", "-year", True, "ac me")
     path, _, query = form.url().partition("?")
     assert path == "/"
     assert read(parse_qsl(query), strict=True) == form

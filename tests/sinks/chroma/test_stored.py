@@ -227,7 +227,7 @@ def test_only_differences_are_written(build: ChromaBuild, monkeypatch: pytest.Mo
     assert (len(sent["upsert"]), sent["update"], sent["delete"]) == (1, [], [])
     one, two, three = old.documents
     changed = [msgspec.structs.replace(two, year=2002), msgspec.structs.replace(three, text="3", text_hash="3")]
-    documents = [one, *(msgspec.structs.replace(d, document_hash=document_hash(d.fields())) for d in changed)]
+    documents = [one, *(msgspec.structs.replace(d, document_hash=document_hash(d.as_dict())) for d in changed)]
     build.replace([with_vectors(documents)])
     build.flush()
     assert (sent["upsert"][1:], sent["update"], sent["delete"]) == ([[three.id]], [[two.id]], [])

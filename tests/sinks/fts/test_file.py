@@ -159,27 +159,6 @@ def test_foreign_id_with_nul_does_not_remove_other_documents(build: FtsBuild, pa
     assert index_check.damage(build._connection) == ""
 
 
-def test_catch_all_triggers_are_replaced_by_the_next_writer(sink: FtsSink, build: FtsBuild, path: Path) -> None:
-    one, two = family("a", ["old river", "大阪"]), family("a", ["new river", "東京"])
-    build.replace([one])
-    triggers = build._connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
-    build.close()
-    ours = " AND NOT EXISTS (SELECT 1 FROM writing)"
-    for name, statement in triggers:
-        run(path, f"DROP TRIGGER {name}", statement.replace(ours, ""))
-    run(path, "DROP TABLE writing", "PRAGMA user_version = 3")
-    (build_id,) = sink.builds()
-    with closing(sink.reader(build_id)) as reader:
-        assert len(reader.search("river")) == 1, "it is read as it is"
-    with closing(sink.open(build_id)) as again:
-        again.replace([two])
-        assert held(again, content=True) == wanted([two])
-        assert index_check.damage(again._connection) == ""
-    run(path, "UPDATE documents SET text = 'by hand' WHERE text LIKE '%river'")
-    with closing(sink.reader(build_id)) as reader:
-        assert [len(reader.search(words)) for words in ("river", "hand", "東京")] == [0, 1, 1]
-
-
 def test_reader_sees_a_recreated_build(sink: FtsSink, build: FtsBuild, reader: FtsReader) -> None:
     build.replace([family("a", ["river"])])
     assert len(reader.search("river")) == 1

@@ -49,7 +49,7 @@ def test_foreign_files_are_found_and_removable(build: JsonlBuild, folder: Path, 
 
 
 def line_of(**changes: Any) -> bytes:
-    return orjson.dumps(NEW.documents[1].fields() | changes)
+    return orjson.dumps(NEW.documents[1].as_dict() | changes)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,162 @@
+"""Custom fields: the fields that `[fields.NAME]` adds to documents, and the other metadata that documents keep."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from chunksink.chunkbus.canonical import canonical_json, sha256_hex
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.findings import FIELD_VALUE, Problem, Severity
+from chunksink.chunkbus.record_checks import Rules
+from chunksink.settings.config import ConfigError
+from chunksink.settings.fields import FieldOptions, FieldType
+from chunksink.sinks import values
+from chunksink.sinks.document import NAMES
+from chunksink.sinks.fields import PROJECTION
+
+MAX_TEXT = 8000
+"""Characters of a value that is searched and not filtered."""
+MAX_MEMBERS = 1000
+"""Of all lists of a document together: Chroma cannot store more than 5,461."""
+MAX_METADATA = 100
+MAX_METADATA_TEXT = 1000
+_READ_BY_US = frozenset(
+    path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
+)
+_EXPECTED = {
+    "string": "a string or a number",
+    "number": "a number of up to 15 digits",
+    "boolean": "true or false",
+    "datetime": "a date and time of ISO 8601, of a mail, or in seconds since 1970",
+    "strings": "a list of strings, or one string",
+}
+
+
+@dataclass(frozen=True)
+class CustomField:
+    name: str
+    keys: tuple[str, ...]
+    options: FieldOptions
+
+    def read(self, record: Record) -> tuple[Any, Any]:
+        """The raw value in a chunk, and the value of the field. Each is None if there is none."""
+        raw: Any = record
+        for key in self.keys:
+            raw = raw.get(key) if isinstance(raw, dict) else None
+        return raw, None if raw is None else self._convert(raw)
+
+    def _convert(self, raw: Any) -> Any:
+        match self.options.type:
+            case "string":
+                is_label = self.options.filter or self.options.facet or self.options.sort
+                return values.label(raw) if is_label else values.text(raw, MAX_TEXT)
+            case "number":
+                return values.number(raw)
+            case "boolean":
+                return values.flag(raw)
+            case "datetime":
+                return values.moment(raw)
+            case "strings":
+                return values.members(raw)
+
+
+@dataclass(frozen=True)
+class FieldSet:
+    """The custom fields of an index, by name."""
+
+    fields: tuple[CustomField, ...] = ()
+
+    @classmethod
+    def of(cls, tables: Mapping[str, FieldOptions]) -> "FieldSet":
+        taken = NAMES | {"metadata", "fields"}
+        for name in tables:
+            if name in taken:
+                raise ConfigError(
+                    f"[fields.{name}]: every document has a field `{name}` of chunksink; choose another name, such as "
+                    f'[fields.my_{name}] with path = "metadata.{name}"'
+                )
+        return cls(tuple(CustomField(name, options.keys(name), options) for name, options in sorted(tables.items())))
+
+    def get(self, name: str) -> CustomField | None:
+        return next((field for field in self.fields if field.name == name), None)
+
+    def facets(self) -> list[str]:
+        return [field.name for field in self.fields if field.options.facet]
+
+    def rules(self, *, require_source_checksum: bool) -> Rules:
+        """The rules for chunks that have values of these fields."""
+        return Rules(require_source_checksum, self if self.fields else None)
+
+    def shown(self, name: str, value: Any) -> Any:
+        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds."""
+        match self.type_of(name):
+            case "datetime":
+                return datetime.fromtimestamp(int(value), UTC).isoformat().replace("+00:00", "Z")
+            case "number":
+                return values.number(value)
+            case "boolean":
+                return value in (True, "true")
+        return value
+
+    def type_of(self, name: str) -> FieldType | None:
+        """None for a field of an earlier configuration."""
+        return next((field.options.type for field in self.fields if field.name == name), None)
+
+    @property
+    def digest(self) -> str:
+        """Changes with everything that changes documents; "" without custom fields."""
+        tables = [[field.name, *field.keys, repr(field.options)] for field in self.fields]
+        return sha256_hex(canonical_json(tables))[:16] if tables else ""
+
+    def project(self, record: Record) -> dict[str, Any]:
+        """The fields `fields`, `fields_text` and `metadata` of the document."""
+        found = {field.name: value for field in self.fields if (value := field.read(record)[1]) is not None}
+        left = MAX_MEMBERS
+        for name, value in found.items():
+            if isinstance(value, list):
+                found[name] = value[:left]
+                left -= len(found[name])
+        return {
+            "fields": found or None,
+            "fields_text": self._text(found),
+            "metadata": _other_metadata(record, {field.keys for field in self.fields}),
+        }
+
+    def _text(self, found: Mapping[str, Any]) -> str | None:
+        """The values for keyword search, one per line."""
+        searched = [found[field.name] for field in self.fields if field.options.search and field.name in found]
+        lines = [", ".join(value) if isinstance(value, list) else str(value) for value in searched]
+        return "\n".join(lines) or None
+
+    def problems(self, record: Record) -> Iterator[Problem]:
+        """The values of a chunk that do not have the type of their field. Documents do not have them."""
+        for field in self.fields:
+            raw, value = field.read(record)
+            if raw is not None and value is None and raw not in ("", []):
+                detail = f"{'.'.join(field.keys)} is {raw!r:.60}, expected {_EXPECTED[field.options.type]}"
+                yield Problem(FIELD_VALUE, f"[fields.{field.name}]: {detail}", Severity.WARNING)
+
+
+NO_FIELDS = FieldSet()
+
+
+def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
+    """The other scalar values of the metadata as a JSON object: engines would store a column for each key."""
+    metadata = record.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    kept: dict[str, Any] = {}
+    for name, raw in metadata.items():
+        if name in _READ_BY_US or ("metadata", name) in used or len(kept) == MAX_METADATA:
+            continue
+        value = values.text(raw, MAX_METADATA_TEXT) if isinstance(raw, str) else _number_or_flag(raw)
+        if value is not None:
+            kept[values.verbatim(name[:MAX_METADATA_TEXT]) or ""] = value
+    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else None
+
+
+def _number_or_flag(value: Any) -> int | float | bool | None:
+    return value if isinstance(value, bool) else values.number(value)

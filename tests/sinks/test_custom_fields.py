@@ -1,0 +1,188 @@
+"""Custom fields: from configuration to documents, and the same answers from every engine."""
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, get_args
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from chunksink.settings.config import ConfigError
+from chunksink.settings.fields import FieldOptions, FieldType
+from chunksink.sinks.capabilities import SupportsReader, required
+from chunksink.sinks.chroma import EmbeddedChromaSink
+from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, fill, marker, records, vector, with_vectors
+from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, FieldSet
+from chunksink.sinks.document import Document, Family
+from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.projection import project_family
+from chunksink.sinks.reader import Filter
+from tests.engines.servers import MeilisearchServer
+from tests.support.chunks import JUNK, chunk
+from tests.support.meilisearch import served
+
+TYPES = {name: FieldOptions(type=name) for name in get_args(FieldType)}
+
+
+def values(**metadata: Any) -> dict[str, Any]:
+    """The custom fields of a chunk with this metadata, each named like its type."""
+    [document] = project_family([chunk(metadata=metadata)], FieldSet.of(TYPES))
+    return document.fields
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"string": " a \n b "}, {"string": "a b"}),
+        ({"string": 42}, {"string": "42"}),
+        ({"string": "ü" * 10_000_000}, {"string": "ü" * 156}),
+        ({"string": "x\0y"}, {"string": "x\ufffdy"}),
+        ({"string": True}, {}),
+        ({"string": {"a": 1}}, {}),
+        ({"string": ""}, {}),
+        ({"number": 3.0}, {"number": 3}),
+        ({"number": "1e3"}, {"number": 1000}),
+        ({"number": "-2.50"}, {"number": -2.5}),
+        ({"number": 1 / 3}, {"number": 0.333333333333333}),
+        ({"number": 2**53}, {}),
+        ({"number": "9" * 400}, {}),
+        ({"number": "NaN"}, {}),
+        ({"number": "1,5"}, {}),
+        ({"number": True}, {}),
+        ({"boolean": "TRUE"}, {"boolean": True}),
+        ({"boolean": 1}, {}),
+        ({"datetime": "2026-01-31"}, {"datetime": 1769817600}),
+        ({"datetime": "2026-01-31T01:00:00+01:00"}, {"datetime": 1769817600}),
+        ({"datetime": "20260131"}, {"datetime": 1769817600}),
+        ({"datetime": "Sat, 31 Jan 2026 00:00:00 GMT"}, {"datetime": 1769817600}),
+        ({"datetime": 1769817600}, {"datetime": 1769817600}),
+        ({"datetime": 1769817600123}, {"datetime": 1769817600}),
+        ({"datetime": "31.01.2026"}, {}),
+        ({"datetime": "01/31/2026"}, {}),
+        ({"strings": ["a", "a", "b", 7]}, {"strings": ["a", "b", "7"]}),
+        ({"strings": "a; b,c"}, {"strings": ["a", "b", "c"]}),
+        ({"strings": [str(number) for number in range(9000)]}, {"strings": [str(number) for number in range(256)]}),
+        ({"strings": [{"a": 1}]}, {}),
+    ],
+)
+def test_value_is_converted_or_left_out(raw: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert values(**raw) == expected
+
+
+@given(st.dictionaries(st.sampled_from([*TYPES, "other", "a.b", "ü"]), JUNK))
+def test_unexpected_values_raise_nothing_and_are_reported(metadata: dict[str, Any]) -> None:
+    fields = FieldSet.of(TYPES)
+    record = chunk(metadata=metadata)
+    [document] = project_family([record], fields)
+    reported = {problem.detail.split("]")[0].removeprefix("[fields.") for problem in fields.problems(record)}
+    assert reported.isdisjoint(document.fields)
+    has_value = {name for name in TYPES if metadata.get(name) not in (None, "", [])}
+    assert has_value == reported | document.fields.keys()
+
+
+def test_path_may_have_any_keys() -> None:
+    path = 'source."release date".größe'
+    fields = FieldSet.of({"size": FieldOptions(path=path, type="number")})
+    [document] = project_family([chunk(source={"release date": {"größe": 5}})], fields)
+    assert document.fields == {"size": 5}
+
+
+def test_other_scalar_metadata_is_kept_within_limits() -> None:
+    many = {f"key {number}": number for number in range(10_000)}
+    kept = {"flag": True, "text": "x" * 5_000_000, "n": 1.5, "title": "T", "list": [1], "deep": {"a": 1}, "none": None}
+    [document] = project_family([chunk(metadata={**kept, **many})], FieldSet.of({"n": FieldOptions(type="number")}))
+    metadata = orjson.loads(document.metadata or "")
+    assert metadata.pop("flag") is True
+    assert metadata.pop("text") == "x" * 1000
+    assert len(metadata) == MAX_METADATA - 2
+    assert metadata.keys() <= many.keys()
+
+
+def test_lists_of_a_document_are_limited_together() -> None:
+    names = [f"list{number}" for number in range(8)]
+    fields = FieldSet.of(dict.fromkeys(names, FieldOptions(type="strings")))
+    long = [str(number) for number in range(256)]
+    [document] = project_family([chunk(metadata=dict.fromkeys(names, long))], fields)
+    assert sum(map(len, document.fields.values())) == MAX_MEMBERS
+
+
+@pytest.mark.parametrize("name", ["text", "id", "tenant_id", "tenant_key", "year", "fields", "metadata", "parent_id"])
+def test_name_of_our_own_field_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"\[fields\.{name}\]"):
+        FieldSet.of({name: FieldOptions()})
+
+
+# --- the same in every engine
+
+NUMBERS = st.sampled_from([-3.25, 0, 0.1, 1e-7, 2, 10, 10**15 - 1]) | st.integers(-5, 5)
+WORDS = st.sampled_from(["apollo", "Apollo", "größe", "a=b", "x y", 'q"u', "[x]", "100%"])
+MOMENTS = st.integers(-(10**9), 4 * 10**9)
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "project": WORDS,
+        "priority": NUMBERS,
+        "due": MOMENTS,
+        "labels": st.lists(WORDS, min_size=1, max_size=3),
+        "open": st.booleans(),
+    },
+)
+
+
+def bounds(field: str, numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[Filter]:
+    return st.one_of(
+        st.builds(lambda low: Filter(field, at_least=low), numbers),
+        st.builds(lambda low: Filter(field, at_least=math.nextafter(low, math.inf)), numbers),
+        st.builds(lambda high: Filter(field, at_most=high), numbers),
+        st.builds(lambda some: Filter(field, any_of=tuple(some)), st.lists(numbers, min_size=1, max_size=3)),
+    )
+
+
+FILTERS = st.one_of(
+    bounds("fields.priority", NUMBERS),
+    bounds("fields.due", MOMENTS),
+    st.builds(lambda some: Filter("fields.project", any_of=tuple(some)), st.lists(WORDS, min_size=1)),
+    st.builds(lambda some: Filter("fields.labels", any_of=tuple(some), is_list=True), st.lists(WORDS, min_size=1)),
+    st.builds(lambda flag: Filter("fields.open", any_of=(flag,)), st.booleans()),
+)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory, meilisearch_server: MeilisearchServer) -> Iterator[list[Any]]:
+    """An empty build of each engine that answers filters."""
+    folder = tmp_path_factory.mktemp("engines")
+    with ExitStack() as stack:
+        server = stack.enter_context(contextmanager(served)(meilisearch_server))
+        sinks = [FtsSink(folder), EmbeddedChromaSink(folder), server.sink()]
+        for sink in sinks:
+            stack.callback(sink.close)
+        yield [(sink, stack.enter_context(closing(sink.create(marker(), DIMENSIONS)))) for sink in sinks]
+
+
+def families(metadata: list[dict[str, Any]]) -> list[Family]:
+    return [
+        with_vectors(project_family(records(f"docs/{number}.md", ["red apple"], metadata=one), FIELDS))
+        for number, one in enumerate(metadata)
+    ]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(metadata=st.lists(METADATA, min_size=12, max_size=12), filters=st.lists(FILTERS, min_size=1, max_size=12))
+def test_every_engine_returns_the_documents_that_pass(
+    engines: list[Any], metadata: list[dict[str, Any]], filters: list[Filter]
+) -> None:
+    stored = families(metadata)
+    documents: list[Document] = [document for one in stored for document in one.documents]
+    for sink, build in engines:
+        fill(build, stored)
+        assert {one.document for one in build.scan(content=True)} == set(documents), sink.name
+        signed = build.marker()
+        with closing(required(sink, SupportsReader).reader(signed.build_id)) as reader:
+            for condition in filters:
+                hits = reader.search("", 50, [condition]) if hasattr(reader, "search") else None
+                hits = reader.query(vector("red apple"), 50, [condition]) if hits is None else hits
+                expected = {document.id for document in documents if condition.passes(document)}
+                assert {hit.id for hit in hits} == expected, (sink.name, condition)
