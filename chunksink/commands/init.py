@@ -36,6 +36,17 @@ _TABLES = """\
 # [tokens]
 # "SHA256-OF-A-TOKEN" = "acme"
 
+# Fields of your own, from the metadata of the chunks: for `--filter project=apollo`, `--facet`, `--sort`, and for keyword
+# search. `chunksink validate --fields` proposes these tables.
+
+# [fields.project]
+# path = "metadata.project"                  # the default: metadata.NAME
+# type = "string"                            # the default; or number, boolean, datetime, strings (a list)
+# filter = true                              # the default
+# facet = true
+# search = true
+# sort = true
+
 # Options of the sinks, each in its table. Do not write keys here: name the environment variable that has the key.
 
 # [sink.fts]
@@ -100,7 +111,7 @@ def content() -> str:
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
-        if name in ("sink", "tokens"):
+        if name in ("sink", "fields", "tokens"):
             continue  # their tables come last, as TOML wants it
         value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
         explained = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
