@@ -36,7 +36,7 @@ def proof_of(config: Config, found: VerifyReport) -> dict[str, Any]:
             for each in found.inputs
         },
         "projection_version": PROJECTION_VERSION,
-        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension},
+        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension_in_index},
         "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
         "sinks": {
             name: {

@@ -212,7 +212,7 @@ def live_dimensions(config: Config, sink: str) -> int | None:
             live = state.live()
     except NoGeneration:
         return None
-    return live.model.dimension if live.holds_vectors and sink in live.builds else None
+    return live.model.dimension_in_index if live.holds_vectors and sink in live.builds else None
 
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:

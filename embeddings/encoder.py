@@ -59,6 +59,23 @@ class ModelInfo:
     """Versions of the libraries that affect vectors; recorded, but not part of the fingerprint."""
     files: str = ""
     """A digest of all files of the model's folder; "" for an endpoint."""
+    index_dimension: int = 0
+    """If it is not 0, indexes have only so many numbers of each vector."""
+
+    @property
+    def dimension_in_index(self) -> int:
+        return self.index_dimension or self.dimension
+
+    def as_in_index(self, vectors: Vectors) -> Vectors:
+        """The vectors as indexes have them: their first numbers, scaled to the length 1."""
+        if not self.index_dimension:
+            return vectors
+        import numpy as np
+
+        short = vectors[..., : self.index_dimension]
+        lengths = np.linalg.norm(short, axis=-1, keepdims=True)
+        scaled: Vectors = (short / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+        return scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -70,8 +71,24 @@ def load_encoder(
         runtime=computed_by,
         libraries=library_versions(),
         files=files,
+        index_dimension=_index_dimension(found, form.dimension, settings.dimensions),
     )
     return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
+
+
+def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None) -> int:
+    """0 for whole vectors. A model whose training did not allow for it is refused: its answers would be poor."""
+    if requested in (None, dimension):
+        return 0
+    file = found.folder / "config.json"
+    declared = json.loads(file.read_bytes()).get("matryoshka_dimensions") if file.exists() else None
+    if requested not in (declared or ()):
+        possible = ", ".join(map(str, declared)) if declared else "no other than whole ones"
+        raise ModelUnsupported(
+            f"{found.name} does not declare vectors of {requested} dimensions (matryoshka_dimensions in its "
+            f"config.json: {possible}). Leave `dimensions` out, or choose another model"
+        )
+    return requested or 0
 
 
 def _runtime(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from chunksink.embeddings.encoder import Encoder, LongTexts, PrecisionRequest
+from chunksink.embeddings.errors import ModelUnsupported
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.settings.config import Config
 
@@ -22,6 +23,8 @@ class EncoderSettings:
     long_texts: LongTexts = "windows"
     max_length: int | None = None
     """In tokens. For an endpoint in characters, and `None` means 24,000."""
+    dimensions: int | None = None
+    """Of the vectors in indexes; the cache always has whole vectors."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None
@@ -52,6 +55,8 @@ def open_encoder(
         from chunksink.embeddings.load import load_encoder
 
         return load_encoder(settings, network=network, model_cache=model_cache)
+    if settings.dimensions is not None:
+        raise ModelUnsupported("`dimensions` is for models on this machine: for an endpoint set `endpoint_dimensions`")
     from chunksink.embeddings.connection import RequestLimits
     from chunksink.embeddings.endpoint import EndpointEncoder
 

@@ -34,7 +34,8 @@ def cached_vectors(
     by_raw = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
     hashes = list(by_raw)
     rows = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
-    return {by_raw[hashes[place]]: row for place, row in zip(rows.positions, rows.vectors, strict=True)}
+    vectors = model.as_in_index(rows.vectors)
+    return {by_raw[hashes[place]]: row for place, row in zip(rows.positions, vectors, strict=True)}
 
 
 class DocumentEmbedder:
@@ -102,7 +103,7 @@ class DocumentEmbedder:
         for row, embedded in zip(rows, stream, strict=True):
             if embedded.vector is not None:
                 row[:] = embedded.vector
-        return rows
+        return self.info.as_in_index(rows)
 
 
 class Embedders:

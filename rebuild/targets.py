@@ -86,7 +86,7 @@ def _make(session: Session, sink: Sink, generation: Generation, opening: Opening
     require_ours(session, [sink.name], adopt=opening.adopt)
     opening.before_making()
     Receipts(session.state.db, build_id).forget_all()
-    return sink.create(session.marker(build_id), generation.model.dimension if with_vectors else None)
+    return sink.create(session.marker(build_id), generation.model.dimension_in_index if with_vectors else None)
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:
@@ -104,4 +104,4 @@ def settings_due(session: Session, live: Generation, target: Target) -> list[str
 
 def dimensions(generation: Generation, target: Target) -> dict[str, int]:
     """Arguments for index settings: the dimensions of the vectors, if there are any."""
-    return {"dimensions": generation.model.dimension} if target.holds_vectors else {}
+    return {"dimensions": generation.model.dimension_in_index} if target.holds_vectors else {}

@@ -176,7 +176,7 @@ class QueryModel:
         if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
             raise _again(self._failure[1])
         try:
-            vectors = self._encoder.encode_queries(texts)
+            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries(texts))
         except TextRefused:  # the model works; other queries may pass
             raise
         except EmbeddingsError as error:

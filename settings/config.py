@@ -63,6 +63,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto"
     long_texts: Literal["windows", "truncate"] = "windows"
     max_length: Count | None = None
+    dimensions: Count | None = None
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: Name | None = None
@@ -135,6 +136,8 @@ MEANINGS = {
     "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
     "`truncate`",
     "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
+    "dimensions": "stores only the first numbers of each vector, if the model declares that in `matryoshka_dimensions`; "
+    "the cache has all",
     "query_prompt": 'prefix for queries; by default the model\'s own; `""` for none',
     "passage_prompt": 'prefix for chunks; by default the model\'s own; `""` for none',
     "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",

@@ -36,10 +36,11 @@ def command(as_json: bool) -> None:
             name: {"build": build, **_address(open_one_sink(config, stack, name), build)}
             for name, build in live.builds.items()
         }
-    model = None
+    model, size = None, ""
     if live.holds_vectors:
-        model = {"name": live.model.name, "fingerprint": live.model_fingerprint, "dimension": live.model.dimension}
-    size = f", {live.model.dimension:,} dimensions" if live.holds_vectors else ""
+        dimension = live.model.dimension_in_index
+        model = {"name": live.model.name, "fingerprint": live.model_fingerprint, "dimension": dimension}
+        size = f", {dimension:,} dimensions"
     lines = [labelled("generation", live.id), labelled("model", printable(live.model.name) + size)]
     for name, address in sinks.items():
         lines += [name, *(f"  {part:<12}{printable(value)}" for part, value in address.items())]

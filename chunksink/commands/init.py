@@ -21,6 +21,7 @@ _HEAD = """\
 _EXAMPLES: dict[str, Any] = {
     "model_cache": "~/.cache/chunksink/models",
     "max_length": 256,
+    "dimensions": 256,
     "query_prompt": "query: ",
     "passage_prompt": "passage: ",
     "endpoint": "http://127.0.0.1:11434/v1",
@@ -36,8 +37,8 @@ _TABLES = """\
 # [tokens]
 # "SHA256-OF-A-TOKEN" = "acme"
 
-# Fields of your own, from the metadata of the chunks: for `--filter project=apollo`, `--facet`, `--sort`, and for keyword
-# search. `chunksink validate --fields` proposes these tables.
+# Fields of your own, from the metadata of the chunks: for `--filter project=apollo`, `--facet`, `--sort`, and for
+# keyword search. `chunksink validate --fields` proposes these tables.
 
 # [fields.project]
 # path = "metadata.project"                  # the default: metadata.NAME

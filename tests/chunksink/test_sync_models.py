@@ -206,3 +206,28 @@ def test_a_second_sync_in_one_process_loads_no_model(
     index.sync()
     assert len(models.loaded) == 3, "the index was closed"
     index.close()
+
+
+def test_shorter_vectors_are_made_from_cached_ones(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the index has them: the cache keeps whole vectors, so that a rebuild in either direction computes none."""
+    shell.synced(p1=[A, B])
+    whole = models.known[DEFAULT_MODEL]
+    short = HashEncoder(dimension=whole.info.dimension, name=DEFAULT_MODEL)
+    short.info = replace(whole.info, index_dimension=4)
+    models.known[DEFAULT_MODEL] = short
+    monkeypatch.setenv("CHUNKSINK_DIMENSIONS", "4")
+    assert shell("status", "--json").json["rebuild_due"] is not None
+    report = shell("sync", "--rebuild", "--json").json
+    assert (report["embeddings"]["computed"], shell.live().model.dimension_in_index) == (0, 4)
+    assert shell("verify", "--deep").code == Exit.OK
+    answer = shell("search", "a boat", "--mode", "semantic", "--json").json
+    assert answer["hits"][0]["text"] == "a boat"
+    shell.commit("p2", source("c.md", "a crane"), at=FEBRUARY)
+    assert shell("sync", "--json").json["embeddings"]["computed"] == 1
+    assert shell("verify", "--deep").code == Exit.OK
+    monkeypatch.delenv("CHUNKSINK_DIMENSIONS")
+    models.known[DEFAULT_MODEL] = whole
+    report = shell("rebuild", "--json").json
+    assert (report["embeddings"]["computed"], shell.live().model.dimension_in_index) == (0, whole.info.dimension)

@@ -149,3 +149,20 @@ def test_auto_precision_is_bfloat16_only_with_hardware_support(monkeypatch: pyte
         assert choose_precision("float32", "cpu") == "float32"
         assert choose_precision("bfloat16", "cpu") == "bfloat16"
     assert not has_bfloat16("mps")
+
+
+def test_shorter_vectors_need_a_model_that_declares_them(tiny_folder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_folder, tmp_path / "model"))
+    for dimensions in (8, 33):
+        with pytest.raises(ModelUnsupported, match="matryoshka_dimensions"):
+            load_with_torch(str(folder), dimensions=dimensions)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"matryoshka_dimensions": [8, 16, 32]}))
+    with closing(load_with_torch(str(folder), dimensions=8)) as encoder:
+        whole = encoder.encode(["a cat"])
+        short = encoder.info.as_in_index(whole)
+        assert (whole.shape, short.shape) == ((1, 32), (1, 8))
+        assert np.linalg.norm(short) == pytest.approx(1)
+        assert short[0] == pytest.approx(whole[0, :8] / np.linalg.norm(whole[0, :8]))
+    with closing(load_with_torch(str(folder), dimensions=32)) as encoder:
+        assert encoder.info.as_in_index(whole) is whole
