@@ -41,6 +41,11 @@ class CustomField:
     keys: tuple[str, ...]
     options: FieldOptions
 
+    @property
+    def is_label(self) -> bool:
+        """Whether engines compare its values, which limits their length."""
+        return self.options.filter or self.options.facet or self.options.sort
+
     def read(self, record: Record) -> tuple[Any, Any]:
         """The raw value in a chunk, and the value of the field. Each is None if there is none."""
         raw: Any = record
@@ -51,8 +56,7 @@ class CustomField:
     def _convert(self, raw: Any) -> Any:
         match self.options.type:
             case "string":
-                is_label = self.options.filter or self.options.facet or self.options.sort
-                return values.label(raw) if is_label else values.text(raw, MAX_TEXT)
+                return values.label(raw) if self.is_label else values.text(raw, MAX_TEXT)
             case "number":
                 return values.number(raw)
             case "boolean":
@@ -71,9 +75,8 @@ class FieldSet:
 
     @classmethod
     def of(cls, tables: Mapping[str, FieldOptions]) -> "FieldSet":
-        taken = NAMES | {"metadata", "fields"}
         for name in tables:
-            if name in taken:
+            if name in NAMES:
                 raise ConfigError(
                     f"[fields.{name}]: every document has a field `{name}` of chunksink; choose another name, such as "
                     f'[fields.my_{name}] with path = "metadata.{name}"'
@@ -108,7 +111,7 @@ class FieldSet:
     @property
     def digest(self) -> str:
         """Changes with everything that changes documents; "" without custom fields."""
-        tables = [[field.name, *field.keys, repr(field.options)] for field in self.fields]
+        tables = [[one.name, *one.keys, one.options.type, one.is_label, one.options.search] for one in self.fields]
         return sha256_hex(canonical_json(tables))[:16] if tables else ""
 
     def project(self, record: Record) -> dict[str, Any]:
@@ -127,7 +130,8 @@ class FieldSet:
 
     def _text(self, found: Mapping[str, Any]) -> str | None:
         """The values for keyword search, one per line."""
-        searched = [found[field.name] for field in self.fields if field.options.search and field.name in found]
+        names = [field.name for field in self.fields if field.options.search and field.name in found]
+        searched = [self.shown(name, found[name]) for name in names]
         lines = [", ".join(value) if isinstance(value, list) else str(value) for value in searched]
         return "\n".join(lines) or None
 

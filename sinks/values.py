@@ -24,6 +24,7 @@ MAX_NUMBER = 10**15
 _LARGEST_EXACT_INTEGER = 2**53 - 1  # exact in JSON of all languages, and in every engine
 _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800, 253_402_300_799  # the years 1 to 9999
 _LABEL_ENDS = re.compile("[,;\n]")
 _FLAGS = {"true": True, "false": False}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
@@ -208,8 +209,8 @@ def moment(value: Any) -> int | None:
     found = epoch(value)
     if found is None and isinstance(value, str):
         with suppress(ValueError, OverflowError):
-            return epoch(parsedate_to_datetime(value).isoformat())
-    return found
+            found = epoch(parsedate_to_datetime(value).isoformat())
+    return found if found is not None and _FIRST_MOMENT <= found <= _LAST_MOMENT else None
 
 
 def members(value: Any) -> list[str] | None:
