@@ -136,8 +136,8 @@ MEANINGS = {
     "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
     "`truncate`",
     "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
-    "dimensions": "stores only the first numbers of each vector, if the model declares that in `matryoshka_dimensions`; "
-    "the cache has all",
+    "dimensions": "stores only the first numbers of each vector, if the model declares that in "
+    "`matryoshka_dimensions`; the cache has all",
     "query_prompt": 'prefix for queries; by default the model\'s own; `""` for none',
     "passage_prompt": 'prefix for chunks; by default the model\'s own; `""` for none',
     "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",
