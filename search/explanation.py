@@ -49,6 +49,13 @@ def facts(document: Document) -> Iterator[tuple[str, str]]:
     yield "source", document.parent_id
 
 
+def value_text(value: object) -> str:
+    """A value of a custom field or a facet."""
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value).removesuffix("T00:00:00Z")
+
+
 def _scale(share: Share) -> str:
     """How the score was scaled; empty if it was not."""
     if share.low is None or share.high is None:

@@ -89,6 +89,9 @@ class FieldSet:
     def facets(self) -> list[str]:
         return [field.name for field in self.fields if field.options.facet]
 
+    def sortable(self) -> list[str]:
+        return [field.name for field in self.fields if field.options.sort]
+
     def rules(self, *, require_source_checksum: bool) -> Rules:
         """The rules for chunks that have values of these fields."""
         return Rules(require_source_checksum, self if self.fields else None)

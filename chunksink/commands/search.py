@@ -15,7 +15,7 @@ from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import around_match, beginning, excerpt
-from chunksink.search.explanation import facts, formula, is_fused, score_text, share_text
+from chunksink.search.explanation import facts, formula, is_fused, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
@@ -143,7 +143,7 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
         for line in why[place] if why else ():
             _dim(f"     {printable(line)}")
     for field, values in answer.facets.items():
-        counts = [f"{printable(_value(value.value))} ({value.families:,})" for value in values]
+        counts = [f"{printable(value_text(value.value))} ({value.families:,})" for value in values]
         click.echo(f"{field}: {some(counts, _MOST_VALUES) or 'none'}")
 
 
@@ -162,13 +162,9 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     _dim(f"   {_address(hit)}  ({ranks})")
     _dim(f"   chunk {printable(hit.chunk_id)}")
     if hit.fields:
-        _dim(f"   {_line(', '.join(f'{name} {_value(value)}' for name, value in hit.fields.items()))}")
+        _dim(f"   {_line('; '.join(f'{name} {value_text(value)}' for name, value in hit.fields.items()))}")
     if hit.same_text:
         _dim(f"   {_elsewhere(hit.same_text)}")
-
-
-def _value(value: object) -> str:
-    return "/".join(value) if isinstance(value, list) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _dim(line: str) -> None:

@@ -75,7 +75,8 @@ class HtmlPages:
         access = caller.access(form.tenant, required=self._site.tenants_required)
         own = [f"{CUSTOM}{name}" for name in self._site.fields.facets()]
         question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
-        answer = self._site.answers.search(question, access) if form.q.strip() else None
+        is_asked = form.q.strip() or form.sort
+        answer = self._site.answers.search(question, access) if is_asked else None
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
@@ -88,10 +89,11 @@ class HtmlPages:
             "answer": answer,
             "modes": views.modes(form) if self._site.usual_mode == "hybrid" else [],
             "hits": self._hits(form, answer) if answer is not None else [],
-            "outcome": views.outcome(answer, form) if answer is not None and form.q.strip() else "",
+            "outcome": views.outcome(answer, form) if answer is not None else "",
             "suggestions": views.suggestions(answer, form) if answer is not None else [],
             "updated": views.ago(updated_at) if answer is not None else "",
             "facets": facets,
+            "orders": views.sort_choices(self._site.fields.sortable(), form),
             "unlisted": [condition for condition in form.filter if condition not in listed],
             "previous": form.url(offset=max(0, form.offset - form.limit)) if form.offset else None,
             "next": form.url(offset=further)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import around_match, beginning, excerpt
-from chunksink.search.explanation import facts
+from chunksink.search.explanation import facts, value_text
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
 from chunksink.search.page.passage_text import as_html, is_markdown
@@ -53,6 +53,7 @@ class HitView:
     number: int
     chunk_id: str
     place: PlaceView
+    fields: tuple[tuple[str, str], ...]
     pieces: tuple[Piece, ...]
     badges: tuple[tuple[str, int], ...]
     passage_url: str
@@ -97,6 +98,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
         number=number,
         chunk_id=hit.chunk_id,
         place=place_of(hit.document, source_url),
+        fields=tuple((label_of(name), value_text(value)) for name, value in hit.fields.items()),
         pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
         passage_url=chunk_url(hit.chunk_id, form),
@@ -168,15 +170,33 @@ def modes(form: SearchForm) -> list[tuple[str, str]]:
 def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list[FacetView]:
     """Facets with more than one value, or with a chosen one; `custom` are those of custom fields."""
     shown = []
-    for field, label in {**FACETS, **{name: name.replace("_", " ").capitalize() for name in custom}}.items():
+    for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
+            text = value_text(value.value)
             condition = f"{field}={text}"
             choices.append(Choice(text, condition, value.families, condition in form.filter))
         if len(choices) > 1 or any(choice.chosen for choice in choices):
             shown.append(FacetView(field, label, tuple(choices)))
     return shown
+
+
+def label_of(name: str) -> str:
+    """The name of a custom field for readers."""
+    return name.replace("_", " ").capitalize()
+
+
+def sort_choices(names: Sequence[str], form: SearchForm) -> list[tuple[str, str, bool]]:
+    """The orders to choose from, each with its label and whether it is chosen; none if no custom field has one."""
+    orders = [("", "Relevance")] if names or form.sort else []
+    orders += [
+        order
+        for name in names
+        for order in ((name, f"{label_of(name)}, rising"), (f"-{name}", f"{label_of(name)}, falling"))
+    ]
+    if form.sort and form.sort not in dict(orders):
+        orders.append((form.sort, form.sort))
+    return [(value, label, value == (form.sort or "")) for value, label in orders]
 
 
 def passages(found: Surrounded) -> list[PassageView]:
