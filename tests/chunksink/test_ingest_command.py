@@ -29,7 +29,7 @@ from tests.support.bus import source
         (("docs", "--as", "nonsense"), "nonsense"),
         (("docs", "--field", "body=x"), "a role of text, id, title, address"),
         (("docs", "--field", "text"), "write ROLE=NAME"),
-        (("docs", "--field", "text=x", "--as", "markdown"), "leave one out"),
+        (("docs", "--field", "text=x", "--as", "markdown"), "--as markdown"),
         (("docs", "--field", "text=x", "--field", "text=y"), "--field names text twice"),
     ],
 )

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.record_checks import Rules
+from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.intake import Intake
+from chunksink.sinks.custom_fields import NO_FIELDS
 from tests.chunkbus.cases import CASES, KEY, Case
 from tests.chunkbus.samples import chunk, line_of, lines_of, manifest, places, provenance, put, validate
 from tests.conftest import examples
@@ -48,17 +49,16 @@ def write(root: BusRoot, records: Sequence[Record], **changes: Any) -> None:
     put(root, KEY, data, manifest(KEY, data, **{"counts": counts} | changes))
 
 
-def refreshed(probe: CatalogProbe, root: BusRoot, *, require_source_checksum: bool = False) -> list[Any]:
+def refreshed(probe: CatalogProbe, root: BusRoot, rules: Rules = CONTRACT) -> list[Any]:
     """The findings of a refresh. Those in the catalog equal those of a validation of each partition."""
     found: list[Any] = []
     read: list[int] = []
-    probe.catalog.refresh(Intake(root, probe.state, require_source_checksum, on_finding=found.append), read.append)
+    intake = Intake(
+        root, probe.state, rules.require_source_checksum, rules.fields or NO_FIELDS, on_finding=found.append
+    )
+    probe.catalog.refresh(intake, read.append)
     assert 0 <= sum(read) <= sum(map(root.size_of, root.partition_keys()))
-    expected = [
-        finding
-        for key in root.partition_keys()
-        for finding in validate(root, [key], rules=Rules(require_source_checksum))
-    ]
+    expected = [finding for key in root.partition_keys() for finding in validate(root, [key], rules=rules)]
     assert sorted(map(str, probe.catalog.findings())) == sorted(map(str, expected))
     return found
 
@@ -102,13 +102,13 @@ def test_changed_lines_suffice_when_there_are_no_findings(root: BusRoot, probe: 
 def test_violation_in_a_formerly_valid_partition_is_found(case: Case, root: BusRoot, probe: CatalogProbe) -> None:
     good = [chunk(0), chunk(1)]
     put(root, KEY, lines_of(good))
-    required = case.require_source_checksum
-    assert refreshed(probe, root, require_source_checksum=required) == []
+    rules = Rules(case.require_source_checksum, case.fields)
+    assert refreshed(probe, root, rules) == []
     for file in (root.chunks_file(KEY), root.manifest_file(KEY)):
         file.unlink()
     before = probe.catalog.counts()
     case.build(root)
-    found = refreshed(probe, root, require_source_checksum=required)
+    found = refreshed(probe, root, rules)
     assert sorted(places(found), key=repr) == sorted(case.places(), key=repr)
     if any(finding.is_error and finding.partition == KEY for finding in found):
         assert probe.catalog.counts() == before
@@ -203,7 +203,7 @@ def test_lines_valid_by_other_rules_are_read_again(
     write(root, made)
     assert refreshed(probe, root) == []
     write(root, [edited(made[0], "edited"), *made[1:]])
-    found = refreshed(probe, root, require_source_checksum=True)
+    found = refreshed(probe, root, Rules(require_source_checksum=True))
     assert findings.SOURCE_CHECKSUM_MISSING in {finding.code for finding in found}
     write(root, made)
     refreshed(probe, root)

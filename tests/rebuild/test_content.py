@@ -35,10 +35,10 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sources that were projected."""
     seen: list[str] = []
 
-    def noting(records: Iterable[Record], **part: Any) -> list[Document]:
+    def noting(records: Iterable[Record], *fields: Any, **part: Any) -> list[Document]:
         members = list(records)
         seen.append(members[0]["provenance"]["source_uri"])
-        return project_family(members, **part)
+        return project_family(members, *fields, **part)
 
     monkeypatch.setattr(families, "project_family", noting)
     return seen
