@@ -25,11 +25,13 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
-    """The fields of a hit without its text, flat, as frameworks expect them."""
+    """The fields of a hit without its text, and its custom fields and other metadata, flat, as frameworks expect."""
     fields = hit.document.as_dict()
-    del fields["text"]
+    for name in ("text", "fields", "fields_text", "metadata"):
+        fields.pop(name, None)
     same_text = [reference(document) for document in hit.same_text]
-    return {**fields, "score": hit.score, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
+    about = {"score": hit.score, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
+    return {**hit.metadata, **hit.fields, **fields, **about}
 
 
 def text_of(hit: SearchHit) -> str:
