@@ -1,6 +1,7 @@
 """Filters as people write them: `source_type=md`, `year>=2020`, `path=docs/*`. docs/filters.md explains the grammar."""
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -20,6 +21,10 @@ from chunksink.sinks.reader import Filter, Sort, Value
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
 _HOW = "write field=value, or field>=value, field<=value, field>value, field<value"
 _DAY = 86_400
+_SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
+"""Seconds since 1970. Four digits are a year, eight digits a day."""
+_MONTHS = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}")
 
 FilterArgument = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
 """Filters as programs pass them: conditions as people write them, or one value or several for each field."""
@@ -83,11 +88,11 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
             patterns.setdefault(name, []).append(value)
             continue
         first, last = _range(name, field, value)
+        if sign == "=" and (name in periods or (first != last and name in values)):
+            raise InvalidQuestion(f"{name} must be in two periods: name one of them, or the first and last moment")
         if sign == "=" and first == last:
             values.setdefault(name, []).append(first)
             continue
-        if sign == "=" and name in periods:
-            raise InvalidQuestion(f"{name} must be in two periods: name one of them, or the first and last moment")
         periods |= {name} if sign == "=" else set()
         low, high = _bounds(field, sign, first, last)
         if low is not None:
@@ -108,8 +113,17 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
 
 def parse_facets(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple[str, ...]:
     """The fields to count, as documents name them."""
-    return tuple(
-        _in_documents(name, [field.name for field in fields.fields if field.options.facet]) for name in written
+    own = fields.facets()
+    return tuple(_in_documents(_counted(name, fields, (*FILTERS, *own)), own) for name in written)
+
+
+def _counted(name: str, fields: FieldSet, known: Sequence[str]) -> str:
+    if name in known:
+        return name
+    if fields.get(name) is not None:
+        raise InvalidFilter(f"no facets for {name}: [fields.{name}] has facet = false")
+    raise InvalidFilter(
+        f"no facets for {name!r:.100}{suggestion(str(name), known)}. Fields with facets: {', '.join(sorted(known))}"
     )
 
 
@@ -161,12 +175,15 @@ def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ..
 
 def _typed(name: str, field: FilterField, value: Any) -> Value:
     if isinstance(value, str):
-        first: Value = _range(name, field, value)[0]
-        return first
+        first, last = _range(name, field, value)
+        if first != last:
+            raise InvalidQuestion(f"{name} is a period in {value!r:.100}: it cannot be one of several values")
+        return first  # type: ignore[no-any-return]
     is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
     if not is_right or field.type in ("string", "strings"):
         raise InvalidFilter(f"{name} is a {field.type}, which {value!r:.100} is not")
-    return value  # type: ignore[no-any-return]
+    rounded = values.number(value) if field.type == "number" and not field.is_whole else None
+    return value if rounded is None else rounded
 
 
 def _filter(field: FilterField, **condition: Any) -> Filter:
@@ -213,7 +230,7 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
 
 
 def _moments(name: str, value: str) -> tuple[int, int]:
-    if re.fullmatch(r"-?[0-9]{1,16}", value) and len(value) != 4:
+    if _SECONDS.fullmatch(value):
         return int(value), int(value)
     try:
         return _span(value)
@@ -226,13 +243,12 @@ def _moments(name: str, value: str) -> tuple[int, int]:
 
 def _span(value: str) -> tuple[int, int]:
     """The first and last second of a year, month, day or moment; UTC unless the time names a zone."""
-    if match := re.fullmatch(r"([0-9]{4})(?:-([0-9]{2}))?", value):
-        year, month = int(match[1]), int(match[2] or 1)
-        end_year, end_month = (year + month // 12, month % 12 + 1) if match[2] else (year + 1, 1)
-        return _seconds(date(year, month, 1)), _seconds(date(end_year, end_month, 1)) - 1
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        first = _seconds(date.fromisoformat(value))
-        return first, first + _DAY - 1
+    if match := _MONTHS.fullmatch(value):
+        year, first, last = int(match[1]), int(match[2] or 1), int(match[2] or 12)
+        return _seconds(date(year, first, 1)), _seconds(date(year, last, monthrange(year, last)[1])) + _DAY - 1
+    if _DATE.fullmatch(value):
+        start = _seconds(date.fromisoformat(value))
+        return start, start + _DAY - 1
     moment = values.moment(value)
     if moment is None:
         raise ValueError(value)

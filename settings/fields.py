@@ -10,7 +10,7 @@ from chunksink.settings.sink_tables import suggestion
 
 FieldType = Literal["string", "number", "boolean", "datetime", "strings"]
 MAX_FIELDS = 100
-_NAME = re.compile("[A-Za-z][A-Za-z0-9_]{0,62}")
+NAME = re.compile("[A-Za-z][A-Za-z0-9_]{0,62}")
 _PATH = re.compile(r'(?:[^."]+|"[^"]+")(?:\.(?:[^."]+|"[^"]+"))*')
 _KEY = re.compile(r'[^."]+|"[^"]+"')
 
@@ -42,7 +42,7 @@ def read_fields(tables: Any) -> dict[str, FieldOptions]:
 def _read(name: str, table: Any) -> FieldOptions:
     if isinstance(table, FieldOptions):
         return table
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise ValueError(
             f"[fields.{name!r:.80}]: a field is named with a letter and up to 62 letters, digits and _ after it, all "
             f"ASCII. Its `path` may have any keys: path = 'metadata.\"release date\"'"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
+from chunksink.settings.fields import NAME
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import CUSTOM, LISTS, Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
@@ -22,6 +23,11 @@ _COMPARED = {
     str: "compared with text, not with",
 }
 _WILDCARDS = re.compile(r"[*?]")
+
+
+def is_custom(field: str) -> bool:
+    """Whether the name can be that of a custom field in documents. Engines write it into their queries."""
+    return field.startswith(CUSTOM) and NAME.fullmatch(field.removeprefix(CUSTOM)) is not None
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class Filter:
     is_list: bool = False
 
     def __post_init__(self) -> None:
-        if not self.field.startswith(CUSTOM):
+        if not is_custom(self.field):
             self._check_field()
             object.__setattr__(self, "is_list", self.field in LISTS)
         bounds = self.at_least is not None or self.at_most is not None
@@ -69,7 +75,7 @@ class Filter:
     @property
     def custom(self) -> str | None:
         """The name of the custom field; None for a field of chunksink."""
-        return self.field.removeprefix(CUSTOM) if self.field.startswith(CUSTOM) else None
+        return self.field.removeprefix(CUSTOM) if is_custom(self.field) else None
 
     def passes(self, document: Document) -> bool:
         """Whether the document passes; every engine must give the same result."""
@@ -94,7 +100,7 @@ class Sort:
     descending: bool = False
 
     def __post_init__(self) -> None:
-        if self.field not in SORTABLE and not self.field.startswith(CUSTOM):
+        if self.field not in SORTABLE and not is_custom(self.field):
             raise InvalidFilter(f"{self.field!r} cannot be sorted by. Fields to sort by: {', '.join(SORTABLE)}")
 
 
@@ -122,7 +128,7 @@ def _check_value(field: str, value: Value) -> None:
 
 def require_facets(fields: Sequence[str]) -> None:
     """Raise `InvalidFilter` if one of these fields has no facets. The fields that can be filtered have them."""
-    unknown = [field for field in fields if field not in FILTERS and not field.startswith(CUSTOM)]
+    unknown = [field for field in fields if field not in FILTERS and not is_custom(field)]
     if unknown:
         raise InvalidFilter(f"no facets for {', '.join(unknown)}. Fields with facets: {', '.join(sorted(FILTERS))}")
 
