@@ -44,6 +44,7 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
+    from chunksink.sinks.custom_fields import NO_FIELDS
     from chunksink.sinks.projection import projection_id
 
     stack = ExitStack()
@@ -53,8 +54,8 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
             projections = state.projections()
         legs = _legs(config, generation, queries, stack, wanted)
         expected = projection_id(legs.fields)
-        written = {projections.get(generation.builds[sink]) for sink in legs.sinks()}
-        legs = replace(legs, lacks_fields=written != {expected})
+        if {projections.get(generation.builds[sink]) for sink in legs.sinks()} != {expected}:
+            legs = replace(legs, fields=NO_FIELDS, lacks_fields=True)
     except BaseException:
         stack.close()
         raise

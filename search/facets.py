@@ -5,6 +5,7 @@ so all of them are counted. A hybrid search also counts the sources that only th
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from chunksink.search.access import Access
 from chunksink.search.legs import LegQueries, Legs
@@ -20,7 +21,9 @@ from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 def count(
     legs: Legs, question: Question, access: Access, queries: LegQueries, results: LegResults
 ) -> dict[str, list[FacetValue]]:
-    """Each field is counted without the filters on that field, so that its other values can still be chosen."""
+    """Each field is counted without the filters on that field, so that its other values can still be chosen. Custom
+    fields that the index does not have yet are left out."""
+    question = replace(question, facets=tuple(_known(legs, question.facets)))
     if not question.facets or legs.keyword is None or KEYWORD in queries.failed:
         return {}
     reader = legs.keyword.reader
@@ -47,8 +50,12 @@ def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> M
     index."""
     if legs.keyword is None or access.denied:
         return {}
-    counted = legs.keyword.reader.facets("", fields, access.filters(), limit)
+    counted = legs.keyword.reader.facets("", _known(legs, fields), access.filters(), limit)
     return {field.removeprefix(CUSTOM): _shown(field, values, legs.fields) for field, values in counted.items()}
+
+
+def _known(legs: Legs, fields: Sequence[str]) -> list[str]:
+    return [field for field in fields if not (legs.lacks_fields and field.startswith(CUSTOM))]
 
 
 def _shown(field: str, counted: Sequence[FacetValue], fields: FieldSet) -> list[FacetValue]:

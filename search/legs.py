@@ -137,7 +137,7 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 @dataclass(frozen=True)
 class Legs:
     """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads documents
-    that the engines lack, `fields` are the configured custom fields."""
+    that the engines lack, `fields` are the configured custom fields; none while `lacks_fields`."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None

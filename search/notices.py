@@ -11,7 +11,7 @@ from chunksink.search.legs import REMEDY, LegQueries, Legs
 from chunksink.search.order import Order
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, LEGS_OF, Question
-from chunksink.sinks.document import LISTS
+from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import Filter, KeywordReader
 
@@ -30,6 +30,9 @@ def notices(
             yield f"Found by words only: this index has no sink with vectors; {REMEDY}."
         if legs.keyword is None:
             yield f"Found by meaning only: this index has no keyword sink; {REMEDY}."
+    later = [field.removeprefix(CUSTOM) for field in question.facets if field.startswith(CUSTOM)]
+    if later and legs.lacks_fields:
+        yield f"No facets for {', '.join(later)} yet: [fields] has changed. Run `chunksink sync`."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed
@@ -82,10 +85,11 @@ def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -
 
 def _condition(one: Filter) -> str:
     bounds = ((">=", one.at_least), ("<=", one.at_most))
-    if one.any_of is not None:
-        return f"the given {one.field}"  # without the values, which may be very long
+    if one.any_of is not None or one.like is not None or one.custom:
+        return f"the given {one.custom or one.field}"  # without values, which may be very long or not as written
     return " and ".join(f"{one.field}{sign}{bound}" for sign, bound in bounds if bound is not None)
 
 
 def _with_article(field: str) -> str:
+    field = field.removeprefix(CUSTOM)
     return field if field in LISTS else f"a{'n' if field[0] in 'aeiou' else ''} {field}"

@@ -62,9 +62,9 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
 
 
 def _require_fields(legs: Legs, question: Question) -> None:
-    """InvalidFilter if the question needs custom fields that the index does not have yet."""
+    """InvalidFilter if the hits depend on custom fields that the index does not have yet."""
     sort = [question.sort.field] if question.sort is not None else []
-    fields = [*(one.field for one in question.filters), *question.facets, *sort]
+    fields = [*(one.field for one in question.filters), *sort]
     custom = [field.removeprefix(CUSTOM) for field in fields if field.startswith(CUSTOM)]
     if custom and legs.lacks_fields:
         raise InvalidFilter(

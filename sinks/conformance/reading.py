@@ -267,7 +267,7 @@ class KeywordConformance(ReaderConformance):
             reader.facets("", ["text"])
 
     def test_facets_of_custom_fields_count_families(self, reader: KeywordReader) -> None:
-        found = reader.facets("", ["fields.labels", "fields.priority", "fields.open", "fields.unknown"])
+        found = reader.facets("", ["fields.labels", "fields.priority", "fields.open", "fields.due", "fields.unknown"])
         counted = {
             field: {FIELDS.shown(field.removeprefix("fields."), one.value): one.families for one in values}
             for field, values in found.items()
@@ -276,6 +276,7 @@ class KeywordConformance(ReaderConformance):
             "fields.labels": {"x": 1, "y z": 1, "y": 1},
             "fields.priority": {2: 1, 10: 1, 1.5: 1},
             "fields.open": {True: 1, False: 1},
+            "fields.due": {"2026-01-31T00:00:00Z": 1},
             "fields.unknown": {},
         }
 
@@ -292,6 +293,7 @@ class KeywordConformance(ReaderConformance):
         assert sources("", "fields.priority", descending=True) == [b, a, c, d]
         assert sources("red apple", "fields.priority", descending=True) == [a, c]
         assert sources("", "year", descending=True) == [d, b, a, c]
+        assert sources("!!!", "year", descending=True) == []
 
     def test_search_by_a_beginning_finds_the_documents_with_such_a_path(self, reader: KeywordReader) -> None:
         by_path = [Filter("path", like=("docs/a*", "docs/c.pdf*"))]

@@ -52,7 +52,7 @@ class FtsReader:
         with self._snapshot() as connection:
             search = Search(connection, filters)
             if sort is not None:
-                return search.sorted(parse(query), sort, limit)
+                return search.sorted(parse(query) if query.strip() else None, sort, limit)
             if not query.strip():
                 return search.everything(limit)
             return search.best(parse(query), limit)

@@ -36,10 +36,14 @@ class Search:
         )
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
 
-    def sorted(self, query: Query, sort: Sort, limit: int) -> list[Hit]:
-        """The documents that have every word, by a field."""
-        terms = [*query.words, *query.runs, *query.phrases]
-        found, values = statements.rows_with_all(terms, query.prefix) if terms else ("SELECT row FROM documents", [])
+    def sorted(self, query: Query | None, sort: Sort, limit: int) -> list[Hit]:
+        """The documents that have every word, or all documents without a query, by a field."""
+        found, values = "SELECT row FROM documents", list[str]()
+        if query is not None:
+            terms = [*query.words, *query.runs, *query.phrases]
+            if not terms:
+                return []
+            found, values = statements.rows_with_all(terms, query.prefix)
         value = column_of(sort.field)
         direction = "DESC" if sort.descending else "ASC"
         rows = self._connection.execute(

@@ -9,7 +9,8 @@ from chunksink.search.access import Access
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.reader import Filter, Sort
 from tests.search.support import MODES, family, legs_over
 
 MD = Filter("source_type", any_of=("md",))
@@ -41,6 +42,27 @@ def test_notice_names_filters_that_exclude_everything(legs: Legs, mode: Mode) ->
     assert notice == "No results with the given source_type. Without the filter there are results."
     tags = Filter("tags", any_of=("x",))
     assert ": no document has tags or a year." in (notice_of(legs, acme, "cat", tags, RECENT, mode=mode) or "")
+
+
+def test_notice_names_custom_fields_and_patterns_as_people_do(legs: Legs) -> None:
+    acme = Access("acme")
+    priority, path = Filter("fields.priority", at_least=1.5), Filter("path", like=("docs/*",))
+    reason = "No results with the given priority and the given path: no document has a priority."
+    assert notice_of(legs, acme, "cat", priority, path) == f"{reason} Without the filters there are results."
+
+
+def test_facets_of_fields_that_the_index_lacks_are_left_out(legs: Legs) -> None:
+    """Filters and orders by them are refused, because the hits depend on these."""
+    question = Question("cat", facets=("source_type", "fields.priority"))
+    answer = search(replace(legs, lacks_fields=True), question, Access("acme"))
+    assert (len(answer.hits), list(answer.facets)) == (2, ["source_type"])
+    assert "priority" in (answer.notice or "")
+    for refused in (
+        replace(question, filters=(Filter("fields.priority", at_least=1),)),
+        replace(question, sort=Sort("fields.priority")),
+    ):
+        with pytest.raises(InvalidFilter, match="priority"):
+            search(replace(legs, lacks_fields=True), refused, Access("acme"))
 
 
 def test_no_notice_if_filters_are_not_the_reason(legs: Legs) -> None:
