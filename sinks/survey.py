@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from chunksink.chunkbus.chunk import NAMES, Chunk, Record
@@ -66,13 +67,11 @@ class Candidate:
         if len(self.values) <= MAX_CHOICES:
             self.values.add(str(value)[:_SHOWN])
 
-    def table(self, path: str, chunks: int) -> list[str]:
+    def table(self, name: str, path: str, chunks: int) -> list[str]:
         """Its table for the configuration, if so many chunks have it; empty if no type reads all values."""
         if not self.types:
             return []
-        plain = re.sub(r"[^A-Za-z0-9_]+", "_", path.removeprefix("metadata.")).strip("_")
-        name = plain if re.match("[A-Za-z]", plain) and plain not in TAKEN else f"my_{plain}"
-        lines = [f"[fields.{name[:63]}]"]
+        lines = [f"[fields.{name}]"]
         lines += [f"path = {json.dumps(path, ensure_ascii=False)}"] if path != f"metadata.{name}" else []
         lines += [f'type = "{self.types[0]}"'] if self.types[0] != "string" else []
         is_choice = self.types[0] != "datetime" and 2 * len(self.values) <= min(chunks, 2 * MAX_CHOICES)
@@ -93,8 +92,17 @@ class Survey:
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""
-        found = ((path, chunks) for path, chunks in self.unasked.most_common() if path in self.candidates)
-        return [table for path, chunks in found if (table := self.candidates[path].table(path, chunks))]
+        names = TAKEN | {custom.name for custom in self.fields.fields}
+        tables = []
+        for path, chunks in self.unasked.most_common():
+            key = path.removeprefix("metadata.")
+            if path not in self.candidates or not key or '"' in key:  # no path can name such a key
+                continue
+            name = _new_name(key, names)
+            if table := self.candidates[path].table(name, path, chunks):
+                names |= {name}
+                tables.append(table)
+        return tables
 
     def take(self, record: Record, partition: str, line: int) -> None:
         self.chunks += 1
@@ -113,6 +121,13 @@ class Survey:
             self.unasked[path] += 1
             if path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
                 self.candidates.setdefault(path, Candidate(list(_READERS))).take(value)
+
+
+def _new_name(key: str, taken: frozenset[str]) -> str:
+    """The name of a field for this key of the metadata; none that is taken."""
+    plain = re.sub(r"[^A-Za-z0-9_]+", "_", key).strip("_")[:50]
+    name = plain if re.match("[A-Za-z]", plain) and plain not in taken else f"my_{plain}"
+    return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)
 
 
 def _unread(rule: FieldRule, by_path: Values) -> str | None:

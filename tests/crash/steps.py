@@ -58,6 +58,7 @@ OURS = (
     Step("chunksink.rebuild.state", "State", "cancel_flip", "refused"),
     Step("chunksink.rebuild.state", "State", "forget_build", "rebuild"),
     Step("chunksink.rebuild.state", "State", "note_pace", "sync"),
+    Step("chunksink.rebuild.state", "State", "note_projection", "rebuild"),
     Step("chunksink.rebuild.forget", "", "_erase_records", "forget"),
     Step("chunksink.rebuild.forget", "", "blank", "forget"),
     Step("chunksink.embeddings.cache", "VectorCache", "put", "sync"),
