@@ -92,6 +92,10 @@ class FieldSet:
     def sortable(self) -> list[str]:
         return [field.name for field in self.fields if field.options.sort]
 
+    def choices(self) -> list[str]:
+        """The facets whose values can be chosen as filters."""
+        return [field.name for field in self.fields if field.options.facet and field.options.filter]
+
     def rules(self, *, require_source_checksum: bool) -> Rules:
         """The rules for chunks that have values of these fields."""
         return Rules(require_source_checksum, self if self.fields else None)

@@ -73,7 +73,7 @@ class HtmlPages:
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
         """The answer, or None if the query is empty, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
-        own = [f"{CUSTOM}{name}" for name in self._site.fields.facets()]
+        own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
         question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
         is_asked = form.q.strip() or form.sort
         answer = self._site.answers.search(question, access) if is_asked else None
@@ -81,7 +81,7 @@ class HtmlPages:
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
         # `if answer` would be false for one without hits.
-        facets = views.facet_views(answer, form, self._site.fields.facets()) if answer is not None else []
+        facets = views.facet_views(answer, form, self._site.fields.choices()) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
         further = form.offset + form.limit
         return {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
 
 PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night")
@@ -150,3 +150,28 @@ def test_a_required_tenant_must_be_named(quick_shell: Shell, monkeypatch: pytest
     ended = quick_shell("mcp")
     assert ended.code == Exit.USAGE
     assert "--tenant NAME" in ended.err
+
+
+def test_custom_fields_are_described_and_filter(quick_shell: Shell) -> None:
+    write(
+        quick_shell,
+        "chunksink.toml",
+        '[fields.project]\n[fields.due]\ntype = "datetime"\n[fields.odd]\nfilter = false\n',
+    )
+    apollo = {"project": "apollo", "due": "2026-01-31", "odd": "x", "note": "kept"}
+    quick_shell.synced(p1=[source("a.md", "a cat", metadata=apollo), source("b.md", "a cat")])
+    tools, described, found, refused = asked(
+        quick_shell.folder,
+        ("describe_index", {}),
+        ("search", {"query": "cat", "filters": ["project=apollo", "due>=2026-01"]}),
+        ("search", {"query": "cat", "filters": ["odd=x"]}),
+    )
+    assert "project" in tools["search"].input_schema["properties"]["filters"]["description"]
+    fields = {one["field"]: (one["operators"], one["values"]) for one in said(described)["filters"]}
+    assert fields["project"] == (["="], [{"value": "apollo", "sources": 1}])
+    assert fields["due"] == (["=", ">=", "<=", ">", "<"], [{"value": "2026-01-31T00:00:00Z", "sources": 1}])
+    assert "odd" not in fields
+    (hit,) = said(found)["hits"]
+    assert hit["fields"] == {"project": "apollo", "due": "2026-01-31T00:00:00Z", "odd": "x"}
+    assert hit["metadata"] == {"note": "kept"}
+    assert refused.is_error

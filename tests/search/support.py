@@ -13,6 +13,7 @@ from chunksink.search.legs import KeywordLeg, Legs, SemanticLeg
 from chunksink.search.question import Mode
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
@@ -37,9 +38,9 @@ def meaning(text: str) -> Vectors:
     return np.array([*counts, *(0.3 * _UNIQUE.vector(text))], dtype=np.float32)
 
 
-def family(name: str, *texts: str, **fields: Any) -> Family:
+def family(name: str, *texts: str, custom: FieldSet = NO_FIELDS, **fields: Any) -> Family:
     records: list[Record] = source(name, *texts, **fields)
-    documents = project_family(records)
+    documents = project_family(records, custom)
     return Family(documents, np.stack([meaning(document.text) for document in documents]))
 
 

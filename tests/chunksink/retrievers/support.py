@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer
-from chunksink.search.filters import Given, as_filters
+from chunksink.search.filters import FilterArgument, as_filters
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
+from chunksink.settings.fields import FieldOptions
+from chunksink.sinks.custom_fields import FieldSet
+from tests.search.support import family
+
+CUSTOM = FieldSet.of({"priority": FieldOptions(type="number"), "due": FieldOptions(type="datetime")})
+TICKETS = [
+    family("a.md", "a cat", custom=CUSTOM, metadata={"priority": 1, "due": "2026-05-31"}),
+    family("b.md", "a cat", custom=CUSTOM, metadata={"priority": 2, "due": "2026-01-31", "note": "kept"}),
+]
 
 
 class LegsIndex:
@@ -21,13 +30,18 @@ class LegsIndex:
         *,
         limit: int = 10,
         mode: Mode | None = None,
-        filters: Given = None,
+        filters: FilterArgument = None,
         tenant: str | None = None,
         collapse: bool = True,
         context: int = 0,
     ) -> Answer:
         self.tenants.append(tenant)
         question = Question(
-            query, mode=mode or "hybrid", limit=limit, filters=as_filters(filters), collapse=collapse, context=context
+            query,
+            mode=mode or "hybrid",
+            limit=limit,
+            filters=as_filters(filters, self._legs.fields),
+            collapse=collapse,
+            context=context,
         )
         return search(self._legs, question, Access(tenant))

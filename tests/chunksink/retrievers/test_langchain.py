@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from chunksink.retrievers.langchain import ChunksinkRetriever
 from chunksink.search.errors import InvalidQuestion, NothingAnswered
 from chunksink.search.legs import Legs
-from tests.chunksink.retrievers.support import LegsIndex
+from tests.chunksink.retrievers.support import CUSTOM, TICKETS, LegsIndex
 from tests.search.support import family, legs_over
 
 FAMILIES = [family(f"{number}.md", f"A cat that has number {number}", "And more of it") for number in range(6)]
@@ -125,3 +125,12 @@ def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs) -> None:
     nobody = replace(legs, keyword=None, semantic=None, unavailable={"keyword": "fts is out of reach"})
     with pytest.raises(NothingAnswered, match="no answer from keyword search: fts is out of reach"):
         ChunksinkRetriever(index=LegsIndex(nobody), mode="keyword").invoke("cat")
+
+
+def test_documents_have_custom_fields_and_metadata_and_filters_use_them(tmp_path: Path) -> None:
+    with legs_over(tmp_path, TICKETS) as legs:
+        index = LegsIndex(replace(legs, fields=CUSTOM))
+        retriever = ChunksinkRetriever(index=index, filters=["priority>=2", "due=2026"])
+        (document,) = retriever.invoke("cat")
+    told = {name: document.metadata[name] for name in ("priority", "due", "note")}
+    assert told == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}

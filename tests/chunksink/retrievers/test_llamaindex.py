@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from chunksink.search.errors import InvalidQuestion, NothingAnswered
 from chunksink.search.legs import Legs
-from tests.chunksink.retrievers.support import LegsIndex
+from tests.chunksink.retrievers.support import CUSTOM, TICKETS, LegsIndex
 from tests.search.support import family, legs_over
 from tests.support.bus import parent_of
 
@@ -81,3 +82,10 @@ def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pyte
     told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
     assert told[0] == "no answer from keyword search: fts is out of reach"
     assert len(told) > 1
+
+
+def test_nodes_have_custom_fields_and_metadata_and_filters_use_them(tmp_path: Path) -> None:
+    with legs_over(tmp_path, TICKETS) as legs:
+        (found,) = retriever(replace(legs, fields=CUSTOM), filters={"priority": 2}).retrieve("cat")
+    told = {name: found.node.metadata[name] for name in ("priority", "due", "note")}
+    assert told == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
