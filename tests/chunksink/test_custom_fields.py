@@ -1,6 +1,8 @@
 """Custom fields on the command line: configured, indexed, searched, changed and removed."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.state import State
+from chunksink.sinks import custom_fields, projection
+from chunksink.sinks.fts.sink import FILE
 from tests.chunksink.shell import Models, Shell, write
 from tests.crash.dying import act_at
 from tests.support.bus import FEBRUARY, source
@@ -192,6 +196,42 @@ def test_changed_type_does_not_stop_searches_before_the_sync(tickets: Shell) -> 
     assert tickets("sync").code == Exit.OK
     told = answer(tickets, "boat", "--facet", "project")
     assert (len(told["hits"]), told["facets"]) == (3, {"project": []})
+
+
+def test_index_of_the_version_before_is_updated_without_embedding(
+    public_index: Any, shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its documents have neither custom fields nor other metadata, its keyword index another layout, and its records
+    no table of projections."""
+    del public_index
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts,chroma,jsonl")
+    with monkeypatch.context() as before:
+        before.setattr(projection, "PROJECTION_VERSION", 5)
+        before.setattr(custom_fields, "_other_metadata", lambda *_: None)
+        shell.synced(p1=TICKETS)
+    (index,) = shell.home.glob(f"*/*/{FILE}")
+    undo = "DELETE FROM _sqlite_migrations WHERE name = 'create_table_of_projections'"
+    for file, statements in (
+        (index, ["PRAGMA user_version = 4"]),
+        (shell.home / "state.db", ["DROP TABLE projected", undo]),
+    ):
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            for statement in statements:
+                other.execute(statement)
+    configure(shell, FIELDS)
+    models.asked()
+    synced = shell("sync", "--json")
+    assert (synced.code, synced.json["embeddings"]["computed"], models.asked()) == (Exit.OK, 0, [])
+    assert {name: sink["written"] for name, sink in synced.json["sinks"].items()} == {
+        "meilisearch": 3,
+        "fts": 4,
+        "chroma": 3,
+        "jsonl": 3,
+    }
+    updated = shell.digests("--deep")
+    assert found(shell, "boat", "--filter", "project=apollo", "--sort", "priority") == ["a.md"]
+    assert shell("rebuild").code == Exit.OK
+    assert shell.digests() == updated
 
 
 def _sync_killed(folder: Path, call: int) -> None:
