@@ -178,13 +178,18 @@ def year(value: Any) -> int | None:
 
 def text(value: Any, most: int) -> str | None:
     """A string, or a number as text, on one line of at most `most` characters."""
-    found = str(value) if type(value) in (int, float) else line(value)
+    found = line(_written(value))
     return found[:most].rstrip() if found is not None else None
 
 
 def label(value: Any) -> str | None:
     """A string, or a number as text, as `facet` cuts it."""
-    return facet(str(value) if type(value) in (int, float) else value)
+    return facet(_written(value))
+
+
+def _written(value: Any) -> Any:
+    """A finite number as text; anything else unchanged."""
+    return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
 
 
 def number(value: Any) -> int | float | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any, get_args
 
 import orjson
@@ -18,6 +19,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, fill, marker
 from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, FieldSet
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.fts import FtsSink
+from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
@@ -193,3 +195,44 @@ def test_every_engine_returns_the_documents_that_pass(
                 hits = reader.query(vector("red apple"), 50, [condition]) if hits is None else hits
                 expected = {document.id for document in documents if condition.passes(document)}
                 assert {hit.id for hit in hits} == expected, (sink.name, condition)
+
+
+UNUSUAL: dict[str, dict[str, Any]] = {
+    "docs/nul.md": {"project": "x\0y", "la\0bel": "z\0", "labels": ["a\0b", "\0"], "\0": 1},
+    "docs/many.md": {"project": "many", **{f"key {number}": number for number in range(10_000)}},
+    "docs/\"quoted' name.md": {
+        "project": "'; DROP TABLE documents; --",
+        "quo\"te's": 'it"s',
+        "labels": ['"', "'", "\\"],
+    },
+    "docs/large.md": {"project": "x" * 10_000_000, "large": "y" * 10_000_000},
+    "docs/names.md": {"project": "ours", "id": "x", "tenant_id.": 1, "fields": {"project": "no"}, "metadata": "m"},
+    "docs/odd.md": {"project": math.nan, "priority": math.inf, "due": math.nan, "other": math.nan, "deep": [[[[]]]]},
+}
+
+
+def test_every_engine_keeps_unusual_values_alike(engines: list[Any], tmp_path: Path) -> None:
+    stored = []
+    for name, metadata in UNUSUAL.items():
+        (record,) = records(name, ["red apple"])
+        record["metadata"] = metadata  # `records` refuses NaN, as every bus does
+        stored.append(with_vectors(project_family([record], FIELDS)))
+    documents = [document for one in stored for document in one.documents]
+    projects = [document.fields.get("project") for document in documents]
+    assert projects == ["x\ufffdy", "many", "'; DROP TABLE documents; --", "x" * 468, "ours", None]
+    assert documents[0].fields["labels"] == ["a\ufffdb", "\ufffd"]
+    assert documents[-1].metadata is None
+    jsonl = JsonlSink(tmp_path)
+    for sink, build in [*engines, (jsonl, jsonl.create(marker(), DIMENSIONS))]:
+        fill(build, stored)
+        found = {one.id: one for one in build.scan(content=True)}
+        assert {one.document for one in found.values()} == set(documents), sink.name
+        assert {id: one.document_hash for id, one in found.items()} == {one.id: one.document_hash for one in documents}
+        if sink is jsonl:
+            continue
+        with closing(required(sink, SupportsReader).reader(build.marker().build_id)) as reader:
+            for project, document in zip(projects[:-1], documents, strict=False):
+                condition = Filter("fields.project", any_of=(project,))
+                search = getattr(reader, "search", None)
+                hits = search("", 50, [condition]) if search else reader.query(vector("red apple"), 50, [condition])
+                assert [hit.id for hit in hits] == [document.id], (sink.name, condition)
