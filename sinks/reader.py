@@ -22,7 +22,7 @@ _COMPARED = {
     bool: "true or false, not",
     str: "compared with text, not with",
 }
-_WILDCARDS = re.compile(r"[*?]")
+WILDCARDS = re.compile(r"[*?]")
 
 
 def is_custom(field: str) -> bool:
@@ -112,7 +112,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 def prefix_of(pattern: str) -> str | None:
     """The beginning that a pattern such as `docs/*` requires, if it requires nothing else."""
-    return pattern[:-1] if pattern.endswith("*") and not _WILDCARDS.search(pattern[:-1]) else None
+    return pattern[:-1] if pattern.endswith("*") and not WILDCARDS.search(pattern[:-1]) else None
 
 
 def _check_value(field: str, value: Value) -> None:

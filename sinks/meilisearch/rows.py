@@ -12,7 +12,7 @@ import orjson
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.reader import Filter, Value, prefix_of
+from chunksink.sinks.reader import WILDCARDS, Filter, Value, prefix_of
 from chunksink.sinks.values import HALF
 
 VECTORS = "_vectors"
@@ -120,6 +120,8 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
 
 
 def _begins(field: str, pattern: str) -> str:
+    if not WILDCARDS.search(pattern):
+        return f"{field} = {quoted(pattern)}"
     prefix = prefix_of(pattern)
     if prefix is None:
         raise InvalidFilter(

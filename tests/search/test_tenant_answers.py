@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from chunksink.search.access import Access
-from chunksink.search.filters import parse_filters
+from chunksink.search.filters import parse_filters, parse_sort
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
+from chunksink.settings.fields import FieldOptions
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Family
+from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.reader import Filter
 from tests.conftest import examples, sampled
@@ -32,6 +35,13 @@ WORDS = (
 )
 TYPED = (*WORDS, "calibraton", "lighthuose", "harbuor", "instal", "mosquito", "zeppelin", "東京", "寺", '"the keeper"')
 OWN = "acme"
+FIELDS = FieldSet.of(
+    {
+        "project": FieldOptions(search=True, facet=True, sort=True),
+        "priority": FieldOptions(type="number", facet=True, sort=True),
+        "owner": FieldOptions(facet=True),
+    }
+)
 
 
 def drawn_families(tenant: str, number: int, words: tuple[str, ...]) -> list[Family]:
@@ -44,6 +54,8 @@ def drawn_families(tenant: str, number: int, words: tuple[str, ...]) -> list[Fam
             tenant_id=tenant,
             title=" ".join(drawn.choices(words, k=3)),
             tags=[drawn.choice(words[:8])],
+            custom=FIELDS,
+            metadata={"project": drawn.choice(words), "priority": drawn.choice((1, 2.5, 3)), "owner": tenant},
         )
         for place in range(number)
     ]
@@ -78,22 +90,29 @@ def random_question(drawn: random.Random, mode: Mode) -> Question:
             ["source_type=md"],
             [f"tags={drawn.choice(WORDS[:8])}"],
             ["size_bytes>=1"],
+            [f"project={drawn.choice(WORDS[:3])}", "priority>1"],
+            ["owner=globex"],
+            ["path=1*"],
+            ["filename=1*", "filename=2.md", "priority<=2.5"],
         ]
     )
+    orders = ["priority", "-project", "-path"] if mode in ("hybrid", "keyword") else []
     return Question(
         " ".join(drawn.choices(TYPED, k=drawn.randint(1, 5))) + drawn.choice(("", " ")),
         mode=mode,
         limit=drawn.choice((3, 10, 60)),
         offset=drawn.choice((0, 0, 5, 60)),
-        filters=parse_filters(filters),
-        facets=("tags", "schema_version", "parent_id"),
+        filters=parse_filters(filters, FIELDS),
+        facets=("tags", "schema_version", "parent_id", "fields.project", "fields.priority", "fields.owner"),
         collapse=drawn.random() < 0.5,
         context=drawn.choice((0, 1)),
         fusion=drawn.choice(("scores", "ranks")),
+        sort=parse_sort(drawn.choice([None, None, None, *orders]), FIELDS),
     )
 
 
 def answer(legs: Legs, question: Question) -> dict[str, Any]:
+    legs = replace(legs, fields=FIELDS)
     fields = search(legs, question, Access(OWN, required=True)).as_json(explain=True)
     del fields["took_ms"]
     return fields
@@ -124,6 +143,22 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Legs, L
 @pytest.mark.parametrize("mode", MODES)
 def test_fts_and_chroma_answers_do_not_depend_on_other_tenants(embedded: tuple[Legs, Legs], mode: Mode) -> None:
     assert_same(*embedded, mode)
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("condition", ["owner=globex", "path=*", "tenant_key=x", "priority>=0"])
+def test_no_condition_shows_values_of_other_tenants(embedded: tuple[Legs, Legs], condition: str) -> None:
+    """Nor does the name of an engine's own column in place of a field."""
+    crowded = replace(embedded[1], fields=FIELDS)
+    question = Question(
+        "", sort=parse_sort("priority", FIELDS), filters=parse_filters([condition], FIELDS), facets=("fields.owner",)
+    )
+    answer = search(crowded, question, Access(OWN, required=True))
+    assert {hit.fields["owner"] for hit in answer} <= {OWN}
+    assert {one.value for one in answer.facets["owner"]} <= {OWN}
+    for name in ("fields.owner') label, documents --", "fields.owner', tenant_key"):
+        with pytest.raises(InvalidFilter):
+            search(crowded, replace(question, facets=(name,)), Access(OWN, required=True))
 
 
 @contextmanager
