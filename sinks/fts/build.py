@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family, hashes_of_content
@@ -172,7 +174,7 @@ def _row(document: Document) -> list[Any]:
     fields = document.as_dict()
     for name in schema.AS_JSON:
         if name in fields:
-            fields[name] = json.dumps(fields[name], ensure_ascii=False, separators=(",", ":"))
+            fields[name] = orjson.dumps(fields[name]).decode()
     fields["spaceless"] = any(is_spaceless(fields[name]) for name in schema.SEARCHED if name in fields)
     return [fields.get(column) for column in _COLUMNS]
 

@@ -82,7 +82,7 @@ class FtsReader:
             filters = [*filters, Filter("parent_id", any_of=tuple(among))]
         with self._snapshot() as connection:
             search = Search(connection, filters)
-            found = search.matching(parse(query)) if query.strip() else ("1", [])
+            found = search.matching(parse(query)) if query.strip() else None
             return search.facets(fields, found, limit)
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:

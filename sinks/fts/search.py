@@ -132,12 +132,12 @@ class Search:
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
     def matching(self, query: Query) -> tuple[str, list[Value]]:
-        """A condition on `documents` as d for all possible hits of `best`, and its values."""
+        """A statement for the rows of all possible hits of `best`, and its values."""
         query = self._rarest(query)
         parts: list[str] = []
         values: list[Value] = []
         if query.words:
-            parts.append("SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?")
+            parts.append("SELECT rowid AS row FROM documents_fts WHERE documents_fts MATCH ?")
             values.append(expressions.any_word(query))
         if attached := statements.with_attached_words(query, self._tenant):
             parts.append(f"SELECT row FROM ({attached[0]})")
@@ -145,28 +145,35 @@ class Search:
         if runs := statements.short_runs(query):
             parts.append(statements.ROWS)
             values.append(json.dumps(runs))
-        condition = f"d.row IN ({' UNION '.join(parts)})" if parts else "0"
+        found = " UNION ".join(parts) or "SELECT row FROM documents WHERE 0"
         if query.phrases:
             rows, terms = statements.rows_with_all(query.phrases, literally=True)
-            condition, values = f"{condition} AND d.row IN ({rows})", [*values, *terms]
-        return condition, values
+            found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
+        return found, values
 
-    def facets(self, fields: Sequence[str], found: tuple[str, list[Value]], limit: int) -> dict[str, list[FacetValue]]:
+    def facets(
+        self, fields: Sequence[str], found: tuple[str, list[Value]] | None, limit: int
+    ) -> dict[str, list[FacetValue]]:
         """Reads each row once for all fields, because reading a row costs the most. Most chunks of a source have equal
         values, so equal rows are dropped before anything is counted."""
-        condition, values = found
+        rows, values = found or ("", [])
         counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
         if not counted:
             return counted
         read = dict.fromkeys("fields" if field.startswith(CUSTOM) else field for field in [*counted, "parent_id"])
         columns = ", ".join(f"d.{column} AS {column}" for column in read)
         counts = " UNION ALL ".join(f"SELECT * FROM ({_counts(field)} LIMIT ?)" for field in counted)
-        matching = f"SELECT DISTINCT {columns} FROM documents d WHERE {condition} AND {self._where}"
-        rows = self._connection.execute(
+        documents, condition = "documents d", self._where
+        if rows and self._filtered:  # a filter may have an index that finds fewer rows
+            condition = f"d.row IN ({rows}) AND {condition}"
+        elif rows:
+            documents = f"({rows}) m CROSS JOIN documents d ON d.row = m.row"
+        matching = f"SELECT DISTINCT {columns} FROM {documents} WHERE {condition}"
+        values_found = self._connection.execute(
             f"WITH found AS MATERIALIZED ({matching}) {counts}",
             [*values, *self._values, *[limit] * len(counted)],
         )
-        for field, value, families in rows:
+        for field, value, families in values_found:
             counted[field].append(FacetValue(bool(value) if field in schema.BOOLEANS else value, families))
         return counted
 
