@@ -110,7 +110,8 @@ def _upserts(client: Any, families: Sequence[Family], size: int) -> float:
 def _metadata(document: Document) -> dict[str, Any]:
     fields = {name: list(value) if isinstance(value, tuple) else value for name, value in document.as_dict().items()}
     del fields["id"], fields["text"]
-    return fields
+    custom = fields.pop("fields", {})
+    return fields | {f"fields.{name}": value for name, value in custom.items()}  # Chroma stores no objects
 
 
 def fts(families: Sequence[Family], empty: Path) -> float:
@@ -122,7 +123,7 @@ def fts(families: Sequence[Family], empty: Path) -> float:
         def row_of(document: Document) -> list[Any]:
             fields = {"spaceless": 0, **document.as_dict()}  # all words here have spaces between them
             values = (fields.get(name) for name in columns)
-            return [json.dumps(value) if isinstance(value, tuple | list) else value for value in values]
+            return [json.dumps(value) if isinstance(value, tuple | list | dict) else value for value in values]
 
         def loop() -> None:
             for documents, _ in _batches(families, _EMBEDDED_BATCH):

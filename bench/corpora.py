@@ -17,7 +17,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,8 @@ from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
+from chunksink.settings.fields import FieldOptions, FieldType
+from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Family
 from chunksink.sinks.projection import project_family
 
@@ -37,6 +39,16 @@ FAMILY = 10
 SINKS = ("fts", "jsonl", "chroma")
 """Those that need no server: of the home that several cases share."""
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_TYPES: dict[FieldType, str] = {
+    "string": "project owner ticket",
+    "strings": "labels reviewers",
+    "number": "priority cost",
+    "boolean": "approved public",
+    "datetime": "due",
+}
+CUSTOM_FIELDS = FieldSet.of(
+    {name: FieldOptions(type=kind, facet=True) for kind, names in _TYPES.items() for name in names.split()}
+)
 _SEED = 7
 _IN_PARTITION = 1_000
 _AT_ONCE = 400  # families that are put into the cache together
@@ -52,10 +64,11 @@ def write_bus(
     changed: Collection[int] = (),
     edited: Collection[int] = (),
     version: int = 0,
+    custom: bool = False,
 ) -> None:
     """Write chunks of made-up words, or of these texts, evenly spread over the partitions. The documents that are
     `changed` get other words, in every version others. Chunks that are `edited` get a longer text; all chunks of their
-    documents keep their ids."""
+    documents keep their ids. With `custom` all chunks have values of `CUSTOM_FIELDS`."""
     old_words, new_words = random.Random(_SEED), random.Random(version)
     vocabulary = _vocabulary(old_words)
     edited_documents = {index // FAMILY for index in edited}
@@ -69,7 +82,7 @@ def write_bus(
                 words_before = f"Version {version}. " if index in edited else ""
                 yield _chunk(*divmod(index, FAMILY), words_before + text, version, keeps_ids=True)
             else:
-                yield _chunk(*divmod(index, FAMILY), text)
+                yield _chunk(*divmod(index, FAMILY), text, custom=custom)
 
     for number in range(partitions):
         first, last = chunks * number // partitions, chunks * (number + 1) // partitions
@@ -108,7 +121,9 @@ def _write(folder: Path, key: str, records: Iterable[Record], documents: int, ve
         writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=_created_at(version))
 
 
-def _chunk(document: int, place: int, text: str, version: int = 0, keeps_ids: bool = False) -> Record:
+def _chunk(
+    document: int, place: int, text: str, version: int = 0, keeps_ids: bool = False, custom: bool = False
+) -> Record:
     name = f"document {document}" + (f" version {version}" if version and not keeps_ids else "")
     provenance = {
         "source_uri": f"docs/{document % 97:02d}/document-{document:07d}.md",
@@ -117,18 +132,43 @@ def _chunk(document: int, place: int, text: str, version: int = 0, keeps_ids: bo
         "canonicalizer": {"canonicalizer_name": "bench", "canonicalizer_version": "1"},
         "inputs": [],
     }
+    metadata = {"title": f"Document {document}", "language": "en"} | (_custom_values(document) if custom else {})
     return new_chunk(
         document_id=hashlib.sha256(name.encode()).hexdigest(),
         text=text,
         provenance=provenance,
         span_key=place,
         created_at=_created_at(version),
-        fields={"chunk_index": place, "metadata": {"title": f"Document {document}", "language": "en"}},
+        fields={"chunk_index": place, "metadata": metadata},
     )
+
+
+def _custom_values(document: int) -> Record:
+    """The ten values of a document: facets with 20 to 1,000 values, and others that are its own."""
+    return {
+        "project": f"project-{document % 20}",
+        "owner": f"Owner {document * 7 % 1000}",
+        "labels": [f"label-{document % 30}", f"label-{document % 7}"],
+        "reviewers": [f"Reviewer {document % 50}"],
+        "priority": document % 5,
+        "cost": document / 8,
+        "approved": document % 3 == 0,
+        "public": document % 2 == 0,
+        "due": (CREATED_AT + timedelta(days=document % 365)).isoformat(),
+        "ticket": f"T-{document}",
+    }
 
 
 def _created_at(version: int) -> str:
     return (CREATED_AT + timedelta(days=version)).isoformat()
+
+
+def natural_texts(count: int, words: int) -> tuple[list[str], list[str]]:
+    """Texts in which words are as frequent as in a language, and their vocabulary, the most frequent word first."""
+    chance = random.Random(_SEED)
+    vocabulary = list(dict.fromkeys(_vocabulary(chance)))
+    weights = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))
+    return [" ".join(chance.choices(vocabulary, cum_weights=weights, k=words)) for _ in range(count)], vocabulary
 
 
 def _vocabulary(chance: random.Random) -> list[str]:
@@ -144,12 +184,12 @@ def drawn(texts: Sequence[str]) -> NDArray[np.float32]:
     return vectors
 
 
-def families(bus: Path) -> Iterator[Family]:
+def families(bus: Path, fields: FieldSet = NO_FIELDS) -> Iterator[Family]:
     """What sinks are sent for a bus whose families lie together, with drawn vectors."""
     for file in sorted((bus / "canonical").glob("*.jsonl")):
         with file.open("rb") as lines:
             for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
-                documents = project_family(list(members))
+                documents = project_family(list(members), fields)
                 yield Family(documents, drawn([document.text for document in documents]))
 
 

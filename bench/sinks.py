@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import quantiles
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from bench import bare_loops, corpora
 from bench.harness import Case, Figure, Measurement, ratio
+from chunksink.sinks.custom_fields import NO_FIELDS
 
 if TYPE_CHECKING:
     from chunksink.sinks.document import Family
@@ -23,6 +27,9 @@ AT_ONCE = 500  # families between flushes
 REPLACED = 500  # families that are written again, with other words
 _EDITED = f"one document in each of {REPLACED} families edited, against rewriting them, "
 ENGINES = ("meilisearch", "chroma", "chroma-server", "fts", "jsonl")
+FIELDS_IN = ("fts", "chroma", "meilisearch")
+FACETS = {"a facet, p95": ["project"], "three facets, p95": ["project", "labels", "owner"]}
+QUERIES = 100
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,52 @@ def measure(case: Measurement) -> None:
             case.found(_EDITED + engine, ratio([one.edit for one in loads], [one.replace for one in loads]))
             if engine == "meilisearch":
                 case.found("batches of Meilisearch's work to replace", max(one.batches for one in loads))
+
+
+def measure_fields(case: Measurement) -> None:
+    """Loading in turns with and without custom fields, then facets in milliseconds of processor time."""
+    loads = case.number("documents")
+    families = {}
+    for name, fields in (("with", corpora.CUSTOM_FIELDS), ("without", NO_FIELDS)):
+        corpora.write_bus(case.scratch / name, loads, words=150, custom=name == "with")
+        families[name] = list(corpora.families(case.scratch / name, fields))
+    with _servers() as options:
+        for engine in FIELDS_IN:
+            turns = {
+                name: partial(_load, engine, options.get(engine, {}), case.scratch / engine, some, ())
+                for name, some in families.items()
+            }
+            found = case.turns(turns)
+            more, plain = ([one.load / one.bare for one in found[name]] for name in ("with", "without"))
+            case.keep(f"{engine}, with fields, of a bare loop's time", more)
+            case.keep(f"{engine}, without fields, of a bare loop's time", plain)
+            case.found(engine, ratio(more, plain))
+    _measure_facets(case)
+
+
+def _measure_facets(case: Measurement) -> None:
+    from chunksink.sinks.contract import Marker
+    from chunksink.sinks.fts import FtsSink
+    from chunksink.sinks.projection import PROJECTION_VERSION
+
+    texts, vocabulary = corpora.natural_texts(case.number("chunks"), 150)
+    corpora.write_bus(case.scratch / "facets", len(texts), texts=texts, custom=True)
+    sink = FtsSink(case.scratch / "home")
+    with closing(sink.create(Marker("bench", "filled", PROJECTION_VERSION))) as build:
+        _fill(build, list(corpora.families(case.scratch / "facets", corpora.CUSTOM_FIELDS)))
+    chance = random.Random(5)
+    queries = [  # words of all frequencies: the logarithm of the rank is drawn
+        [vocabulary[int(len(vocabulary) ** chance.random()) - 1] for _ in range(chance.randint(1, 3))]
+        for _ in range(QUERIES)
+    ]
+    with closing(sink.reader("filled")) as reader:
+        for name, fields in FACETS.items():
+            took = []
+            for words in queries:
+                started = process_time()
+                reader.facets(" ".join(words), [f"fields.{field}" for field in fields])
+                took.append(1000 * (process_time() - started))
+            case.found(name, quantiles(case.keep(f"{name}, ms", took), n=20)[-1])
 
 
 @contextmanager
@@ -138,5 +191,15 @@ CASES = (
         ),
         measure,
         {"documents": (10_000, 50_000), "rounds": (1, 3), "engines": (",".join(ENGINES),) * 2},
+    ),
+    Case(
+        "fields",
+        "ten custom fields: loading, in bare loops' time, with them against without; facets in fts, processor time",
+        (
+            *(Figure(engine, "of its time", at_most=1.1) for engine in FIELDS_IN),
+            *(Figure(name, "ms", at_most=60) for name in FACETS),
+        ),
+        measure_fields,
+        {"documents": (5_000, 50_000), "chunks": (20_000, 100_000), "rounds": (3, 3)},
     ),
 )
