@@ -60,7 +60,8 @@ class KeywordLeg:
         def ask(depth: int) -> list[Hit]:
             if question.sort is None:
                 return self.reader.search(words, depth, filters, every=every)
-            return self.reader.search(words, depth, filters, every=every, sort=question.sort)
+            hits = self.reader.search(words, depth, filters, every=every, sort=question.sort)
+            return [replace(hit, score=0.0) for hit in hits]  # equal scores keep the order
 
         return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
 

@@ -15,6 +15,7 @@ from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
+from chunksink.sinks.reader import Sort
 from tests.engines.servers import MeilisearchServer
 from tests.search.support import DIMENSIONS, family, legs_over, meaning
 
@@ -53,6 +54,14 @@ def test_collapse_returns_each_source_once_or_every_chunk(legs: Legs) -> None:
     assert sorted(hit.source_uri or "" for hit in once.hits) == ["pets.md", "sea.md"]
     every = search(legs, Question("cat", mode="keyword", limit=50, collapse=False))
     assert len(every.hits) == 10
+
+
+def test_sorted_answer_keeps_the_order_of_the_field_whatever_the_scores_are(legs: Legs) -> None:
+    question = Question("a boat", mode="keyword", collapse=False, sort=Sort("chunk_index"))
+    expected = ["a boat with a cat", "a boat"]
+    assert [hit.text for hit in search(legs, question).hits] == expected
+    answer = search(legs, replace(question, sort=Sort("chunk_index", descending=True)))
+    assert [hit.text for hit in answer.hits] == expected[::-1]
 
 
 def test_source_with_more_chunks_than_the_hit_limit_hides_no_other(
