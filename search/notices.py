@@ -11,7 +11,8 @@ from chunksink.search.legs import REMEDY, LegQueries, Legs
 from chunksink.search.order import Order
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import KEYWORD, LEGS_OF, Question
-from chunksink.sinks.document import CUSTOM, LISTS
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.document import CUSTOM
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import Filter, KeywordReader
 
@@ -63,11 +64,12 @@ def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:
         tenant = access.tenant
         yield _EMPTY if tenant is None else f"The tenant {tenant!r:.100} has no documents in this index."
     elif question.filters and any(legs.begin(replace(question, filters=()), visible).ask(1).values()):
-        fields = list(dict.fromkeys(one.field for one in question.filters))
-        missing = [_with_article(field) for field in fields if _ask(legs, partial(_is_unused, field, visible), False)]
-        reason = f": no document has {' or '.join(missing)}" if missing else ""
+        fields = {one.field: one for one in question.filters}
+        unused = [one for field, one in fields.items() if _ask(legs, partial(_is_unused, field, visible), False)]
+        reason = f": no document has {' or '.join(map(_with_article, unused))}" if unused else ""
         filters = "the filter" if len(fields) == 1 else "the filters"
-        yield f"No results with {' and '.join(map(_condition, question.filters))}{reason}."
+        conditions = [_condition(one, legs.fields) for one in question.filters]
+        yield f"No results with {' and '.join(conditions)}{reason}."
         yield f"Without {filters} there are results."
 
 
@@ -83,13 +85,13 @@ def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -
     return not reader.facets("", [field], visible, limit=1)[field]
 
 
-def _condition(one: Filter) -> str:
+def _condition(one: Filter, fields: FieldSet) -> str:
+    name = one.custom or one.field
     bounds = ((">=", one.at_least), ("<=", one.at_most))
-    if one.any_of is not None or one.like is not None or one.custom:
-        return f"the given {one.custom or one.field}"  # without values, which may be very long or not as written
-    return " and ".join(f"{one.field}{sign}{bound}" for sign, bound in bounds if bound is not None)
+    shown = [f"{name}{sign}{fields.shown(name, bound)}" for sign, bound in bounds if bound is not None]
+    return " and ".join(shown) or f"the given {name}"  # without the values, which may be very long
 
 
-def _with_article(field: str) -> str:
-    field = field.removeprefix(CUSTOM)
-    return field if field in LISTS else f"a{'n' if field[0] in 'aeiou' else ''} {field}"
+def _with_article(one: Filter) -> str:
+    name = one.custom or one.field
+    return name if one.is_list else f"a{'n' if name[0] in 'aeiou' else ''} {name}"

@@ -9,6 +9,8 @@ from chunksink.search.access import Access
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
+from chunksink.settings.fields import FieldOptions
+from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.reader import Filter, Sort
 from tests.search.support import MODES, family, legs_over
@@ -44,11 +46,17 @@ def test_notice_names_filters_that_exclude_everything(legs: Legs, mode: Mode) ->
     assert ": no document has tags or a year." in (notice_of(legs, acme, "cat", tags, RECENT, mode=mode) or "")
 
 
-def test_notice_names_custom_fields_and_patterns_as_people_do(legs: Legs) -> None:
+def test_notice_names_custom_fields_and_patterns_as_people_write_them(legs: Legs) -> None:
     acme = Access("acme")
-    priority, path = Filter("fields.priority", at_least=1.5), Filter("path", like=("docs/*",))
-    reason = "No results with the given priority and the given path: no document has a priority."
-    assert notice_of(legs, acme, "cat", priority, path) == f"{reason} Without the filters there are results."
+    fields = replace(legs, fields=FieldSet.of({"due": FieldOptions(type="datetime")}))
+    filters = Filter("fields.due", at_least=0), Filter("fields.labels", any_of=("x",), is_list=True)
+    notice = notice_of(fields, acme, "cat", *filters)
+    assert notice == (
+        "No results with due>=1970-01-01T00:00:00Z and the given labels: no document has a due or labels. "
+        "Without the filters there are results."
+    )
+    notice = notice_of(legs, acme, "cat", Filter("path", like=("sea*",)))
+    assert notice == "No results with the given path. Without the filter there are results."
 
 
 def test_facets_of_fields_that_the_index_lacks_are_left_out(legs: Legs) -> None:
