@@ -54,6 +54,8 @@ def _read(name: str, table: Any) -> FieldOptions:
         unknown = [key for key in table if key not in known] if isinstance(table, Mapping) else []
         near = suggestion(unknown[0], known) if unknown else ""
         raise ValueError(f"[fields.{name}]: {error}{near}. Its options: {', '.join(known)}") from error
+    if options.sort and options.type == "strings":
+        raise ValueError(f"[fields.{name}]: a list has no order, so it cannot have sort = true")
     if options.path and not _PATH.fullmatch(options.path):
         raise ValueError(
             f"[fields.{name}]: {options.path!r:.100} is not a path: write keys with dots between them, such as "

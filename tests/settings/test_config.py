@@ -165,3 +165,9 @@ def test_sink_table_when_unknown_names_its_source(tmp_path: Path) -> None:
 )
 def test_sink_table_when_installed_or_in_use_is_allowed(toml: str, tmp_path: Path) -> None:
     load(tmp_path, toml, {"CHUNKSINK_SINK_OTHER_PROGRAM": "x"})
+
+
+def test_field_that_is_a_list_cannot_be_sorted_by() -> None:
+    """Engines order lists differently."""
+    with pytest.raises(ConfigError, match=r"\[fields\.labels\]"):
+        load_config({"fields": {"labels": {"type": "strings", "sort": True}}}, environment={})
