@@ -11,8 +11,10 @@ from chunksink.chunkbus import findings
 from chunksink.cli import cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
 from chunksink.ingest import codes
+from chunksink.search.filters import filter_fields
 from chunksink.settings import config
-from chunksink.sinks.fields import PROJECTION
+from chunksink.sinks.custom_fields import NO_FIELDS
+from chunksink.sinks.fields import PROJECTION, SORTABLE
 
 
 def findings_table() -> str:
@@ -34,6 +36,16 @@ def projection_table() -> str:
     for rule in PROJECTION:
         paths = ", ".join(f"`{path}`" for path in rule.paths) or "derived"
         rows.append(f"| `{rule.name}` | {paths} | {_cell(rule.meaning)} |")
+    return "\n".join(rows)
+
+
+def filters_table() -> str:
+    meanings = {rule.name: rule.meaning for rule in PROJECTION}
+    rows = ["| field | values | filters | sort | meaning |", "|---|---|---|---|---|"]
+    for name, field in sorted(filter_fields(NO_FIELDS).items()):
+        ways = "bounds" if field.has_order else "patterns" if field.has_patterns else ""
+        sort = "yes" if name in SORTABLE else ""
+        rows.append(f"| `{name}` | {field.type} | {ways} | {sort} | {_cell(meanings[name])} |")
     return "\n".join(rows)
 
 

@@ -97,7 +97,7 @@ def names(heading: str) -> set[str]:
 def test_the_tables_name_what_is_there() -> None:
     from chunksink.search.answer import Answer, SearchHit
 
-    hit = set(SearchHit.__dataclass_fields__) | {"ranks", "highlights"}
+    hit = set(SearchHit.__dataclass_fields__) | {"ranks", "highlights", "metadata"}
     assert names("of a hit") == hit
     assert names("of an answer") <= set(Answer.__dataclass_fields__) | {"as_json"}
     assert {"facets", "unavailable", "answered", "notice"} <= names("of an answer")

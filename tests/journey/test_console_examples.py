@@ -1,4 +1,4 @@
-"""The console blocks of the docs show real output. CHUNKSINK_GOLDEN=1 rewrites it."""
+"""The console blocks of the docs show real output. CHUNKSINK_GOLDEN=1 rewrites it. Python blocks run after them."""
 
 import os
 import re
@@ -13,8 +13,9 @@ from tests.conftest import ROOT
 from tests.journey.support import environment
 
 REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
-PAGES = ["README.md", "docs/quickstart.md"]
+PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md", "examples/README.md"]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only a slow machine prints it
 CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16|[0-9a-f]{64}")
 """Parts of the output that differ between runs or machines."""
@@ -42,7 +43,7 @@ def run_block(block: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_console_blocks_show_what_the_commands_print(page: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples" / "handbook", tmp_path / "examples" / "handbook")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = CONSOLE.findall(text)
     assert blocks
@@ -53,3 +54,5 @@ def test_console_blocks_show_what_the_commands_print(page: str, tmp_path: Path) 
             (ROOT / page).write_text(text, encoding="utf-8")
         else:
             assert CHANGING.sub("#", printed) == CHANGING.sub("#", block)
+    for program in PYTHON.findall(text):
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment(), check=True, timeout=300)
