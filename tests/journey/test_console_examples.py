@@ -1,19 +1,24 @@
 """The console blocks of the docs show real output. CHUNKSINK_GOLDEN=1 rewrites it. Python blocks run after them."""
 
+import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from chunksink.cli import run
+from chunksink.exits import Exit
+from tests.conftest import HEAVY, ROOT
 from tests.journey.support import environment
 
 REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
-PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md", "examples/README.md"]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only a slow machine prints it
@@ -21,34 +26,58 @@ CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16|[0-9a-f]{64}")
 """Parts of the output that differ between runs or machines."""
 
 
-def run_block(block: str, folder: Path) -> str:
-    """Run the commands of a console block; the result is the block with what they print now."""
+def run_in_bash(line: str, folder: Path) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    result = ""
-    for line in block.splitlines():
-        if line.startswith("$ "):
-            done = subprocess.run(
-                ["bash", "-c", line.removeprefix("$ ")],
-                cwd=folder,
-                env=environment(PATH=path, ANONYMIZED_TELEMETRY="False"),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=True,
-                timeout=300,
-            )
-            result += f"{line}\n{PROGRESS.sub('', done.stdout)}"
-    return result
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env=environment(PATH=path, ANONYMIZED_TELEMETRY="False"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+        timeout=300,
+    ).stdout
 
 
-@pytest.mark.parametrize("page", PAGES)
+def run_here(line: str, folder: Path) -> str:
+    """A command of chunksink runs in this process, where its libraries are loaded already."""
+    program, *arguments = shlex.split(line)
+    if program != "chunksink":
+        return run_in_bash(line, folder)
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+        for name in set(os.environ) - set(environment()):
+            patch.delenv(name)
+        patch.chdir(folder)
+        assert run(arguments) == Exit.OK
+    return printed.getvalue()
+
+
+_QUICK = run_in_bash if HEAVY else run_here
+RUNNERS = {
+    "README.md": run_in_bash,
+    "docs/quickstart.md": _QUICK,
+    "docs/filters.md": _QUICK,
+    "examples/README.md": _QUICK,
+}
+"""How the commands of each page are run."""
+
+
+def run_block(block: str, folder: Path, runner: Callable[[str, Path], str]) -> str:
+    """Run the commands of a console block; the result is the block with what they print now."""
+    lines = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {line}\n{PROGRESS.sub('', runner(line, folder))}" for line in lines)
+
+
+@pytest.mark.parametrize("page", RUNNERS)
 def test_console_blocks_show_what_the_commands_print(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = CONSOLE.findall(text)
     assert blocks
     for block in blocks:
-        printed = run_block(block, tmp_path)
+        printed = run_block(block, tmp_path, RUNNERS[page])
         if REGENERATE and CHANGING.sub("#", printed) != CHANGING.sub("#", block):
             text = text.replace(f"```console\n{block}```", f"```console\n{printed}```")
             (ROOT / page).write_text(text, encoding="utf-8")
