@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -14,9 +15,22 @@ FORKING.set_forkserver_preload(
         "chunksink.sinks.chroma",
         "chunksink.sinks.fts.sink",
         "chunksink.sinks.jsonl",
+        "chunksink.cli",
+        "chunksink.embeddings.openvino_runtime",
+        "chunksink.index",
+        "httpx",
         "tests.crash.dying",
+        "tests.journey.support",
     ]
 )
+
+
+def run_apart(program: Callable[..., None], *arguments: object) -> None:
+    """Calls a function of a test module in another process, which must end well."""
+    process = FORKING.Process(target=program, args=arguments)
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
 
 
 def wait_until_stopped(process: BaseProcess) -> None:
