@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.cli import main
 from tests.conftest import HEAVY, ROOT
 from tests.support.bus import commit
-from tests.support.forking import FORKING
+from tests.support.forking import outcome_of
 
 
 @dataclass(frozen=True)
@@ -61,33 +60,24 @@ def newly_started(folder: Path, *arguments: str, **variables: str) -> Ended:
         timeout=300,
         check=False,
     )
-    return _checked(done.returncode, done.stdout, done.stderr)
+    return _checked(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def _forked(folder: Path, *arguments: str, **variables: str) -> Ended:
-    with tempfile.TemporaryDirectory() as outputs:
-        out, err = Path(outputs) / "out", Path(outputs) / "err"
-        process = FORKING.Process(target=_command, args=(folder, arguments, environment(**variables), out, err))
-        process.start()
-        process.join(300)
-        assert process.exitcode is not None, "it never ended"
-        return _checked(process.exitcode, out.read_bytes(), err.read_bytes())
+    return _checked(*outcome_of(_command, folder, arguments, environment(**variables)))
 
 
-def _command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str], out: Path, err: Path) -> None:
+def _command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     """In the forked process."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
-    for stream, path in ((sys.stdout, out), (sys.stderr, err)):
-        with path.open("wb") as file:
-            os.dup2(file.fileno(), stream.fileno())
     sys.argv = ["chunksink", *arguments]
     main()
 
 
-def _checked(code: int, out: bytes, err: bytes) -> Ended:
-    ended = Ended(code, out.decode(), err.decode())
+def _checked(code: int, out: str, err: str) -> Ended:
+    ended = Ended(code, out, err)
     for printed in (ended.out, ended.err):
         assert "Traceback" not in printed
         assert not [sign for sign in ("\r", "\x1b", "%|") if sign in printed]  # of a bar, or of colours

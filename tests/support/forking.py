@@ -1,6 +1,9 @@
 """Test processes forked from one with everything imported, because imports take longer than most of them."""
 
 import multiprocessing
+import os
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -25,12 +28,35 @@ FORKING.set_forkserver_preload(
 )
 
 
-def run_apart(program: Callable[..., None], *arguments: object) -> None:
-    """Calls a function of a test module in another process, which must end well."""
-    process = FORKING.Process(target=program, args=arguments)
-    process.start()
-    process.join(120)
-    assert process.exitcode == 0
+def outcome_of(function: Callable[..., None], *arguments: object) -> tuple[int, str, str]:
+    """Calls a function of a test module in another process. Its exit code and what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder) / name for name in ("out", "err")]
+        process = FORKING.Process(target=_redirected, args=(outputs, function, arguments))
+        process.start()
+        process.join(300)
+        assert process.exitcode is not None, "it never ended"
+        out, err = (output.read_text(encoding="utf-8") for output in outputs)
+        return process.exitcode, out, err
+
+
+def run_program(program: str, *arguments: object) -> None:
+    """Like `python -c`; it must end well."""
+    code, _, err = outcome_of(execute, program, *arguments)
+    assert code == 0, err
+
+
+def execute(program: str, *arguments: object) -> None:
+    """In the other process."""
+    sys.argv = ["-c", *map(str, arguments)]
+    exec(program, {"__name__": "__main__"})
+
+
+def _redirected(outputs: list[Path], function: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    for stream, output in zip((sys.stdout, sys.stderr), outputs, strict=True):
+        with output.open("wb") as file:
+            os.dup2(file.fileno(), stream.fileno())
+    function(*arguments)
 
 
 def wait_until_stopped(process: BaseProcess) -> None:

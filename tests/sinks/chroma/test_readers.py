@@ -21,6 +21,7 @@ from chunksink.sinks.errors import Transient
 from chunksink.sinks.reader import Filter
 from tests.conftest import HEAVY, ROOT
 from tests.support.chroma import folder
+from tests.support.forking import FORKING, execute, run_program
 
 WRITER = """
 import sys
@@ -137,10 +138,12 @@ def test_readers_in_other_processes_survive_many_writes(sink: ChromaSink, build:
     seconds = "20" if HEAVY else "3"
     arguments = [str(sink._place._root), signed.build_id, seconds]  # type: ignore[union-attr]
     programs = [[BUSY_WRITER], [BUSY_READER, "anew"], [BUSY_READER, "kept"]]
-    running = [
-        subprocess.Popen([sys.executable, "-c", program, *arguments, *more], cwd=ROOT) for program, *more in programs
-    ]
-    assert [process.wait(120) for process in running] == [0, 0, 0]
+    running = [FORKING.Process(target=execute, args=(program, *arguments, *more)) for program, *more in programs]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(120)
+    assert [process.exitcode for process in running] == [0, 0, 0]
 
 
 def test_many_refreshes_leave_nothing_open(
@@ -262,7 +265,7 @@ def test_database_with_a_log_survives_readers_and_writers(sink: ChromaSink, sign
             assert reader.query(vector("x"), 3)
             with closing(sink.reader(signed.build_id)) as other:
                 assert other.query(vector("x"), 3)
-            subprocess.run([sys.executable, "-c", program, str(number)], cwd=ROOT, check=True)
+            run_program(program, number)
             reader.refresh()
             assert len(reader.query(vector("x"), 50)) == 10 + number + 1
     with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
@@ -305,7 +308,7 @@ def test_reader_beside_an_open_writer_shows_no_removed_documents(
         "chromadb.PersistentClient(sys.argv[1]).get_collection('chunks').delete(ids=sys.argv[2].split())"
     )
     folder = sink.address(signed.build_id)["path"]
-    subprocess.run([sys.executable, "-c", program, folder, " ".join(removed)], check=True)
+    run_program(program, folder, " ".join(removed))
     with closing(sink.reader(signed.build_id)) as reader:
         shown = reader.query(vector("x"), 20, families=lambda ids: {id: everything[id] for id in ids})
         assert {hit.id for hit in shown} == everything.keys() - removed

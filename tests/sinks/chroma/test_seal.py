@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from chunksink.sinks.chroma.handle import signature_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
 from tests.search.support import DIMENSIONS, family, meaning
+from tests.support.forking import run_program
 
 REMOVE_ONE = """
 import sys, chromadb
@@ -130,7 +130,7 @@ def count(sink: ChromaSink) -> int:
 def test_foreign_writes_are_counted(sink: ChromaSink, counts: list[int], tmp_path: Path) -> None:
     assert count(sink) == 20
     shutil.copytree(tmp_path / "b", tmp_path / "older")
-    subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
+    run_program(REMOVE_ONE, tmp_path / "b")
     assert count(sink) == 19
     shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
     assert count(sink) == 20
@@ -164,7 +164,7 @@ def test_concurrent_foreign_writes_are_counted(
     }
 
     def remove_one() -> None:
-        subprocess.run([sys.executable, "-c", REMOVE_ONE, str(tmp_path / "b")], check=True)
+        run_program(REMOVE_ONE, tmp_path / "b")
 
     assert count(sink) == 20
     with monkeypatch.context() as patch:

@@ -23,6 +23,7 @@ from tests.conftest import sampled
 from tests.journey.support import environment
 from tests.support.bus import source
 from tests.support.chroma import FEW
+from tests.support.forking import run_program
 
 __all__ = ["models", "shell"]
 
@@ -92,11 +93,11 @@ def test_writes_through_a_sealed_build_are_stored(folder: Path, signed: Marker, 
 
 def by_another_program(folder: Path) -> None:
     ids = [document.id for document in FEW[0].documents[:1]]
-    subprocess.run([sys.executable, "-c", OTHER_PROGRAM, str(folder), *ids], check=True)
+    run_program(OTHER_PROGRAM, folder, *ids)
 
 
 def signed_by_another_program(folder: Path) -> None:
-    subprocess.run([sys.executable, "-c", SIGNING_PROGRAM, str(folder)], check=True)
+    run_program(SIGNING_PROGRAM, folder)
 
 
 def of_an_older_version(folder: Path) -> None:

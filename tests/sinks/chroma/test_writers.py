@@ -17,6 +17,7 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken
 from tests.conftest import HEAVY, ROOT
 from tests.support.chroma import folder
+from tests.support.forking import execute, outcome_of
 from tests.support.many_families import whole
 
 OPEN = """
@@ -48,9 +49,8 @@ build.close()
 
 def look(tmp_path: Path, signed: Marker, *more: str) -> str:
     """Open the build in another process; what it found, or how it died."""
-    command = [sys.executable, "-c", OPEN, str(tmp_path / "chroma"), signed.build_id, *more]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else f"{done.returncode}: {done.stderr[-500:]}"
+    code, out, err = outcome_of(execute, OPEN, tmp_path / "chroma", signed.build_id, *more)
+    return out.strip() if code == 0 else f"{code}: {err[-500:]}"
 
 
 @pytest.mark.parametrize("name", ["header.bin", "data_level0.bin", ""])
