@@ -186,12 +186,15 @@ prefix = "secrets"
                 for name, path in places
                 for url in (bad, failing, odd)
             ],
-            2,
+            5,
         )
         named = sampled(
-            (command, {name: value}, False)
-            for command in (["sync"], ["doctor"], ["rebuild"])
-            for name, value in misplaced
+            (
+                (command, {name: value}, False)
+                for command in (["sync"], ["doctor"], ["rebuild"])
+                for name, value in misplaced
+            ),
+            7,
         )
         refused = [(one, wrong, False) for one in (["sync"], ["verify"], ["doctor"], ["rebuild"])]
         codes = drive(*echoes, *named, *refused)

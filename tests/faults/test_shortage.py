@@ -1,5 +1,6 @@
 """Too few open files: every command reports the shortage, and nothing is lost or created again."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,22 +12,35 @@ from chunksink.exits import Exit
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
 from tests.journey.support import environment
+from tests.support.forking import execute, outcome_of
 
-COMMAND = "import resource, sys; from chunksink.cli import run; {limit}sys.exit(run(sys.argv[1:]))"
+COMMAND = """
+import os, resource, sys
+from chunksink.cli import run
+os.chdir(sys.argv[1])
+if int(sys.argv[2]):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))
+sys.exit(run(sys.argv[3:]))
+"""
 LIMITS = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
 
 
-def run(folder: Path, *arguments: str, files: int | None = None, **variables: str) -> tuple[int, str]:
-    limit = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); " if files else ""
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND.format(limit=limit), *arguments],
-        cwd=folder,
-        env=environment(CHUNKSINK_PATIENCE="1", **variables),
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+def run(folder: Path, *arguments: str, files: int = 0, **variables: str) -> tuple[int, str]:
+    """In `make soak` in a process that also imports the libraries with so few files."""
+    settings = environment(CHUNKSINK_PATIENCE="1", **variables)
+    given = (str(folder), str(files), *arguments)
+    if not HEAVY:
+        code, out, err = outcome_of(with_settings, settings, *given)
+        return code, out + err
+    command = [sys.executable, "-c", COMMAND, *given]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=100)
     return done.returncode, done.stdout + done.stderr
+
+
+def with_settings(settings: dict[str, str], *arguments: str) -> None:
+    os.environ.clear()
+    os.environ.update(settings)
+    execute(COMMAND, *arguments)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import NotConfirmed
 from chunksink.sinks.meilisearch.sink import Limits
+from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.faults.homes import (
     Engine,
@@ -134,7 +135,7 @@ def left_as_it_should_be(made: Faulty) -> None:
 @pytest.mark.parametrize(
     ("poison", "reason"), [("poison", "vector"), (TOO_LONG, "positions")], ids=["vector", "positions"]
 )
-def test_one_poison_document_in_a_thousand_blocks_no_other(
+def test_one_poison_document_among_many_blocks_no_other(
     poison: str, reason: str, meilisearch_server: MeilisearchServer, tmp_path: Path
 ) -> None:
     def direct(_home: Path) -> Sink:
@@ -143,7 +144,7 @@ def test_one_poison_document_in_a_thousand_blocks_no_other(
     engine = meilisearch(meilisearch_server, timeout=30)
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, direct)
     home.encoder = PoisonedEncoder(dimension=8)
-    sound = [source(f"docs/{number}.md", f"text {number}") for number in range(999)]
+    sound = [source(f"docs/{number}.md", f"text {number}") for number in range(999 if HEAVY else 99)]
     bad = source("docs/bad.md", poison)
     write(home, *sound, bad)
     refused = home.rebuild().refused["meilisearch"]

@@ -58,7 +58,7 @@ def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
 
 @pytest.mark.parametrize("copies", [True, False])
 def test_source_in_many_partitions_takes_linear_work(copies: bool, tmp_path: Path) -> None:
-    few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (10, 80))
+    few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (5, 40))
     assert many < 2 * 8 * few
 
 

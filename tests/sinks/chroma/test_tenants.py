@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ NUMBER = 2000
 QUERIES = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
 
 
+@cache
 def drawn(name: str, number: int, version: int = 1) -> Family:
     """Near to nothing in particular, which a graph of neighbours finds hard."""
     documents = family(name, [f"{name} {place}" for place in range(number)], tenant_id=name).documents
