@@ -37,8 +37,11 @@ sys.dont_write_bytecode = False
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
+"""Tests that take long for what they show do all of it in `make soak` alone."""
+
 # How long an example takes says something about the machine only.
-settings.register_profile("unhurried", deadline=None)
+settings.register_profile("unhurried", deadline=None, max_examples=100 if HEAVY else 40)
 settings.load_profile("unhurried")
 
 # What is tested are processes and engines, not the disk; where there is room, their files are in memory.
@@ -51,13 +54,10 @@ ROOT = Path(__file__).resolve().parent.parent
 
 Case = TypeVar("Case")
 
-HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
-"""Tests that take long for what they show do all of it in `make soak` alone."""
-
 
 def examples(many: int) -> int:
-    """So many of a property in `make soak`, else a fifth: every run makes others."""
-    return many if HEAVY else max(1, many // 5)
+    """So many of a property in `make soak`, else a tenth: every run makes others."""
+    return many if HEAVY else max(1, many // 10)
 
 
 def sampled(cases: Iterable[Case], every: int = 3) -> list[Case]:

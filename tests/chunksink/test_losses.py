@@ -110,7 +110,7 @@ def test_all_at_once_in_meilisearch(shell: Shell, public_index: Any, monkeypatch
 
 @pytest.mark.promise(1)
 @pytest.mark.promise(4)
-@pytest.mark.parametrize("what", ["vectors", "one page", *(["all pages"] if HEAVY else [])])
+@pytest.mark.parametrize("what", sampled(["vectors", "one page", "all pages"]))
 def test_a_damaged_file_of_chroma_is_told_by_a_sync_and_made_anew_by_a_repair(
     what: str, shell: Shell, models: Models
 ) -> None:

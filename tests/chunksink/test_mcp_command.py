@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from tests.chunksink.shell import Shell, write
+from tests.chunksink import shell as shells
+from tests.chunksink.shell import Shell
+from tests.journey.support import chunksink, environment, write
 from tests.support.bus import source
 
 PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night")
@@ -28,7 +29,7 @@ def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str
             command=sys.executable,
             args=["-m", "chunksink", "mcp", *arguments],
             cwd=str(folder),
-            env={**os.environ, "CHUNKSINK_SINKS": "fts"},
+            env=environment(CHUNKSINK_SINKS="fts"),
         )
         async with stdio_client(server, sys.__stderr__) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
@@ -46,17 +47,37 @@ def said(result: Any) -> Any:
     return json.loads(result.content[0].text)
 
 
-@pytest.fixture
-def filled(quick_shell: Shell) -> Shell:
-    return quick_shell.begin("pets", "sync", p1=[PETS, SEA])
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "hit": ("search", {"query": "another cat", "mode": "keyword", "limit": 1}),
+    "chunk": ("get_chunk", {"chunk_id": PETS[1]["chunk_id"], "context": 1}),
+    "first": ("search", {"query": "a", "mode": "keyword", "limit": 1}),
+    "second": ("search", {"query": "a", "mode": "keyword", "limit": 1, "offset": 1}),
+    "'color' cannot be filtered": ("search", {"query": "cat", "filters": ["color=red"]}),
+    "query is empty": ("search", {"query": "  "}),
+    "no chunk 'nowhere'": ("get_chunk", {"chunk_id": "nowhere"}),
+    # To ignore a misspelt filter would answer another question.
+    "'filter', 'top_k'": ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
+    "'around'": ("get_chunk", {"chunk_id": "x", "around": 2}),
+    "later": ("search", {"query": "cat", "mode": "keyword"}),
+}
+"""Calls of one session. Wrong calls have the reason for which they are refused as their name."""
 
 
-def test_search_then_get_chunk_returns_the_passages_around_a_hit(filled: Shell) -> None:
-    _, found = asked(filled.folder, ("search", {"query": "another cat", "mode": "keyword", "limit": 1}))
-    (hit,) = said(found)["hits"]
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The tools by name, and the results of these calls."""
+    folder = tmp_path_factory.mktemp("pets")
+    write(folder / "chunks", "p1", PETS, SEA)
+    assert chunksink(folder, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
+    tools, *results = asked(folder, *CALLS.values())
+    return {"tools": tools, **dict(zip(CALLS, results, strict=True))}
+
+
+def test_search_then_get_chunk_returns_the_passages_around_a_hit(answers: dict[str, Any]) -> None:
+    (hit,) = said(answers["hit"])["hits"]
     assert (hit["text"], hit["source_uri"]) == ("A cat and another cat", "pets.md")
-    _, chunk = asked(filled.folder, ("get_chunk", {"chunk_id": hit["chunk_id"], "context": 1}))
-    told = said(chunk)
+    assert hit["chunk_id"] == PETS[1]["chunk_id"]
+    told = said(answers["chunk"])
     assert told["text"] == "A cat and another cat"
     assert [one["text"] for one in (*told["before"], *told["after"])] == [
         "The cat sleeps on the mat",
@@ -64,12 +85,13 @@ def test_search_then_get_chunk_returns_the_passages_around_a_hit(filled: Shell) 
     ]
 
 
-def test_tools_are_read_only_and_describe_their_results(filled: Shell) -> None:
-    (tools,) = asked(filled.folder)
+def test_tools_are_read_only_and_describe_their_results(answers: dict[str, Any]) -> None:
+    tools = answers["tools"]
     assert list(tools) == ["search", "get_chunk", "describe_index"]
     for tool in tools.values():
         assert tool.annotations.read_only_hint
         assert tool.output_schema["type"] == "object"
+        assert not tool.input_schema["additionalProperties"]
     assert "source_type" in tools["search"].input_schema["properties"]["filters"]["description"]
     assert set(tools["search"].output_schema["properties"]) >= {"hits", "more", "notice", "unavailable"}
 
@@ -87,36 +109,18 @@ def test_describe_index_lists_sources_and_fields_to_filter_by(quick_shell: Shell
     assert "tenant_key" not in fields
 
 
-def test_search_reads_on_after_an_offset(filled: Shell) -> None:
-    query = {"query": "a", "mode": "keyword", "limit": 1}
-    _, first, second = asked(filled.folder, ("search", query), ("search", {**query, "offset": 1}))
-    assert (said(first)["more"], said(second)["more"]) == (True, False)
-    assert said(first)["hits"][0]["source_uri"] != said(second)["hits"][0]["source_uri"]
+def test_search_reads_on_after_an_offset(answers: dict[str, Any]) -> None:
+    first, second = said(answers["first"]), said(answers["second"])
+    assert (first["more"], second["more"]) == (True, False)
+    assert first["hits"][0]["source_uri"] != second["hits"][0]["source_uri"]
 
 
-def test_wrong_calls_are_tool_errors_and_the_session_continues(filled: Shell) -> None:
-    calls = {
-        "'color' cannot be filtered": ("search", {"query": "cat", "filters": ["color=red"]}),
-        "query is empty": ("search", {"query": "  "}),
-        "no chunk 'nowhere'": ("get_chunk", {"chunk_id": "nowhere"}),
-    }
-    _, *wrong, fine = asked(filled.folder, *calls.values(), ("search", {"query": "cat", "mode": "keyword"}))
-    for reason, result in zip(calls, wrong, strict=True):
+def test_wrong_calls_are_tool_errors_and_the_session_continues(answers: dict[str, Any]) -> None:
+    refused = {name: answers[name] for name in CALLS if " " in name or "'" in name}
+    assert len(refused) == 5
+    for reason, result in refused.items():
         assert (result.is_error, reason in result.content[0].text) == (True, True)
-    assert said(fine)["hits"]
-
-
-def test_unknown_arguments_are_refused(filled: Shell) -> None:
-    """To ignore a misspelt filter would answer another question."""
-    tools, search, chunk = asked(
-        filled.folder,
-        ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
-        ("get_chunk", {"chunk_id": "x", "around": 2}),
-    )
-    assert not any(tool.input_schema["additionalProperties"] for tool in tools.values())
-    assert search.is_error and chunk.is_error
-    assert "'filter', 'top_k'" in search.content[0].text
-    assert "'around'" in chunk.content[0].text
+    assert said(answers["later"])["hits"]
 
 
 def test_without_an_index_the_error_has_the_remedy_and_no_folders(quick_shell: Shell) -> None:
@@ -153,7 +157,7 @@ def test_a_required_tenant_must_be_named(quick_shell: Shell, monkeypatch: pytest
 
 
 def test_custom_fields_are_described_and_filter(quick_shell: Shell) -> None:
-    write(
+    shells.write(
         quick_shell,
         "chunksink.toml",
         '[fields.project]\n[fields.due]\ntype = "datetime"\n[fields.odd]\nfilter = false\n',

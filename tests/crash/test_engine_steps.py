@@ -36,7 +36,13 @@ pytestmark = pytest.mark.promise(2)
 
 SCENARIOS = SINK_METHODS | {"sign": "sync"}
 KILLS = [(method, when) for method in SCENARIOS for when in ("before", "after")]
-QUICK = [("replace", "after"), ("flip", "after"), ("drop", "after")]
+ENGINES = ("chroma", "meilisearch")
+QUICK = [
+    ("chroma", "replace", "after"),
+    ("meilisearch", "replace", "after"),
+    ("meilisearch", "flip", "after"),
+    ("chroma", "drop", "after"),
+]
 STEPS = [
     (step, when)
     for step in OURS
@@ -44,8 +50,8 @@ STEPS = [
     if step.scenario in ("sync", "rebuild", "repair", "projection") and step.owner != "FtsBuild"
 ]
 QUICK_STEPS = [
-    (Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync"), "before"),
-    (Step("chunksink.rebuild.state", "State", "flip", "rebuild"), "before"),
+    ("meilisearch", Step("chunksink.rebuild.receipts", "Receipts", "confirm", "sync"), "before"),
+    ("chroma", Step("chunksink.rebuild.state", "State", "flip", "rebuild"), "before"),
 ]
 
 OLD = [source(f"docs/{number}.md", f"okapi {number}", f"lemur {number}") for number in range(6)]
@@ -94,7 +100,7 @@ def commit_all(home: Home, sources: list[list[Record]], at: str) -> None:
     commit(home.root, "p1", [record for records in sources for record in records], at=at)
 
 
-@pytest.fixture(params=["chroma", "meilisearch"])
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -141,7 +147,11 @@ def home(
     return home
 
 
-@pytest.mark.parametrize(("method", "when"), KILLS if HEAVY else QUICK)
+@pytest.mark.parametrize(
+    ("engine", "method", "when"),
+    [(engine, *kill) for engine in ENGINES for kill in KILLS] if HEAVY else QUICK,
+    indirect=["engine"],
+)
 def test_run_when_killed_at_an_engine_call_converges(
     method: str, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:
@@ -149,7 +159,12 @@ def test_run_when_killed_at_an_engine_call_converges(
     converges(home, engine, SCENARIOS[method])
 
 
-@pytest.mark.parametrize(("step", "when"), STEPS if HEAVY else QUICK_STEPS, ids=str)
+@pytest.mark.parametrize(
+    ("engine", "step", "when"),
+    [(engine, *step) for engine in ENGINES for step in STEPS] if HEAVY else QUICK_STEPS,
+    ids=str,
+    indirect=["engine"],
+)
 def test_run_when_killed_at_a_step_converges(
     step: Step, when: str, home: Home, engine: str, server: tuple[str, str, str], tmp_path: Path
 ) -> None:

@@ -104,7 +104,7 @@ def faults(quick: bool) -> tuple[str, bool]:
 
 
 def heavy(quick: bool) -> tuple[str, bool]:
-    shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b")
+    shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b|^from hypothesis import", re.M)
     files = sorted(
         str(path.relative_to(ROOT))
         for path in TESTS.rglob("test_*.py")

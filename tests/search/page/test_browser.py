@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,9 +182,15 @@ def test_keyboard_reaches_everything(open_page: Any, address: str) -> None:
     assert page.locator("h1").inner_text() == "Cats"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    "path", sampled(["/", "/gone", "/?q=cat+sleeps&filter=source_type%3Dmd", "/?q=zyzzyva&mode=keyword", "/status"], 2)
+    ("scheme", "path"),
+    sampled(
+        product(
+            ["light", "dark"],
+            ["/?q=cat+sleeps&filter=source_type%3Dmd", "/gone", "/", "/?q=zyzzyva&mode=keyword", "/status"],
+        ),
+        4,
+    ),
 )
 def test_texts_have_enough_contrast(browser: Browser, address: str, scheme: Any, path: str) -> None:
     page = browser.new_page(color_scheme=scheme)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ SMALL_TARGETS = """() => [...document.querySelectorAll('a[href], button, summary
     .map(e => e.outerHTML.slice(0, 160))"""
 
 
-@pytest.mark.parametrize("path", sampled(["/?q=cat+sleeps", "/", "/status", "/?q=hunts&mode=keyword"]))
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize(
+    ("path", "script"), sampled(product(["/?q=cat+sleeps", "/", "/status", "/?q=hunts&mode=keyword"], [True, False]))
+)
 def test_page_fits_a_phone(open_page: Any, path: str, script: bool) -> None:
     page = open_page(path, viewport=PHONE, java_script_enabled=script, is_mobile=True, has_touch=True)
     for summary in page.locator(".why > summary").all()[:2]:

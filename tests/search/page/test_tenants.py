@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.page.app import make_app
+from tests.conftest import examples
 from tests.search.page.support import LegAnswers, bearer, client_of, degraded, site_over
 from tests.search.support import family, legs_over
 
@@ -57,7 +58,7 @@ def sources(answer: Any) -> set[str]:
 @pytest.mark.parametrize("required", [False, True])
 def test_token_finds_only_documents_of_its_tenant(clients: dict[bool, TestClient], required: bool) -> None:
     client, drawn = clients[required], random.Random(11)
-    for _ in range(150):
+    for _ in range(examples(150)):
         tenant, other = drawn.choice([TENANTS, TENANTS[::-1]])
         foreign = drawn.choice(CHUNKS[other])
         params: list[tuple[str, Any]] = [("q", " ".join(drawn.choices(WORDS, k=2)))]
