@@ -34,12 +34,14 @@ from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 
 PASSAGES = 2400
+DRAWN = 24
+"""Dimensions of drawn vectors, among which neighbours are about as hard to find as among those of the model."""
 OLD = 100
 """Chroma's own default, with which builds were made before."""
 
 
-class RealEncoder(HashEncoder):
-    """The vectors of the real model, computed once for all tests here."""
+class KnownEncoder(HashEncoder):
+    """Vectors that are computed once for all tests here."""
 
     def __init__(self, vectors: dict[str, Vectors]) -> None:
         super().__init__(dimension=len(next(iter(vectors.values()))))
@@ -51,12 +53,14 @@ class RealEncoder(HashEncoder):
 
 @pytest.fixture(scope="module")
 def vectors() -> dict[str, Vectors]:
-    """Short passages of this project's pages."""
+    """Short passages of this project's pages, in `make soak` with the vectors of the real model."""
     pages = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
     parts = (
         " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
     )
     texts = list(dict.fromkeys(text for text in parts if len(text) > 25))[:PASSAGES]
+    if not HEAVY:
+        return {text: HashEncoder(dimension=DRAWN).vector(text) for text in texts}
     with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
         return dict(zip(texts, encoder.encode(texts), strict=True))
 
@@ -67,7 +71,7 @@ def real(tmp_path: Path, vectors: dict[str, Vectors]) -> Callable[[Callable[[Pat
 
     def build(sink: Callable[[Path], Sink]) -> Home:
         home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
-        home.encoder = RealEncoder(vectors)
+        home.encoder = KnownEncoder(vectors)
         commit(home.root, "p", [record for text in vectors for record in source(text, text)])
         home.rebuild()
         return home
