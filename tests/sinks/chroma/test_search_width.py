@@ -77,7 +77,7 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
 
 def test_server_uses_the_new_width_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then it searches as before (see `docs/sinks.md`)."""
-    signed, documents = marker(), family("a", [f"text {place}" for place in range(1500)]).documents
+    signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents
     vectors = unit(np.random.default_rng(1).standard_normal((len(documents), 64)))
     exact = {documents[row].id for row in np.argsort(-(vectors @ vectors[0]))[:NEAREST]}
 
