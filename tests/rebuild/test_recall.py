@@ -34,8 +34,8 @@ from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 
 PASSAGES = 2400
-DRAWN = 24
-"""Dimensions of drawn vectors, among which neighbours are about as hard to find as among those of the model."""
+DRAWN = 48
+"""Dimensions of drawn vectors, among which narrow searches miss some neighbours and wide ones none."""
 OLD = 100
 """Chroma's own default, with which builds were made before."""
 
