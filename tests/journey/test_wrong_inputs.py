@@ -31,7 +31,7 @@ def test_invalid_model_and_endpoint_are_reported(tmp_path: Path) -> None:
     assert (ended.code, ended.err) == (Exit.USAGE, "Error: there is no model folder ./no/such/model\n")
     ended = chunksink(tmp_path, "sync", CHUNKSINK_ENDPOINT="127.0.0.1:1/v1", CHUNKSINK_MODEL="any")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert ended.err.startswith("Error: the endpoint's URL must look like http://127.0.0.1:11434/v1, without a user")
+    assert ended.err.startswith("Error: the endpoint's URL must look like http://127.0.0.1:11434/v1, without user, ")
 
 
 @pytest.mark.parametrize(
