@@ -104,7 +104,12 @@ def faults(quick: bool) -> tuple[str, bool]:
 
 
 def heavy(quick: bool) -> tuple[str, bool]:
-    shortened = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b|^from hypothesis import", re.M)
+    names = (
+        r"tests\.conftest import .*\b(HEAVY|examples|sampled)",
+        r"tests\.journey\.support import .*\bchunksink",  # forked outside the soak
+        r"hypothesis import .*\bgiven",
+    )
+    shortened = re.compile(rf"^from ({'|'.join(names)})\b", re.MULTILINE)
     files = sorted(
         str(path.relative_to(ROOT))
         for path in TESTS.rglob("test_*.py")
