@@ -133,12 +133,21 @@ def where(filters: Sequence[Filter]) -> Where:
             conditions.append(_any_of(condition, condition.any_of))
         if condition.like is not None:
             raise InvalidFilter(f"Chroma cannot filter {condition.field} by patterns")
-        operand = _operand if condition.custom else int
         if condition.at_least is not None:
-            conditions.append({condition.field: {"$gte": operand(condition.at_least)}})
+            conditions.append({condition.field: _bound(condition, "$gt", condition.at_least)})
         if condition.at_most is not None:
-            conditions.append({condition.field: {"$lte": operand(condition.at_most)}})
+            conditions.append({condition.field: _bound(condition, "$lt", condition.at_most)})
     return _joined("$and", conditions) if conditions else None
+
+
+def _bound(condition: Filter, operator: str, bound: float) -> dict[str, Any]:
+    """Custom numbers have 15 digits, and Chroma changes bounds with more. So a bound is rounded, and excluded if it was
+    rounded out of the range."""
+    if not condition.custom:
+        return {f"{operator}e": int(bound)}
+    rounded = float(f"{bound:.15g}")
+    is_outside = rounded < bound if operator == "$gt" else rounded > bound
+    return {operator if is_outside else f"{operator}e": rounded}
 
 
 def _any_of(condition: Filter, values: Sequence[Value]) -> dict[str, Any]:

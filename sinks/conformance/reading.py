@@ -75,6 +75,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("fields.priority", any_of=(2, 1.5))], [0, 2]),
     ([Filter("fields.priority", at_least=1.75)], [0, 1]),
     ([Filter("fields.priority", at_least=math.nextafter(2, math.inf))], [1]),
+    ([Filter("fields.priority", at_most=math.nextafter(2, -math.inf))], [2]),
     ([Filter("fields.priority", at_least=1.5, at_most=2)], [0, 2]),
     ([Filter("fields.due", at_least=1769817600, at_most=1769817600)], [2]),
     ([Filter("fields.due", at_least=1769817601)], []),
