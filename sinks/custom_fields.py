@@ -15,7 +15,7 @@ from chunksink.settings.config import ConfigError
 from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks import values
 from chunksink.sinks.document import NAMES
-from chunksink.sinks.fields import PROJECTION
+from chunksink.sinks.fields import PROJECTION, Read
 
 MAX_TEXT = 8000
 """Characters of a value that is searched and not filtered."""
@@ -26,13 +26,14 @@ MAX_METADATA_TEXT = 1000
 _READ_BY_US = frozenset(
     path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
 )
-_EXPECTED = {
-    "string": "a string or a number",
-    "number": "a number of up to 15 digits",
-    "boolean": "true or false",
-    "datetime": "a date and time of ISO 8601, of a mail, or in seconds since 1970",
-    "strings": "a list of strings, or one string",
+_TYPES: dict[FieldType, tuple[Read, str]] = {
+    "string": (values.label, "a string or a number"),
+    "number": (values.number, "a number of up to 15 digits"),
+    "boolean": (values.flag, "true or false"),
+    "datetime": (values.moment, "a date and time of ISO 8601, of a mail, or in seconds since 1970"),
+    "strings": (values.members, "a list of strings, or one string"),
 }
+"""How a value is read, and what it must be."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,9 @@ class CustomField:
         raw: Any = record
         for key in self.keys:
             raw = raw.get(key) if isinstance(raw, dict) else None
-        return raw, None if raw is None else self._convert(raw)
-
-    def _convert(self, raw: Any) -> Any:
-        match self.options.type:
-            case "string":
-                return values.label(raw) if self.is_label else values.text(raw, MAX_TEXT)
-            case "number":
-                return values.number(raw)
-            case "boolean":
-                return values.flag(raw)
-            case "datetime":
-                return values.moment(raw)
-            case "strings":
-                return values.members(raw)
+        if self.options.type == "string" and not self.is_label:
+            return raw, values.text(raw, MAX_TEXT)
+        return raw, _TYPES[self.options.type][0](raw)
 
 
 @dataclass(frozen=True)
@@ -101,8 +91,10 @@ class FieldSet:
         return Rules(require_source_checksum, self if self.fields else None)
 
     def shown(self, name: str, value: Any) -> Any:
-        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds."""
-        match self.type_of(name):
+        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds. That of a field of an
+        earlier configuration is unchanged."""
+        field = self.get(name)
+        match field.options.type if field is not None else None:
             case "datetime":
                 return datetime.fromtimestamp(int(value), UTC).isoformat().replace("+00:00", "Z")
             case "number":
@@ -110,10 +102,6 @@ class FieldSet:
             case "boolean":
                 return value in (True, "true")
         return value
-
-    def type_of(self, name: str) -> FieldType | None:
-        """None for a field of an earlier configuration."""
-        return next((field.options.type for field in self.fields if field.name == name), None)
 
     @property
     def digest(self) -> str:
@@ -147,7 +135,7 @@ class FieldSet:
         for field in self.fields:
             raw, value = field.read(record)
             if raw is not None and value is None and raw not in ("", []):
-                detail = f"{'.'.join(field.keys)} is {raw!r:.60}, expected {_EXPECTED[field.options.type]}"
+                detail = f"{'.'.join(field.keys)} is {raw!r:.60}, expected {_TYPES[field.options.type][1]}"
                 yield Problem(FIELD_VALUE, f"[fields.{field.name}]: {detail}", Severity.WARNING)
 
 
