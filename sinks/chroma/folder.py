@@ -60,9 +60,6 @@ class Folder:
         with seal.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
             build_folders.remove(self._root, build_id)
 
-    def close(self) -> None:
-        pass
-
     def _handle(self, path: Path, *, writing: bool, initial: dict[str, Any] | None = None) -> Handle:
         return Handle(
             str(path),

@@ -82,9 +82,6 @@ class Server:
             except BuildMissing:
                 pass
 
-    def close(self) -> None:
-        pass
-
     def _handle(self, build_id: str, timeout: float, initial: dict[str, Any] | None = None) -> Handle:
         handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, initial))
         handle.opened()

@@ -51,7 +51,7 @@ class ChromaSink:
         return self._place.version()
 
     def close(self) -> None:
-        self._place.close()
+        """Nothing to do: builds and readers close their own clients."""
 
 
 class EmbeddedChromaSink(ChromaSink):
@@ -74,4 +74,3 @@ class EmbeddedChromaSink(ChromaSink):
         spare, self._spare = self._spare, None
         if spare is not None:
             spare.discard()
-        super().close()
