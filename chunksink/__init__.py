@@ -23,11 +23,10 @@ if not (Path(__file__).parent / "sinks").is_dir():
 
 
 def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":
-    """The index that a configuration names: a file, a folder with `chunksink.toml`, a `Config`; else the file of
-    `CHUNKSINK_CONFIG`, or of the current folder.
+    """Open the index of a configuration: a file, a folder with `chunksink.toml`, or a `Config`.
 
-    Without a file every setting has its default. `settings` override file and environment, as flags do. Relative paths
-    in a file start at the file's folder.
+    The default is the file that `CHUNKSINK_CONFIG` names, else the one in the current folder. Without a file every
+    setting has its default. `settings` override file and environment, as flags do.
     """
     from chunksink.index import Index
     from chunksink.session import keep_live_sinks

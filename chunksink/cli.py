@@ -14,7 +14,7 @@ from types import FrameType
 import click
 
 from chunksink import __version__
-from chunksink.exits import Exit, Refusal, explained, print_failure
+from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.progress import show_notices
 
 # Each command with its line in the overview, so that --help imports no module of chunksink.commands.
@@ -38,10 +38,10 @@ COMMANDS = {
     "dead-letters": "List documents that engines refused, and send them again.",
     "retire-partition": "Give up a partition that is gone for good.",
     "forget": "Erase one source from every build, cache and record.",
-    "endpoints": "Name the live indexes, for programs that ask the engines themselves.",
+    "endpoints": "Name the live indexes, for programs that query the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",
     "init": "Write a commented configuration file.",
-    "cache": "Look after the cache of vectors.",
+    "cache": "Show, check and shrink the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
     "reindex": "List sources whose extractor records are out of date.",
     "ledger": "Show which sources were read, by what, and with what result.",
@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Click suggests only commands that it has loaded."""
+        """Suggests similar names: click knows only the commands that were loaded."""
         word = args[0]
         if word not in COMMANDS and word not in ALIASES and not ctx.resilient_parsing:
             from difflib import get_close_matches
@@ -90,7 +90,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with explained():  # commands print after their own work, too
+            with errors_as_refusals():  # commands print after their own work, too
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # click would end the process as if it were a bug
             raise OutputClosed from error
@@ -124,19 +124,19 @@ def cli(context: click.Context) -> None:
 
 def main(*first: str) -> None:
     """Run the command line with these words before the arguments, and end the process with its exit code."""
-    _end_in_order_when_terminated()
-    _note_hidden_interrupts()
+    _handle_sigterm()
+    _detect_hidden_interrupts()
     show_notices()
     code = run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()
-    except OSError:  # was reported already; Python must not complain about it again at exit
+    except OSError:  # reported already; Python would report it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     gc.freeze()  # looking through a million objects for garbage at exit took more than a second
     sys.exit(code)
 
 
-def _end_in_order_when_terminated() -> None:
+def _handle_sigterm() -> None:
     """SIGTERM, which supervisors send, works like Ctrl-C; afterwards the process dies by that signal."""
     terminated = Event()
 
@@ -154,7 +154,7 @@ def _end_in_order_when_terminated() -> None:
         signal.signal(signal.SIGTERM, end)
 
 
-def _note_hidden_interrupts() -> None:
+def _detect_hidden_interrupts() -> None:
     """sqlite3 passes exceptions of the functions it calls to this hook, where that is enabled, before it drops them."""
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook
@@ -173,20 +173,17 @@ def rebuild_index() -> None:
     main("rebuild-index")
 
 
-def _color() -> bool | None:
-    """False where the environment disables colours (no-color.org); None lets the terminal decide."""
-    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
-
-
 def run(arguments: list[str]) -> int:
+    has_no_colours = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # no-color.org
+    color = False if has_no_colours else None  # None: the terminal decides
     try:
-        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=_color())
+        result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=color)
     except click.ClickException as error:
         return _failed(error, error.code if isinstance(error, Refusal) else error.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty():
-            click.echo("\r\x1b[K", err=True, nl=False)  # the terminal shows `^C`
-        click.echo("Interrupted. Nothing is half done; run the command again to go on.", err=True)
+            click.echo("\r\x1b[K", err=True, nl=False)  # removes the `^C` that the terminal shows
+        click.echo("Interrupted. Nothing is half done; run the command again to continue.", err=True)
         return Exit.INTERRUPTED
     except OutputClosed:
         return Exit.OUTPUT_CLOSED
@@ -212,5 +209,5 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 def _not_utf8(arguments: list[str]) -> str | None:
     """The first argument with bytes that are not UTF-8, escaped. File names may have such bytes without an error."""
-    spelt = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
-    return next((text for word, text in spelt if text != word), None)
+    escaped = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
+    return next((text for word, text in escaped if text != word), None)

@@ -35,7 +35,7 @@ class Exit(IntEnum):
 MEANINGS = {
     Exit.OK: "done, without problems",
     Exit.BUG: "an unexpected error: a bug, with its traceback",
-    Exit.USAGE: "the command, its options or the configuration cannot be used as given",
+    Exit.USAGE: "the command, its options or the configuration cannot be used",
     Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
     Exit.DRIFT: "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
     "`settings diff`); or a new build, the cache of vectors or a file of the home differs from what was written",
@@ -69,8 +69,8 @@ _ERRORS = {
 _CODES = {name: code for code, names in _ERRORS.items() for name in names}
 
 
-def of_searches() -> tuple[type[Exception], ...]:
-    """Errors of a search that the operator of the index can fix. Others are bugs, or errors in the query."""
+def search_errors() -> tuple[type[Exception], ...]:
+    """The errors of a search that the operator can fix. Others are bugs, or mistakes in the query."""
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.rebuild.errors import RebuildError
@@ -102,8 +102,11 @@ def print_failure(error: click.ClickException, code: int) -> None:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turns known errors into refusals; an unknown one passes with its traceback."""
+def errors_as_refusals() -> Iterator[None]:
+    """Raises a `Refusal` for every known error. Unknown errors pass unchanged."""
+    from chunksink.chunkbus.errors import ChunksinkError
+    from chunksink.chunkbus.shortage import shortage
+
     try:
         yield
     except (Refusal, BrokenPipeError):
@@ -113,23 +116,23 @@ def explained() -> Iterator[None]:
             f"no permission for {error.filename}: change its permissions, or name another folder", Exit.USAGE
         ) from error
     except OSError as error:
-        is_full = _shortage(error) is not None or error.errno == errno.EIO
-        if error.filename is None and not is_full and error.errno != errno.EROFS:
+        is_of_machine = shortage(error) is not None or error.errno == errno.EIO
+        if error.filename is None and not is_of_machine and error.errno != errno.EROFS:
             raise
         message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
-        otherwise = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
-        raise Refusal(message, Exit.ENGINE if is_full else otherwise) from error
+        code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
+        raise Refusal(message, Exit.ENGINE if is_of_machine else code) from error
     except Exception as error:
-        code = _exit_code(error)
-        if code is None and (remedy := _shortage(error)) is not None:
-            raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
-        if code is None:
+        names = [kind.__name__ for kind in type(error).__mro__] if isinstance(error, ChunksinkError) else []
+        if known := next((_CODES[name] for name in names if name in _CODES), None):
+            raise Refusal(_message(error), known) from error
+        if (remedy := shortage(error)) is None:
             raise
-        raise Refusal(_message(error), code) from error
+        raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
 
 
 def _message(error: Exception) -> str:
-    """Its text. The command has released its own locks, so a lock on the home is that of another run."""
+    """The text of the error. The command has released its own locks, so any lock on the home is another run's."""
     from chunksink.options import shared_arguments
     from chunksink.rebuild.errors import NothingBuilt
 
@@ -153,19 +156,7 @@ def _remedy(error: OSError) -> str:
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"
-    remedy = _shortage(error)
-    return f"; {remedy}, then run it again" if remedy else ""
-
-
-def _shortage(error: Exception) -> str | None:
     from chunksink.chunkbus.shortage import shortage
 
-    return shortage(error)
-
-
-def _exit_code(error: Exception) -> Exit | None:
-    from chunksink.chunkbus.errors import ChunksinkError
-
-    if not isinstance(error, ChunksinkError):
-        return None
-    return next((_CODES[kind.__name__] for kind in type(error).__mro__ if kind.__name__ in _CODES), None)
+    remedy = shortage(error)
+    return f"; {remedy}, then run it again" if remedy else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
-    """The existing cache. A damaged file is an error unless `replace_damaged`."""
+    """The existing cache. With `replace_damaged`, a damaged file is set aside instead of an error."""
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.errors import CacheUnavailable
 

@@ -4,8 +4,8 @@
         report = index.sync()
 
 Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. An encoder that a run has
-loaded stays loaded for the next one. A run that writes holds the writer's lock, a rebuild for one batch at a time; so
-does `plan`. `verify` holds it while it looks at the chunks, not while it reads the engines.
+loaded stays loaded for the next one. Runs that write hold the writer's lock, and so does `plan`; a rebuild holds it for
+one batch at a time. `verify` holds it while it reads the chunks, not while it reads the engines.
 """
 
 import os
@@ -47,22 +47,18 @@ if TYPE_CHECKING:
 
 
 _READING_EFFORT = 16
-"""How much longer it takes to read a byte of a document than to check a byte of chunks."""
+"""Reading a byte of a document takes this many times as long as checking a byte of chunks."""
 
 
-def _ignore(_fault: object) -> None:
-    return None
-
-
-def _close_beside(live: "LiveSearch", opened_by: int) -> None:
-    """Close in another thread, since garbage collection may run where this one holds a lock that closing needs. A
-    forked process has nothing to close."""
+def _close_in_thread(live: "LiveSearch", opened_by: int) -> None:
+    """Close in another thread: this one may be collecting garbage while it holds a lock that closing needs. A forked
+    process has nothing to close."""
     if os.getpid() == opened_by:
         Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
 def _why_no_chunks(home: Path, source: str) -> str | None:
-    """What the ledger has about a source whose last reading gave no chunks."""
+    """The ledger's reason why the last reading of a source made no chunks; None if it has none."""
     from chunksink.ingest.codes import MEANINGS
     from chunksink.ingest.store import FILE_NAME, IngestStore
 
@@ -81,13 +77,17 @@ class Index:
     """One index: the chunks, the home and the engines of a configuration."""
 
     def __init__(
-        self, config: Config, *, stage: "Stage | None" = None, on_fault: "Callable[[Fault], object]" = _ignore
+        self,
+        config: Config,
+        *,
+        stage: "Stage | None" = None,
+        on_fault: "Callable[[Fault], object]" = lambda _fault: None,
     ) -> None:
         self.config = config
         self._encoders = EncoderPool()
         self._session = partial(open_session, config, encoders=self._encoders, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
-        self._dropped: finalize[..., Index] | None = None
+        self._finalizer: finalize[..., Index] | None = None
         self._live_lock = Lock()
 
     def __enter__(self) -> "Index":
@@ -99,14 +99,14 @@ class Index:
         self.close()
 
     def close(self) -> None:
-        """Close the readers and the encoder that are kept between calls. The next call opens them again. A garbage
-        collected index closes itself."""
+        """Close the readers and the encoder that are kept between calls; the next call opens them again. An index that
+        is garbage collected closes itself."""
         self._encoders.close()
         with self._live_lock:
             live, self._live = self._live, None
-            dropped, self._dropped = self._dropped, None
-        if dropped is not None:
-            dropped.detach()
+            finalizer, self._finalizer = self._finalizer, None
+        if finalizer is not None:
+            finalizer.detach()
         if live is not None:
             live.close()
 
@@ -171,9 +171,9 @@ class Index:
     ) -> "RunReport":
         """Update the index to match the chunks, with as few writes as possible.
 
-        `strict` stops for any invalid partition; `adopt` takes over builds of another home; `allow_deletions` allows
-        that many deletions beyond the safety limit; `plan` executes exactly the plan with that hash; `rebuild` rebuilds
-        if the configured model has changed.
+        `strict` stops if any partition is invalid; `adopt` takes over builds of another home; `allow_deletions` is the
+        number of deletions allowed beyond the safety limit; `plan` is the hash of the plan to execute; `rebuild`
+        rebuilds if the configured model has changed.
         """
         from chunksink.rebuild.sync import SyncOptions, sync
 
@@ -200,7 +200,7 @@ class Index:
         allow_deletions: int = 0,
         fresh_cache: bool = False,
     ) -> "RunReport":
-        """A new build in every sink, or in these `sinks`, verified and then shown to readers in one step."""
+        """Create and verify a new build in every sink, or in these `sinks`, then switch readers to them in one step."""
         from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 
         only = (sinks,) if isinstance(sinks, str) else tuple(sinks)
@@ -222,12 +222,12 @@ class Index:
         from chunksink.rebuild.verify import verify
 
         with self._session("verify", tolerant=True, makes_home=False) as session:
-            found = verify(session, deep=deep, recall=recall or deep)
-            session.log.finish("ok" if found.ok else "drift", sinks=found.numbers())
-            return found
+            report = verify(session, deep=deep, recall=recall or deep)
+            session.log.finish("ok" if report.ok else "drift", sinks=report.numbers())
+            return report
 
     def status(self) -> "HomeStatus":
-        """What is live, held, due or under way, from the records of this home; no engine is asked."""
+        """What is live, held, due or under way, from the records of this home. Calls no engine."""
         return status_of(self.config)
 
     def why(self, name: str) -> "Explanation":
@@ -245,13 +245,13 @@ class Index:
             live = stack.enter_context(reading_live(state))
             engine, ledger = partial(open_one_sink, config, stack), partial(_why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
-            found = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
-        text_hash = (found.current or found.standings[-1]).text_hash
-        vector = cached_vector(config, found.model_fingerprint, text_hash)
+            explanation = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
+        text_hash = (explanation.current or explanation.standings[-1]).text_hash
+        vector = cached_vector(config, explanation.model_fingerprint, text_hash)
         if vector is None:
-            return found
+            return explanation
         facts = {name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}
-        return replace(found, cached_vector={"ref": str(vector.ref), **facts})
+        return replace(explanation, cached_vector={"ref": str(vector.ref), **facts})
 
     def doctor(self) -> "list[Check]":
         """Whether this machine, the chunks, the home, the engines and the model are fit for a run."""
@@ -260,8 +260,8 @@ class Index:
         return list(examine(lambda: self.config))
 
     def prove(self, *, deep: bool = False) -> "dict[str, Any]":
-        """What the index was made from and what its engines hold, in a form that another machine can reproduce.
-        NotVerified where they differ."""
+        """What the index was made from and what its engines contain, in a form that another machine can reproduce.
+        Raises NotVerified if they differ."""
         from chunksink.proof import proof_of
 
         return proof_of(self.config, self.verify(deep=deep))
@@ -291,7 +291,7 @@ class Index:
             return generation
 
     def retire_partition(self, key: str) -> "RetireReport":
-        """Give up a partition that is gone for good. The next sync removes the sources that only it had, and restores
+        """Retire a partition that will not come back. The next sync removes the sources that only it had, and restores
         those that its tombstones withdrew and another partition has."""
         from chunksink.rebuild.locks import WAIT_SECONDS
 
@@ -303,8 +303,8 @@ class Index:
             return retired
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
-        """Erase a source from every build, the cache, dead letters and run records: that of `tenant`, or `every` source
-        of this name. The bus may be gone."""
+        """Erase a source from every build, the cache, dead letters and run records. `tenant` or `every` decides if
+        several sources have this name. The bus may be missing."""
         from chunksink.rebuild.forget import forget
         from chunksink.rebuild.locks import WAIT_SECONDS
 
@@ -312,9 +312,9 @@ class Index:
             # A rebuild under way would write the source again, from what it has read.
             with session.rebuild_lock(WAIT_SECONDS), session.lock(WAIT_SECONDS):
                 session.refresh()
-                found = forget(session, name, tenant=tenant, every=every)
-            session.log.finish("ok", documents=sum(found.documents.values()), vectors=found.vectors)
-            return found
+                report = forget(session, name, tenant=tenant, every=every)
+            session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
+            return report
 
     def search(
         self,
@@ -334,9 +334,9 @@ class Index:
         """The best sources for a query: a sequence of hits, with facets and notices.
 
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
-        (`["year>=2020"]`), or map fields to one value or several. `sort` names a field, with `-` before it from the
-        highest value. With `collapse` each source answers once; `context` adds that many chunks before and after each
-        hit. Each search sees what other processes have written before it.
+        (`["year>=2020"]`), or map fields to one value or several. `sort` names a field; `-` before it means descending.
+        With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
+        Each search sees what other processes wrote before it.
         """
         from chunksink.search.filters import as_filters, parse_facets, parse_sort
         from chunksink.search.question import Question, as_fields
@@ -363,8 +363,8 @@ class Index:
         from chunksink.search.question import Question
 
         if not isinstance(chunk_id, str):
-            raise InvalidQuestion(f"the chunk_id is a text, not {chunk_id!r:.100}: take that of a hit")
-        Question("", context=context)  # refuses what a search refuses
+            raise InvalidQuestion(f"the chunk_id must be a string, not {chunk_id!r:.100}: use the `chunk_id` of a hit")
+        Question("", context=context)  # checks `context` as a search does
         return self._live_search().get(chunk_id, self._access(tenant), context)
 
     def embed_query(self, text: str) -> "Vectors":
@@ -372,7 +372,7 @@ class Index:
         from chunksink.search.errors import InvalidQuestion
 
         if not isinstance(text, str):
-            raise InvalidQuestion(f"the query is a text, not {text!r:.100}")
+            raise InvalidQuestion(f"the query must be a string, not {text!r:.100}")
         return self._live_search().embed_query(text)
 
     def _access(self, tenant: str | None) -> "Access":
@@ -390,6 +390,6 @@ class Index:
         with self._live_lock:
             if self._live is None:
                 self._live = LiveSearch(self.config)
-                self._dropped = finalize(self, _close_beside, self._live, os.getpid())
-                self._dropped.atexit = False
+                self._finalizer = finalize(self, _close_in_thread, self._live, os.getpid())
+                self._finalizer.atexit = False
             return self._live

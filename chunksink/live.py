@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared_resource import Shared
-from chunksink.exits import of_searches
+from chunksink.exits import search_errors
 from chunksink.rebuild.run_records import last_update
 from chunksink.search.query_vectors import Queries
 from chunksink.settings.config import Config
@@ -25,45 +25,46 @@ if TYPE_CHECKING:
     from chunksink.search.question import Question
     from chunksink.sinks.reader import FacetValue
 
-_searched_in: int | None = None
-"""The process that has loaded a model or Chroma, whose threads a fork does not copy."""
-_AGAIN_SECONDS = 15.0
-"""Seconds until a leg that could not be opened is tried again, since each try delays one search."""
+_search_process: int | None = None
+"""The process that has loaded a model or Chroma. A fork does not copy their threads."""
+_RETRY_SECONDS = 15.0
+"""Seconds until a leg that could not be opened is tried is_retry_due: each try delays one search."""
 
 
 class LiveSearch:
     """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
     def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
-        """Check for changes by other processes at most once in `every_seconds`: reopening vectors takes a moment."""
+        """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a
+        moment."""
         self.config = config
-        self._every = every_seconds
+        self._every_seconds = every_seconds
         self._queries = Queries(config.model_cache_path)
-        self._following = threading.Lock()
+        self._update_lock = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False
         self._watch = _HomeWatch(config)
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._updated_at: str | None = None
-        self._opened = 0.0
+        self._opened_at = 0.0
 
     def search(self, question: "Question", access: "Access") -> "Answer":
-        """Raises NoGeneration where nothing was built yet."""
+        """Raises NoGeneration if nothing was built yet."""
         from chunksink.search.query import search
 
         with self._current() as view:
             answer = search(view.legs, question, access)
         if not answer.moved:
             return answer
-        with self._following:
-            if self._view.newest is view:  # else another thread was first
+        with self._update_lock:
+            if self._view.newest is view:  # else another thread has opened the new one
                 self._open()
         with self._current() as view:
             return search(view.legs, question, access)
 
     def get(self, chunk_id: str, access: "Access", context: int = 0, query: str = "") -> "Surrounded | None":
-        """One chunk by its id, with `context` chunks before and after it; None if there is none that `access` may see.
-        With a `query` the result names the words that it finds there."""
+        """One chunk by its id, with `context` chunks before and after it; None if `access` sees no such chunk. With a
+        `query` the result marks its words."""
         from chunksink.search.neighbours import get
 
         with self._current() as view:
@@ -77,19 +78,19 @@ class LiveSearch:
             return contents(view.legs, access, fields, limit)
 
     def embed_query(self, text: str) -> "Vectors":
-        """By the model of the live index. Raises InvalidQuestion where that has none."""
+        """By the model of the live index. Raises InvalidQuestion if that has none."""
         from chunksink.search.errors import InvalidQuestion
 
         with self._current() as view:
             if view.legs.semantic is None:
-                raise InvalidQuestion("no build of this index is searched by meaning: configure such a sink, then sync")
+                raise InvalidQuestion("no build of this index has vectors: configure a sink with vectors, then sync")
             return view.legs.semantic.encode(text)
 
     def warm(self) -> None:
-        """Load the model before the first question, which takes seconds. The first question reports what fails. The
+        """Load the model, which takes seconds, before the first question. Errors are left to the first question. The
         search may be closed meanwhile."""
         try:
-            with suppress(*of_searches()), self._current() as view:
+            with suppress(*search_errors()), self._current() as view:
                 if view.legs.semantic is not None:
                     view.legs.semantic.encode("warm")
         except Exception:
@@ -106,9 +107,9 @@ class LiveSearch:
             return self._updated_at or view.generation.created_at
 
     def close(self) -> None:
-        """Close for good. Questions under way are still answered."""
+        """Close permanently. Running questions are still answered."""
         self._closed = True
-        with self._following:
+        with self._update_lock:
             self._view.close()
             self._watch.close()
         self._queries.close()
@@ -116,7 +117,7 @@ class LiveSearch:
     @contextmanager
     def _current(self) -> Iterator[View]:
         _require_own_process()
-        self._follow()
+        self._follow_changes()
         with self._view.use() as view:
             if view is None:
                 raise _closed()
@@ -124,22 +125,22 @@ class LiveSearch:
                 _note_search()
             yield view
 
-    def _follow(self) -> None:
+    def _follow_changes(self) -> None:
         """One thread checks for changes; the others use the current view."""
-        if self._view.newest is not None and monotonic() - self._looked < self._every:
+        if self._view.newest is not None and monotonic() - self._checked_at < self._every_seconds:
             return
-        if not self._following.acquire(blocking=self._view.newest is None):
+        if not self._update_lock.acquire(blocking=self._view.newest is None):
             return
         try:
-            self._look()
-            self._looked = monotonic()
-        except BaseException:  # the change was not followed
+            self._update_view()
+            self._checked_at = monotonic()
+        except BaseException:  # the view does not show the change yet
             self._watch.forget()
             raise
         finally:
-            self._following.release()
+            self._update_lock.release()
 
-    def _look(self) -> None:
+    def _update_view(self) -> None:
         from chunksink.rebuild.state import State
         from chunksink.sinks.errors import SinkError
 
@@ -147,12 +148,12 @@ class LiveSearch:
         if view is None:
             self._open()
             return
-        again = bool(view.legs.unavailable) and monotonic() - self._opened >= _AGAIN_SECONDS
-        if not self._watch.has_moved() and not again:
+        is_retry_due = bool(view.legs.unavailable) and monotonic() - self._opened_at >= _RETRY_SECONDS
+        if not self._watch.has_changed() and not is_retry_due:
             return
         with State.existing(self.config.home_path) as state:
             live, projections = state.live(), state.projections()
-        if again or (live, projections) != (view.generation, view.projections):
+        if is_retry_due or (live, projections) != (view.generation, view.projections):
             self._open()
             return
         try:
@@ -164,9 +165,9 @@ class LiveSearch:
     def _open(self) -> None:
         if self._closed:
             raise _closed()
-        self._watch.has_moved()  # later changes are seen by the next check
+        self._watch.has_changed()  # later changes are seen by the next check
         self._view.replace(open_view(self.config, self._queries))
-        self._opened = monotonic()
+        self._opened_at = monotonic()
         self._note_update()
 
     def _note_update(self) -> None:
@@ -175,13 +176,13 @@ class LiveSearch:
 
 
 def _note_search() -> None:
-    global _searched_in
-    _searched_in = os.getpid()
+    global _search_process
+    _search_process = os.getpid()
 
 
 def _require_own_process() -> None:
     """A fork copies no threads: a model or Chroma would wait for them forever."""
-    if _searched_in not in (None, os.getpid()):
+    if _search_process not in (None, os.getpid()):
         raise RuntimeError(
             "this process was forked after a search, which models and Chroma do not survive: "
             "start it with multiprocessing's spawn method, or search in the children only"
@@ -189,7 +190,7 @@ def _require_own_process() -> None:
 
 
 def _closed() -> RuntimeError:
-    return RuntimeError("this search was closed: open another one")
+    return RuntimeError("this search is closed: open another one")
 
 
 class _HomeWatch:
@@ -198,11 +199,11 @@ class _HomeWatch:
     def __init__(self, config: Config) -> None:
         self._path = config.home_path / "state.db"
         self._db: sqlite3.Connection | None = None
-        self._seen: tuple[int, int] | None = None
+        self._state: tuple[int, int] | None = None
 
-    def has_moved(self) -> bool:
+    def has_changed(self) -> bool:
         """Also True if the records cannot be read: opening them reports the reason."""
-        before, self._seen = self._seen, None
+        before, self._state = self._state, None
         with suppress(sqlite3.Error, OSError):
             file = self._path.stat().st_ino
             if self._db is None or before is None or before[0] != file:  # the first check, or a new file
@@ -210,12 +211,12 @@ class _HomeWatch:
                 uri = f"{self._path.absolute().as_uri()}?mode=ro"
                 self._db = sqlite3.connect(uri, uri=True, check_same_thread=False)
             (version,) = self._db.execute("pragma data_version").fetchone()
-            self._seen = file, version
-        return self._seen is None or self._seen != before
+            self._state = file, version
+        return self._state is None or self._state != before
 
     def forget(self) -> None:
-        """The next call of `has_moved` returns True."""
-        self._seen = None
+        """The next call of `has_changed` returns True."""
+        self._state = None
 
     def close(self) -> None:
         if self._db is not None:

@@ -32,10 +32,6 @@ _KEY = "chunksink.{}"
 """Key of a shared option in the context of the running command; subcommands share it."""
 
 
-def chunks_option(command: Command) -> Command:
-    return _shared("chunks", "DIR", "The bus root: a folder with canonical/ and manifest/. [default: chunks]")(command)
-
-
 def home_option(command: Command) -> Command:
     """--home, and with it --index and --config."""
     home = _shared("home", "DIR", "Where chunksink keeps its own records. [default: .chunksink]")
@@ -55,26 +51,16 @@ def _keep(context: click.Context, option: click.Parameter, value: str | None) ->
         context.meta[_KEY.format(option.name)] = value
 
 
-def json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document for a machine to read.")(
-        command
-    )
-
-
-def allow_deletions_option(command: Command) -> Command:
-    return click.option(
-        "--allow-deletions",
-        type=click.IntRange(0),
-        default=0,
-        metavar="N",
-        help="Allow up to N deletions beyond the safety limit.",
-    )(command)
-
-
-def adopt_option(command: Command) -> Command:
-    return click.option("--adopt", is_flag=True, help="Take over builds that another home has made under these names.")(
-        command
-    )
+chunks_option = _shared("chunks", "DIR", "The bus root: a folder with canonical/ and manifest/. [default: chunks]")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for a machine to read.")
+adopt_option = click.option("--adopt", is_flag=True, help="Take over builds of these names that another home made.")
+allow_deletions_option = click.option(
+    "--allow-deletions",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Allow up to N deletions beyond the safety limit.",
+)
 
 
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
@@ -83,7 +69,7 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         if near := nearest_variable(name):
             click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
     shared = {name: _value(name) for name in ("chunks", "home", "index")}
-    config = load_config(shared | flags, place=named_file())
+    config = load_config(shared | flags, place=config_option())
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
         note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
@@ -91,7 +77,7 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     return kept
 
 
-def named_file() -> str | None:
+def config_option() -> str | None:
     return _value("config")
 
 
@@ -101,9 +87,9 @@ def _value(name: str) -> str | None:
 
 
 def shared_arguments() -> list[str]:
-    """The shared options of this command as they were given, for a command that the user should run next."""
-    given = {name: _value(name) for name in ("chunks", "home", "index", "config")}
-    return [f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None]
+    """The shared options of this command, for a message about the command to run next."""
+    values = {name: _value(name) for name in ("chunks", "home", "index", "config")}
+    return [f"--{name} {shlex.quote(value)}" for name, value in values.items() if value is not None]
 
 
 def open_index(**flags: Any) -> "Index":

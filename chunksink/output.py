@@ -75,21 +75,24 @@ def counts(numbers: Mapping[str, int], noun: str = "") -> str:
     )
 
 
-def some(names: Sequence[str], most: int | None, *, total: int | None = None) -> str:
-    """The first `most` names on one line, and how many follow; None shows all. `total` is for names cut before."""
-    return " and ".join([", ".join(names[:most]), *more(len(names) if total is None else total, most)])
+def some(names: Sequence[str], limit: int | None, *, total: int | None = None) -> str:
+    """The first `limit` names on one line, and how many more there are. None shows all.
+
+    `total` is the number of all names if `names` has only some of them.
+    """
+    return " and ".join([", ".join(names[:limit]), *more(len(names) if total is None else total, limit)])
 
 
-def first(lines: Sequence[str], most: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
-    """The first `most` lines, and how many follow. Give `total` if `lines` is cut already."""
-    yield from lines[:most]
-    for line in more(len(lines) if total is None else total, most, rest):
+def first(lines: Sequence[str], limit: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
+    """As `some`, with one name per line."""
+    yield from lines[:limit]
+    for line in more(len(lines) if total is None else total, limit, rest):
         yield Note(f"... and {line}")
 
 
-def more(number: int, most: int | None, rest: str = "") -> list[str]:
-    """`12 more`, if not all are shown."""
-    return [] if most is None or number <= most else [f"{number - most:,} more{rest}"]
+def more(number: int, limit: int | None, rest: str = "") -> list[str]:
+    """`12 more`, if `limit` is less than `number`."""
+    return [] if limit is None or number <= limit else [f"{number - limit:,} more{rest}"]
 
 
 def sized(size: float) -> str:

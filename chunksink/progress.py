@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar or a word on a terminal, a line every few seconds in a pipe."""
+"""Progress on standard error: a bar or a short text on a terminal, a line every few seconds in a pipe."""
 
 import logging
 import sys
@@ -20,8 +20,7 @@ class ProgressLines:
 
     def __init__(self, label: str, total: int | None, unit: str) -> None:
         self._label = label
-        self._of_total = f" of {total:,}" if total is not None else ""
-        self._unit = "bytes" if unit == "B" else unit
+        self._suffix = f"{f' of {total:,}' if total is not None else ''} {'bytes' if unit == 'B' else unit}"
         self._done = 0
         self._last = monotonic()
 
@@ -30,11 +29,11 @@ class ProgressLines:
         now = monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
-            click.echo(f"{self._label}: {self._done:,}{self._of_total} {self._unit}", err=True)
+            click.echo(f"{self._label}: {self._done:,}{self._suffix}", err=True)
         return None
 
-    def say(self, line: str) -> None:
-        """Print a line of output without breaking a bar."""
+    def print_line(self, line: str) -> None:
+        """Print a line of output without breaking the bar."""
         click.echo(line)
 
 
@@ -43,15 +42,16 @@ class _ProgressBar(ProgressLines):
         from tqdm import tqdm
 
         super().__init__(label, total, unit)
-        size = unit == "B"
-        self._bar = tqdm(desc=label, total=total, unit=unit if size else f" {unit}", unit_scale=size, leave=False)
+        is_size = unit == "B"
+        shown_unit = unit if is_size else f" {unit}"
+        self._bar = tqdm(desc=label, total=total, unit=shown_unit, unit_scale=is_size, leave=False)
 
     def advance(self, amount: int) -> object:
         return self._bar.update(amount)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         self._bar.clear()
-        click.echo(line)
+        super().print_line(line)
 
     def close(self) -> None:
         self._bar.close()
@@ -71,16 +71,16 @@ def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines
 
 
 @contextmanager
-def waiting(word: str) -> Iterator[None]:
-    """Show this word on a terminal until the block ends."""
+def waiting(text: str) -> Iterator[None]:
+    """Show this text on a terminal until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
-    click.echo(word, err=True, nl=False)
+    click.echo(text, err=True, nl=False)
     try:
         yield
     finally:
-        click.echo(f"\r{' ' * len(word)}\r", err=True, nl=False)
+        click.echo(f"\r{' ' * len(text)}\r", err=True, nl=False)
 
 
 def report_fault(fault: "Fault") -> None:

@@ -15,29 +15,30 @@ from chunksink.sinks.projection import PROJECTION_VERSION
 VERSION = "chunksink.proof.v1"
 
 
-def proof_of(config: Config, found: VerifyReport) -> dict[str, Any]:
+def proof_of(config: Config, report: VerifyReport) -> dict[str, Any]:
     """The proof of an index that was just verified.
 
-    SinkError where an engine could not be asked, NotVerified where one differs from the chunks, InvalidBus while chunks
-    are missing: nobody could reproduce it."""
-    if found.unknown:
-        errors = "\n".join(f"{name}: {error}" for name, error in found.unknown.items())
-        raise SinkError(f"not every engine could be asked, so nothing is proved\n{errors}")
-    if not found.ok:
+    Raises SinkError if an engine does not answer, NotVerified if one differs from the chunks, and InvalidBus if chunks
+    are missing or invalid, since the proof could not be reproduced then."""
+    if report.unknown:
+        errors = "\n".join(f"{name}: {error}" for name, error in report.unknown.items())
+        raise SinkError(f"not every engine answered, so nothing is proved\n{errors}")
+    if not report.ok:
         raise NotVerified("the engines differ from the chunks, so there is nothing to prove: see `chunksink verify`")
     with State.existing(config.home_path) as state:
         Catalog(state).require_valid()
-    if found.unread or found.held:
-        raise InvalidBus("the chunks were not whole when the engines were compared with them: prove it again")
+    if report.unread or report.held:
+        raise InvalidBus("chunks were missing or invalid while the engines were compared with them: run it again")
+    settings_file = find_settings_file(config.sink.get("meilisearch", {}).get("settings_file"))
     return {
         "schema_version": VERSION,
         "partitions": {
             each.partition: {"chunks": each.chunks, "sha256": bare_hex(each.checksum) or each.checksum}
-            for each in found.inputs
+            for each in report.inputs
         },
         "projection_version": PROJECTION_VERSION,
-        "model": {"fingerprint": found.live.model.fingerprint, "dimension": found.live.model.dimension_in_index},
-        "settings": _settings_hash(config) if "meilisearch" in found.sinks else None,
+        "model": {"fingerprint": report.live.model.fingerprint, "dimension": report.live.model.dimension_in_index},
+        "settings": json_hash(load_index_settings(settings_file)) if "meilisearch" in report.sinks else None,
         "sinks": {
             name: {
                 "families": sink.families,
@@ -45,11 +46,6 @@ def proof_of(config: Config, found: VerifyReport) -> dict[str, Any]:
                 "refused": sorted(sink.refused),
                 "digest": sink.digest,
             }
-            for name, sink in sorted(found.sinks.items())
+            for name, sink in sorted(report.sinks.items())
         },
     }
-
-
-def _settings_hash(config: Config) -> str:
-    file = config.sink.get("meilisearch", {}).get("settings_file")
-    return json_hash(load_index_settings(find_settings_file(file)))

@@ -27,20 +27,20 @@ class View:
 
     generation: "Generation"
     projections: Mapping[str, str]
-    """As `State.projections` when it was opened."""
+    """The result of `State.projections` when the view was opened."""
     legs: "Legs"
     close: Callable[[], None]
 
     def refresh(self) -> None:
-        """See what was written since it was opened."""
+        """Make later writes visible."""
         for reader in self.legs.readers():
             reader.refresh()
 
 
-def open_view(config: Config, queries: Queries, wanted: Collection[str] | None = None) -> View:
-    """The live generation of a home. NoGeneration if there is none. Legs that cannot be opened are listed in it.
+def open_view(config: Config, queries: Queries, needed: Collection[str] | None = None) -> View:
+    """The live generation of a home. Raises NoGeneration if there is none. Legs that cannot be opened are listed in it.
 
-    No further sink is opened once all `wanted` legs are found.
+    With `needed`, sinks are opened until all these legs are found.
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
@@ -52,7 +52,7 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
         with State.existing(config.home_path) as state:
             generation = stack.enter_context(reading_live(state))
             projections = state.projections()
-        legs = _legs(config, generation, queries, stack, wanted)
+        legs = _legs(config, generation, queries, stack, needed)
         expected = projection_id(legs.fields)
         if {projections.get(generation.builds[sink]) for sink in legs.sinks()} != {expected}:
             legs = replace(legs, fields=NO_FIELDS, lacks_fields=True)
@@ -63,14 +63,14 @@ def open_view(config: Config, queries: Queries, wanted: Collection[str] | None =
 
 
 def search_once(
-    config: Config, question: "Question", access: "Access", wanted: Collection[str]
+    config: Config, question: "Question", access: "Access", needed: Collection[str]
 ) -> "tuple[Answer, Generation]":
     """Open the live generation, search, and close it. If it was replaced meanwhile, search again."""
     from chunksink.search.query import search
 
     with closing(Queries(config.model_cache_path)) as queries:
         for _ in range(2):
-            with closing(open_view(config, queries, wanted)) as view:
+            with closing(open_view(config, queries, needed)) as view:
                 answer = search(view.legs, question, access)
             if not answer.moved:
                 break
@@ -78,7 +78,7 @@ def search_once(
 
 
 def _legs(
-    config: Config, generation: "Generation", queries: Queries, stack: ExitStack, wanted: Collection[str] | None
+    config: Config, generation: "Generation", queries: Queries, stack: ExitStack, needed: Collection[str] | None
 ) -> "Legs":
     """The first sink with keyword search and the first with vector search, in the order of the configuration.
 
@@ -94,10 +94,10 @@ def _legs(
 
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
-    if generation.holds_vectors and (wanted is None or {SEMANTIC, ENGINE} & set(wanted)):
+    if generation.holds_vectors and (needed is None or {SEMANTIC, ENGINE} & set(needed)):
         queries.of(generation).prepare()
     for name in dict.fromkeys(config.sinks):
-        if wanted is not None and legs.keys() >= set(wanted):
+        if needed is not None and legs.keys() >= set(needed):
             break
         build_id = generation.builds.get(name)
         if build_id is None:
@@ -106,7 +106,7 @@ def _legs(
         try:
             sink = open_one_sink(config, stack, name)
             reader = _reader(sink, build_id, stack)
-        except (SinkError, ConfigError) as error:  # of one sink: the others answer
+        except (SinkError, ConfigError) as error:  # the other sinks answer
             failed[name] = str(error)
             continue
         if KEYWORD not in legs and (keyword := capability(reader, KeywordReader)) is not None:
@@ -118,9 +118,9 @@ def _legs(
         if SEMANTIC not in legs and (nearest := capability(reader, VectorReader)) is not None:
             legs[SEMANTIC] = SemanticLeg(nearest, queries.of(generation), name, build_id)
     if KEYWORD in legs and SEMANTIC in legs:
-        known = capability(legs[KEYWORD].reader, SupportsFamilies)
-        if known is not None:
-            legs[SEMANTIC] = replace(legs[SEMANTIC], families=known.families)
+        resolver = capability(legs[KEYWORD].reader, SupportsFamilies)
+        if resolver is not None:
+            legs[SEMANTIC] = replace(legs[SEMANTIC], families=resolver.families)
     reason = "; ".join(failed.values())
     possible = (KEYWORD, SEMANTIC, ENGINE) if generation.holds_vectors else (KEYWORD,)
     unavailable = {leg: reason for leg in possible if reason and leg not in legs}
@@ -144,12 +144,13 @@ def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | 
     return stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
 
 
-def _from_chunks(config: Config, wanted: Mapping[str, str]) -> "list[Document]":
-    """Documents from the chunks on disk; none if these have changed or cannot be read."""
+def _from_chunks(config: Config, families: Mapping[str, str]) -> "list[Document]":
+    """Documents from the chunks on disk, for the families by document id; none if these have changed or are
+    unreadable."""
     from chunksink.chunkbus.errors import ChunkBusError
 
     try:
-        documents = list(chunk_documents(config, sorted(set(wanted.values()))))
+        documents = list(chunk_documents(config, sorted(set(families.values()))))
     except (ChunkBusError, OSError):
         return []
-    return [document for document in documents if document.id in wanted]
+    return [document for document in documents if document.id in families]

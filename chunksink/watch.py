@@ -14,8 +14,8 @@ from chunksink.chunkbus.layout import BusRoot
 FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.5
-_LEAST_REST = 20
-"""Pause after a check, in multiples of its duration: 100,000 partitions take a moment."""
+_PAUSE_FACTOR = 20
+"""The least pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
 
 _Files = frozenset[tuple[object, ...]]
 
@@ -44,18 +44,18 @@ class BusWatch:
         """The sync succeeded: only another commit makes the next one due."""
         self._wait = FIRST_WAIT_SECONDS
         self._retry_at: float | None = None
-        self._look_at_all_at: float | None = None
+        self._check_all_at: float | None = None
 
     def failed(self) -> float:
         """The sync failed and may succeed later: the next one is due in the returned seconds, or with a commit."""
         seconds, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
-        self._retry_at, self._look_at_all_at = self._clock() + seconds, None
+        self._retry_at, self._check_all_at = self._clock() + seconds, None
         return seconds
 
     def held(self) -> None:
         """A partition is incomplete. Its chunks file may arrive without a commit, so any change makes a sync due."""
         self.settled()
-        self._look_at_all_at = self._clock() + FIRST_WAIT_SECONDS
+        self._check_all_at = self._clock() + FIRST_WAIT_SECONDS
 
     def __iter__(self) -> Iterator[None]:
         self._root.manifests.mkdir(exist_ok=True)
@@ -64,25 +64,25 @@ class BusWatch:
             if self.is_due():
                 yield
                 started = time.monotonic()
-            self._sleep(max(_POLL_SECONDS, _LEAST_REST * (time.monotonic() - started)))
+            self._sleep(max(_POLL_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started)))
 
     def is_due(self) -> bool:
         """Check once. Commits at about the same time count as one."""
         try:
-            found = self._committed()
-            is_committed = found != self._manifests
-            if is_committed and self._manifests is not None:
+            files = self._committed()
+            has_commit = files != self._manifests
+            if has_commit and self._manifests is not None:
                 self._sleep(_POLL_SECONDS)
-                found = self._committed()
+                files = self._committed()
         except OSError as error:
             if not self._is_gone:
-                self._report(f"{error.filename}: {error.strerror}; waiting for it, the index stays as it is")
+                self._report(f"{error.filename}: {error.strerror}; waiting for it, the index is unchanged")
             self._is_gone = True
             return False
         self._is_gone = False
-        if not (is_committed or self._is_time()):
+        if not (has_commit or self._is_check_due()):
             return False
-        self._manifests, self._all_files = found, self._files()
+        self._manifests, self._all_files = files, self._files()
         return True
 
     def _committed(self) -> _Files:
@@ -90,28 +90,28 @@ class BusWatch:
         files = _files_of(self._root.manifests, lambda name: name.endswith(".manifest.json") and name[0] != ".")
         return files | {(folder.st_dev, folder.st_ino)}
 
-    def _is_time(self) -> bool:
+    def _is_check_due(self) -> bool:
         now = self._clock()
-        if self._look_at_all_at is not None and now >= self._look_at_all_at:
-            self._look_at_all_at = now + FIRST_WAIT_SECONDS
+        if self._check_all_at is not None and now >= self._check_all_at:
+            self._check_all_at = now + FIRST_WAIT_SECONDS
             return self._files() != self._all_files
         return self._retry_at is not None and now >= self._retry_at
 
     def _files(self) -> _Files:
-        found: _Files = frozenset()
+        files: _Files = frozenset()
         for folder in (self._root.canonical, self._root.manifests):
             with suppress(OSError):
-                found |= _files_of(folder, lambda _: True)
-        return found
+                files |= _files_of(folder, lambda _: True)
+        return files
 
 
 def _files_of(folder: Path, counts: Callable[[str], bool]) -> _Files:
     """What identifies a version of each of these files."""
-    found = set()
+    files = set()
     with os.scandir(folder) as entries:
         for entry in entries:
             if counts(entry.name):
                 with suppress(OSError):
                     stat = entry.stat()
-                    found.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return frozenset(found)
+                    files.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return frozenset(files)

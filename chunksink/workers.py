@@ -12,15 +12,15 @@ from threading import enumerate as threads
 from time import sleep
 from warnings import filterwarnings
 
-WORTH_BYTES = 64 * 2**20
-MOST = 8
+MIN_BYTES = 64 * 2**20
+MAX_PROCESSES = 8
 
 
 @contextmanager
 def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | None]:
     """`jobs` processes, or a number that fits machine and input; None if one process is enough."""
-    wanted = jobs or (min(os.cpu_count() or 1, MOST) if total_bytes >= WORTH_BYTES else 1)
-    if wanted <= 1:
+    processes = jobs or (min(os.cpu_count() or 1, MAX_PROCESSES) if total_bytes >= MIN_BYTES else 1)
+    if processes <= 1:
         yield None
         return
     # Not multiprocessing's pool: its processes run an unguarded script of the caller again.
@@ -29,9 +29,9 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
     # loky restarts workers that use much memory, as parsers do, and warns on standard error.
     filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
     others = set(threads())
-    pool = ProcessPoolExecutor(wanted, initializer=_begin, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(os.getpid(),))
     try:
-        with _interrupts_held():
+        with _interrupts_delayed():
             pool.submit(int)  # which starts the processes
         yield pool
     except BaseException:
@@ -44,9 +44,9 @@ def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | 
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Delay Ctrl-C until the block ends. Processes started in it never get it: one that is still importing would print
-    a traceback."""
+def _interrupts_delayed() -> Iterator[None]:
+    """Delay Ctrl-C until the block ends. Processes started in the block never receive it: a process that is still
+    importing would print a traceback."""
     resource_tracker.ensure_running()  # its start would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -56,19 +56,19 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _join_feeders(others: set[Thread]) -> None:
-    """Wait for the threads that feed the pool's queues, as its shutdown does not. One that still releases a semaphore
-    at exit would make loky print a warning."""
+    """Wait for the threads that feed the pool's queues: its shutdown does not. A thread that releases a semaphore at
+    exit makes loky print a warning."""
     for thread in set(threads()) - others:
         if thread.name == "QueueFeederThread":
             thread.join(timeout=5)
 
 
-def _begin(parent: int) -> None:
-    gc.disable()  # saves a tenth of the time; work that makes cycles collects them itself
-    Thread(target=_end_with, args=(parent,), daemon=True).start()
+def _start_worker(parent: int) -> None:
+    gc.disable()  # saves a tenth of the time; code that creates cycles collects them itself
+    Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     """End with the parent: a killed parent cannot end its workers."""
     while os.getppid() == parent:
         sleep(1)

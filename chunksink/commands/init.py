@@ -31,14 +31,14 @@ _EXAMPLES: dict[str, Any] = {
     "documents_per_second": 500,
 }
 _TABLES = """\
-# Who may ask `chunksink serve`: the sha256 of each token, and the tenant it speaks for; "*" is for all of them.
+# Who may use `chunksink serve`: the sha256 of each token, and its tenant; "*" stands for all tenants.
 # `printf %s "$TOKEN" | sha256sum` computes it. With any token here, every request needs one.
 
 # [tokens]
 # "SHA256-OF-A-TOKEN" = "acme"
 
-# Fields of your own, from the metadata of the chunks: for `--filter project=apollo`, `--facet`, `--sort`, and for
-# keyword search. `chunksink validate --fields` proposes these tables.
+# Custom fields, from the metadata of the chunks: for `--filter project=apollo`, `--facet`, `--sort` and keyword search.
+# `chunksink validate --fields` proposes these tables.
 
 # [fields.project]
 # path = "metadata.project"                  # the default: metadata.NAME
@@ -57,7 +57,7 @@ _TABLES = """\
 # url = "http://127.0.0.1:7700"              # or the variable MEILI_URL, which by default puts it in place of fts
 # key_variable = "MEILI_MASTER_KEY"
 # index = "chunks"                           # the name under which other programs search
-# vectors = true                             # give it the vectors for its own hybrid search
+# vectors = true                             # send vectors for its own hybrid search
 # settings_file = "meilisearch-settings.json"
 # patience = 900.0                           # seconds it may work without finishing any task
 # timeout = 60.0                             # seconds that a request waits for its answer
@@ -90,7 +90,7 @@ _TABLES = """\
 def command(force: bool) -> None:
     """Write chunksink.toml into the current folder: every setting with its meaning and default, all commented out.
 
-    chunksink works without it. An existing file is left alone unless --force is given.
+    chunksink works without it. An existing file is replaced only with --force.
 
     \b
     Examples:
@@ -103,7 +103,7 @@ def command(force: bool) -> None:
             opened.write(content())
     except FileExistsError as error:
         raise Refusal(f"{file} exists: edit it, or replace it with --force", Exit.USAGE) from error
-    load_config({}, environment={}, place=file)  # what we have written must load
+    load_config({}, environment={}, place=file)  # raises if the file cannot be loaded
     click.echo(f"wrote {file}; nothing in it is set yet")
 
 
@@ -113,13 +113,9 @@ def content() -> str:
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
         if name in ("sink", "fields", "tokens"):
-            continue  # their tables come last, as TOML wants it
+            continue  # their tables come last, as TOML requires
         value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
-        explained = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
+        comment = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
         unset = "" if defaults[name] is not None else "  # an example; unset by default"
-        parts.append("\n".join(f"# {line}" for line in explained) + f"\n# {name} = {_toml(value)}{unset}\n")
+        parts.append("\n".join(f"# {line}" for line in comment) + f"\n# {name} = {json.dumps(value)}{unset}\n")
     return "\n".join([*parts, _TABLES])
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)

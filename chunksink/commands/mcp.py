@@ -5,7 +5,7 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
-from chunksink.exits import Exit, Refusal, of_searches
+from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.options import access_of, chunks_option, config_from, home_option
 
 
@@ -39,6 +39,6 @@ def command(tenant: str | None) -> int:
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        server = mcp_server(live, access, of_searches(), __version__, usual_mode(config), FieldSet.of(config.fields))
+        server = mcp_server(live, access, search_errors(), __version__, usual_mode(config), FieldSet.of(config.fields))
         server.run("stdio")
     return Exit.OK

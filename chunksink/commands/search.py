@@ -121,7 +121,7 @@ def command(
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
         # The keyword leg is always needed: it finds quoted phrases.
-        answer, generation = search_once(config, question, access, wanted={KEYWORD, *legs})
+        answer, generation = search_once(config, question, access, needed={KEYWORD, *legs})
     if as_json:
         print_json(answer.as_json(explain=explain))
     else:

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chunksink import __version__
-from chunksink.exits import Exit, Refusal, of_searches
+from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
 from chunksink.search.page.app import make_app
@@ -100,7 +100,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         report=partial(page_report, config),
         tokens=Tokens(config.tokens),
         hosts=Hosts(host, names),
-        unready=of_searches(),
+        unready=search_errors(),
         tenants_required=config.tenants == "required",
         usual_mode=usual_mode(config),
         fields=FieldSet.of(config.fields),

@@ -7,7 +7,7 @@ import click
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.commands.plan import print_plan
-from chunksink.exits import Exit, Refusal, explained, print_failure
+from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.index import Index
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
 from chunksink.session import require_chunks
@@ -68,7 +68,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     watch = BusWatch(root, partial(click.echo, err=True))
     for _ in watch:
         try:
-            with explained():
+            with errors_as_refusals():
                 report = index.sync(**options)
                 print_report(report, as_json=as_json)
                 code = exit_code(report, strict=options["strict"])

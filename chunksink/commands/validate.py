@@ -97,7 +97,7 @@ def command(
             if as_json:
                 found.append(finding)
             elif show_all:
-                bar.say(str(finding))
+                bar.print_line(str(finding))
             elif codes[finding.code] <= _SHOWN_FINDINGS:
                 shown.setdefault(finding.code, []).append(finding)
 

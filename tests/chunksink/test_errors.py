@@ -14,7 +14,7 @@ import chunksink
 from chunksink import errors
 from chunksink.cli import run
 from chunksink.errors import ChunksinkError
-from chunksink.exits import Exit, Refusal, explained, print_failure
+from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from tests.chunksink.shell import Shell, write
 
 MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
@@ -59,7 +59,7 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
     ],
 )
 def test_a_remedy_stands_where_none_was_named(number: int, said: str | None, code: Exit, told: str) -> None:
-    with pytest.raises(Refusal) as refused, explained():
+    with pytest.raises(Refusal) as refused, errors_as_refusals():
         raise OSError(number, said or os.strerror(number), "a/b")
     assert (refused.value.code, refused.value.message) == (code, told)
 

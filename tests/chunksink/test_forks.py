@@ -18,7 +18,7 @@ from tests.support.bus import source
 
 @pytest.fixture(autouse=True)
 def nobody_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_searched_in", None)
+    monkeypatch.setattr(live, "_search_process", None)
 
 
 def in_child(work: Callable[[], object]) -> bool:

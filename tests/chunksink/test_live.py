@@ -186,9 +186,9 @@ def test_records_that_could_not_be_watched_at_first_are_watched_later(
     with monkeypatch.context() as patched:
         patched.setattr(sqlite3, "connect", refused)
         watch = live_module._HomeWatch(Config())
-        assert (watch.has_moved(), watch.has_moved()) == (True, True)
+        assert (watch.has_changed(), watch.has_changed()) == (True, True)
     with closing(watch):
-        assert (watch.has_moved(), watch.has_moved()) == (True, False)
+        assert (watch.has_changed(), watch.has_changed()) == (True, False)
 
 
 def test_a_flip_is_followed_by_one_of_those_who_notice_it(
@@ -245,7 +245,7 @@ def test_first_questions_at_once_open_one_search(built: Shell, monkeypatch: pyte
 
 def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question looks whether something was written; that is no reason to wait on."""
-    monkeypatch.setattr("chunksink.live._AGAIN_SECONDS", 0.3)
+    monkeypatch.setattr("chunksink.live._RETRY_SECONDS", 0.3)
     build = built.home / "chroma" / built.live().builds["chroma"]
     aside = build.with_name("aside")
     build.rename(aside)

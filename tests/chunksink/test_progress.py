@@ -68,6 +68,6 @@ def test_output_stays_apart_from_it(
     monkeypatch.setattr(sys, "stderr", output)
     with progress.progress("index", 8, "chunks") as bar:
         bar.advance(1)
-        bar.say("a finding")
+        bar.print_line("a finding")
         assert output.getvalue() == "" or re.search(r"\r +\r$", output.getvalue()), "no bar is in its way"
     assert capsys.readouterr().out == "a finding\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Refusal, explained
+from chunksink.exits import Refusal, errors_as_refusals
 from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forget import forget
@@ -155,7 +155,7 @@ def main(
 def ending_as_a_command() -> Iterator[None]:
     """With its exit code, where it refuses."""
     try:
-        with explained():
+        with errors_as_refusals():
             yield
     except Refusal as refusal:
         with suppress(OSError):  # where it is written to a file, that may not grow either

@@ -1,4 +1,4 @@
-"""An open index over the legs of a test, with the same call as `chunksink.open()` gives."""
+"""An index over the legs of a test, searched as the result of `chunksink.open()` is."""
 
 from __future__ import annotations
 
