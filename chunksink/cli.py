@@ -36,7 +36,7 @@ COMMANDS = {
     "why": "Explain everything known about one chunk.",
     "runs": "List past runs, or show one.",
     "dead-letters": "List documents that engines refused, and send them again.",
-    "retire-partition": "Give up a partition that is gone for good.",
+    "retire-partition": "Retire a partition that will not come back.",
     "forget": "Erase one source from every build, cache and record.",
     "endpoints": "Name the live indexes, for programs that query the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _search_process: int | None = None
 """The process that has loaded a model or Chroma. A fork does not copy their threads."""
 _RETRY_SECONDS = 15.0
-"""Seconds until a leg that could not be opened is tried is_retry_due: each try delays one search."""
+"""Seconds until a leg that could not be opened is tried again: each try delays one search."""
 
 
 class LiveSearch:

@@ -1,6 +1,6 @@
 """The state of a home, for `chunksink status` and for the status page of `chunksink serve`.
 
-`facts` are labelled values. `advice` lists what is under way, wrong, held or due, with remedies.
+`facts` returns labelled values. `advice` returns what is under way, wrong, held or due, with remedies.
 """
 
 from collections.abc import Iterator
@@ -22,52 +22,52 @@ _LETTERS = 20
 _RUNS = 5
 
 
-def facts(found: "HomeStatus") -> Iterator[ReportRow]:
-    live, previous, bus, last = found.live, found.previous, found.bus, found.last_run
-    updated = f", updated {_moment(found.updated_at)}" if found.updated_at else ""
+def facts(status: "HomeStatus") -> Iterator[ReportRow]:
+    live, previous, bus, last = status.live, status.previous, status.bus, status.last_run
+    updated = f", updated {_minute(status.updated_at)}" if status.updated_at else ""
     yield ReportRow("live", f"{live.id}{updated}")
-    fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine holds vectors"
+    fingerprint = f" ({live.model_fingerprint:.12})" if live.holds_vectors else ", as no engine has vectors"
     yield ReportRow("model", f"{printable(live.model)}{fingerprint}")
-    for name, sink in found.sinks.items():
-        waiting = _waiting(sink)
-        held = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
-        yield ReportRow(name, f"{held}  ({waiting})" if waiting else held, "bad" if waiting else "")
-    if found.last_verify:
-        yield _verified(found.last_verify, found.updated_at)
-    yield ReportRow("compared", _compared([sink.coverage for sink in found.sinks.values()]))
+    for name, sink in status.sinks.items():
+        pending = _pending(sink)
+        size = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
+        yield ReportRow(name, f"{size}  ({pending})" if pending else size, "bad" if pending else "")
+    if status.last_verify:
+        yield _verified(status.last_verify, status.updated_at)
+    yield ReportRow("compared", _compared([sink.coverage for sink in status.sinks.values()]))
     rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
     yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}, as last synced")
-    if found.ingested_at:
-        yield ReportRow("sources", f"last read {_moment(found.ingested_at)}; `chunksink ingest` reads them again")
+    if status.ingested_at:
+        yield ReportRow("sources", f"last read {_minute(status.ingested_at)}; `chunksink ingest` reads them again")
     if last:
-        run = f"{last.command}, {_moment(last.started_at)}: {last.status}"
+        run = f"{last.command}, {_minute(last.started_at)}: {last.status}"
         yield ReportRow("last run", f"{run} (`chunksink runs {last.id}`)")
 
 
-def _moment(at: str) -> str:
+def _minute(at: str) -> str:
     return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def _verified(run: "RunRecord", updated_at: str | None) -> ReportRow:
     result = "no differences" if run.status == "ok" else "differences found"
     old = ", before the last sync: run it again" if updated_at and run.started_at < updated_at else ""
-    return ReportRow("verified", f"{_moment(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
+    return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
 
 
 def _compared(coverages: list[Coverage]) -> str:
-    """Progress of the spot checks, in the sink that is furthest behind."""
+    """Progress of the spot checks in the slowest sink."""
     since = min((coverage.compared_since or "" for coverage in coverages), default="")
     syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
     if not syncs:
         return "nothing yet: the index has no chunks"
-    compared = f"every source of up to {LARGEST:,} chunks since {_moment(since)}" if since else "not yet every source"
+    compared = f"every source of up to {LARGEST:,} chunks since {_minute(since)}" if since else "not yet every source"
     return f"{compared}; a round takes at most {counted(syncs, 'sync')}"
 
 
-def _waiting(sink: "BuildStatus") -> str:
+def _pending(sink: "BuildStatus") -> str:
     return counts(
         {
             "to write": sink.to_write,
@@ -78,113 +78,111 @@ def _waiting(sink: "BuildStatus") -> str:
     )
 
 
-def status_lines(found: "HomeStatus", shown: int | None) -> Iterator[str]:
-    for row in facts(found):
+def status_lines(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+    for row in facts(status):
         yield labelled(row.label, row.value)
     yield ""
-    yield from advice(found, shown) or ["up to date with the chunks: a sync would find nothing to do"]
+    yield from advice(status, shown) or ["up to date with the chunks: a sync would find nothing to do"]
 
 
-def advice(found: "HomeStatus", shown: int | None) -> list[str]:
-    """Problems with their remedies. Lists are cut to `shown` entries; None shows all."""
-    return [*_under_way(found), *_bus(found, shown), *_held(found, shown), *_due(found), *_last_run(found)]
+def advice(status: "HomeStatus", shown: int | None) -> list[str]:
+    """Problems with their remedies, at most `shown` of each kind; None shows all."""
+    return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_last_run(status)]
 
 
-def _under_way(found: "HomeStatus") -> Iterator[str]:
-    if "writer" in found.locks:
+def _under_way(status: "HomeStatus") -> Iterator[str]:
+    if "writer" in status.locks:
         yield "a run is writing to this home now"
-    if found.unfinished:
-        done = ", ".join(f"{name} {chunks:,}" for name, chunks in found.unfinished.chunks.items())
-        what = "is under way" if found.unfinished.under_way else "was stopped; `chunksink rebuild` continues it"
-        yield f"rebuild {found.unfinished.generation.id} {what} (chunks so far: {done})"
-    elif "rebuild" in found.locks:
+    if status.unfinished:
+        done = ", ".join(f"{name} {chunks:,}" for name, chunks in status.unfinished.chunks.items())
+        what = "is under way" if status.unfinished.under_way else "was stopped; `chunksink rebuild` continues it"
+        yield f"rebuild {status.unfinished.generation.id} {what} (chunks so far: {done})"
+    elif "rebuild" in status.locks:
         yield "a rebuild is under way"
-    if found.begun_flip:
+    if status.begun_flip:
         yield "a run was killed while it switched generations: `chunksink sync` completes it"
 
 
-def _bus(found: "HomeStatus", shown: int | None) -> Iterator[str]:
-    bus = found.bus
+def _bus(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+    bus = status.bus
     if not bus.found:
         yield f"no chunks at {printable(bus.path)}: name their folder with --chunks DIR"
         return
     for broken in bus.broken[:shown]:
-        held = f"partition {broken.key} is {broken.state}, {counted(broken.families, 'source')} held"
+        problem = f"partition {broken.key} is {broken.state}, {counted(broken.families, 'source')} held"
         if broken.state == "missing":
-            yield f"{held}: bring it back, or `chunksink retire-partition {broken.key}`"
+            yield f"{problem}: bring it back, or `chunksink retire-partition {broken.key}`"
         else:
-            yield f"{held}: {printable(broken.finding)}; `chunksink validate` shows all"
+            yield f"{problem}: {printable(broken.finding)}; `chunksink validate` shows all"
     yield from _rest(len(bus.broken), shown, "partitions")
     if bus.pending:
-        new = f"{counted(len(bus.pending), 'partition')} new, changed or gone since the last sync"
-        yield f"{new}: {some(bus.pending, shown)}; run `chunksink sync`"
-    elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in found.sinks.values()):
-        yield f"not every engine matches the chunks; {_catch_up(found)}"
+        pending = f"{counted(len(bus.pending), 'partition')} new, changed or missing since the last sync"
+        yield f"{pending}: {some(bus.pending, shown)}; run `chunksink sync`"
+    elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in status.sinks.values()):
+        yield f"not every engine matches the chunks; {_catch_up(status)}"
 
 
-def _catch_up(found: "HomeStatus") -> str:
-    brake = found.brake
+def _catch_up(status: "HomeStatus") -> str:
+    brake = status.brake
     if brake is None:
         return "run `chunksink sync`"
-    return (
-        f"{brake.sources} would be removed or lose most of their chunks, and a sync would stop at that number: "
-        f"`chunksink plan` names some, `chunksink sync {brake.flag}` removes them"
-    )
+    loss = f"{brake.sources} would be removed or lose most of their chunks, so a sync would stop"
+    return f"{loss}: `chunksink plan` names some of them, `chunksink sync {brake.flag}` continues"
 
 
-def _held(found: "HomeStatus", shown: int | None) -> Iterator[str]:
-    for held in found.held_families:
-        yield f"held as it was: source {printable(held.source or held.family)}: {printable(held.detail)}"
-    yield from _rest(found.held, shown, "held sources")
+def _held(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+    for held in status.held_families:
+        yield f"source {printable(held.source or held.family)} is held: {printable(held.detail)}"
+    yield from _rest(status.held, shown, "held sources")
 
 
 def _rest(number: int, shown: int | None, noun: str) -> list[str]:
     return [f"... and {rest}; --all names them" for rest in more(number, shown, f" {noun}")]
 
 
-def _due(found: "HomeStatus") -> Iterator[str]:
-    refused = sum(sink.refused for sink in found.sinks.values())
+def _due(status: "HomeStatus") -> Iterator[str]:
+    refused = sum(sink.refused for sink in status.sinks.values())
     if refused:
         yield f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them"
-    yield from unconfigured_lines(found.unconfigured)
-    yield from unbuilt_lines(found.unbuilt)
-    if found.rebuild_due:
-        yield f"a rebuild is due: {found.rebuild_due}; `chunksink rebuild`"
+    yield from unconfigured_lines(status.unconfigured)
+    yield from unbuilt_lines(status.unbuilt)
+    if status.rebuild_due:
+        yield f"a rebuild is due: {status.rebuild_due}; `chunksink rebuild`"
 
 
-def _last_run(found: "HomeStatus") -> Iterator[str]:
-    """Failures that the records of the index do not show."""
-    last = found.last_run
+def _last_run(status: "HomeStatus") -> Iterator[str]:
+    """Failures that only the records of runs show."""
+    last = status.last_run
     if last and last.command in ("sync", "rebuild") and last.status == "failed":
-        yield f"the last {last.command} failed: `chunksink runs {last.id}` says why"
-    verified = found.last_verify
-    if verified and verified.status == "drift" and not (found.updated_at and verified.started_at < found.updated_at):
+        yield f"the last {last.command} failed: `chunksink runs {last.id}` shows why"
+    verified = status.last_verify
+    if verified and verified.status == "drift" and not (status.updated_at and verified.started_at < status.updated_at):
         yield "the last verify found differences: `chunksink verify` lists them, `--repair` repairs them"
 
 
 def page_report(config: Config) -> Report:
     """NoGeneration if nothing was built yet."""
-    found = status_of(config, named=SHOWN)
+    status = status_of(config, named=SHOWN)
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
     cache = list(_cache(config))
-    waiting = max((sink.to_write + sink.to_remove + sink.open_intents for sink in found.sinks.values()), default=0)
+    pending = max((sink.to_write + sink.to_remove + sink.open_intents for sink in status.sinks.values()), default=0)
     return Report(
-        current=found.is_current,
-        summary=_SUMMARIES[found.is_current],
-        troubles=tuple(advice(found, SHOWN)),
+        current=status.is_current,
+        summary=_SUMMARIES[status.is_current],
+        troubles=tuple(advice(status, SHOWN)),
         figures=(
-            Figure("Sources", f"{found.bus.families:,}"),
-            Figure("Chunks", f"{found.bus.chunks:,}"),
-            Figure("To be synced", f"{waiting:,}"),
-            Figure("Held", f"{found.held:,}", tone="bad" if found.held else ""),
+            Figure("Sources", f"{status.bus.families:,}"),
+            Figure("Chunks", f"{status.bus.chunks:,}"),
+            Figure("To be synced", f"{pending:,}"),
+            Figure("Held", f"{status.held:,}", tone="bad" if status.held else ""),
             Figure("Dead letters", f"{refused:,}", tone="bad" if refused else ""),
             Figure("Cached vectors", cache[0].value if cache else "none"),
         ),
         sections=(
-            Section("Index", tuple(facts(found))),
+            Section("Index", tuple(facts(status))),
             Section(
-                "Last verify", tuple(_verify_rows(found)), "No recent verify: `chunksink verify` compares the engines."
+                "Last verify", tuple(_verify_rows(status)), "No recent verify: `chunksink verify` compares the engines."
             ),
             Section("Last runs", tuple(map(_run, past_runs(config.home_path, _RUNS))), "There is no record of a run."),
             Section("Dead letters", tuple(letters), "No document was refused by an engine."),
@@ -205,11 +203,11 @@ def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]
 
 
-def _verify_rows(found: "HomeStatus") -> Iterator[ReportRow]:
-    run = found.last_verify
+def _verify_rows(status: "HomeStatus") -> Iterator[ReportRow]:
+    run = status.last_verify
     if run is None:
         return
-    yield _verified(run, found.updated_at)
+    yield _verified(run, status.updated_at)
     for name, numbers in run.facts.get("sinks", {}).items():
         wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
         chunks = counted(numbers.get("chunks", 0), "chunk")
@@ -219,7 +217,7 @@ def _verify_rows(found: "HomeStatus") -> Iterator[ReportRow]:
 def _run(run: "RunRecord") -> ReportRow:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
-    return ReportRow(run.command, f"{_moment(run.started_at)}: {run.status}{took}", tone)
+    return ReportRow(run.command, f"{_minute(run.started_at)}: {run.status}{took}", tone)
 
 
 def _cache(config: Config) -> Iterator[ReportRow]:

@@ -54,9 +54,9 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
         yield from _sink(name, sink)
     yield from map(Note, _input(report))
     yield from map(Note, unconfigured_lines(report.unconfigured))
-    for left in report.not_removed:
-        build = f"could not remove the unused build {left.build} of {left.sink}"
-        yield Note(f"{build}: {printable(left.reason)}; the next rebuild tries again")
+    for build in report.not_removed:
+        failure = f"could not remove the unused build {build.build} of {build.sink}"
+        yield Note(f"{failure}: {printable(build.reason)}; the next rebuild tries again")
     if report.rebuild_due:
         yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
 
@@ -64,10 +64,11 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
 def _built(report: "RunReport") -> str:
     chunks = max((sink.chunks for sink in report.sinks.values()), default=0)
     sources = counted(report.families.added + report.families.changed + report.families.unchanged, "source")
-    return f"built {_sound(report)}: {counted(chunks, 'chunk')} of {sources}, verified and live, {_seconds(report)}"
+    size = f"{counted(chunks, 'chunk')} of {sources}"
+    return f"built {_working_sinks(report)}: {size}, verified and live, {_seconds(report)}"
 
 
-def _sound(report: "RunReport") -> str:
+def _working_sinks(report: "RunReport") -> str:
     return ", ".join(name for name, sink in report.sinks.items() if sink.error is None) or "nothing"
 
 
@@ -76,12 +77,12 @@ def _seconds(report: "RunReport") -> str:
 
 
 def _changed(report: "RunReport", verb: str) -> list[str]:
-    """If a sink failed, each other sink has its own line, since it may have done less than planned."""
+    """If a sink failed, the others have a line each, since they may have done less than planned."""
     if report.status != "failed":
         sources = _families(report.families, report.written, held=sum(report.held.values()))
-        return [f"{verb} {_sound(report)}: {sources}, {_seconds(report)}"]
-    sound = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
-    lines = [f"{verb} {name}: {_families(sink.families, sink.written)}, {_seconds(report)}" for name, sink in sound]
+        return [f"{verb} {_working_sinks(report)}: {sources}, {_seconds(report)}"]
+    working = [(name, sink) for name, sink in report.sinks.items() if sink.error is None]
+    lines = [f"{verb} {name}: {_families(sink.families, sink.written)}, {_seconds(report)}" for name, sink in working]
     return lines or [f"{verb} nothing, {_seconds(report)}"]
 
 
@@ -103,7 +104,7 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
     for problem in sorted(set(embedded["problems"].values())):
         yield Note(f"no vector: {printable(problem)}")
     if embedded["long_chunks"]:
-        longer = f"{counted(embedded['long_chunks'], 'chunk')} longer than the model takes at once"
+        longer = f"{counted(embedded['long_chunks'], 'chunk')} longer than the model's maximum"
         yield f"{longer}; `chunksink cache long-texts` lists them"
     if embedded["corrupt"]:
         yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
@@ -135,31 +136,31 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
     altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
-    names = _such_as(sink.drifted_sources, sink.lost + sink.altered)
+    names = _examples(sink.drifted_sources, sink.lost + sink.altered)
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
 
 def _input(report: "RunReport") -> Iterator[str]:
     """Problems of the chunks, and sources that are held because of them."""
     missing = [
-        f"partition {key} is missing; its sources stay in the index. Bring it back, or give it up with "
+        f"partition {key} is missing; its sources stay in the index. Bring it back, or retire it with "
         f"`chunksink retire-partition {key}`"
         for key in report.missing_partitions
     ]
     yield from first(missing, _SHOWN)
     yield from first([str(finding) for finding in report.findings], _SHOWN, total=report.errors)
     if report.findings:
-        yield "these partitions were not read; their sources stay as they were. `chunksink validate` says what to do"
+        yield "these partitions were not read; their sources are unchanged. `chunksink validate` shows the remedies"
     held = [
         f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
-        f"{_such_as(report.held_sources.get(reason, ()), families)}"
+        f"{_examples(report.held_sources.get(reason, ()), families)}"
         for reason, families in report.held.items()
     ]
     yield from first(held, _SHOWN, " reasons; see `chunksink status`")
 
 
-def _such_as(names: Sequence[str], total: int) -> str:
-    """Some names, in brackets."""
+def _examples(names: Sequence[str], total: int) -> str:
+    """Some of the names, in brackets."""
     shown = [printable(name) for name in names[:_NAMED]]
     return f" ({some(shown, len(shown), total=total)})" if names else ""
 
@@ -174,13 +175,13 @@ def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
 def recall_line(recall: "Recall") -> str:
     worst = f"{recall.worst:.0%} in the worst of {recall.questions} searches"
     found = f"finds {recall.mean:.1%} of the nearest documents, {worst}"
-    return f"{found}; {recall.deleted:.0%} of its vectors are deleted ones" if recall.deleted else found
+    return f"{found}; {recall.deleted:.0%} of the vectors in its graph are deleted" if recall.deleted else found
 
 
 def recall_remedy(sink: str, recall: "Recall") -> str:
     """What to do if a search finds too little or is slow; else empty."""
-    rebuild = f"`chunksink rebuild --sink {sink}` makes its graph again"
+    rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
     if recall.is_low:
-        sync = f"`chunksink sync` sets how widely {sink} searches, and a Chroma server takes that when it restarts"
-        return f"{sync}; if it finds too few then, {rebuild}"
-    return f"each search goes through these as well; {rebuild}" if recall.is_worn else ""
+        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart a Chroma server"
+        return f"{sync}. If that is not enough, {rebuild}"
+    return f"each search visits these too; {rebuild}" if recall.is_worn else ""

@@ -23,7 +23,7 @@ from chunksink.sinks.capabilities import SupportsScrub, capability
 from chunksink.sinks.contract import Build
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import BuildMissing, SinkError
-from chunksink.sinks.values import HALF
+from chunksink.sinks.values import LONE_SURROGATE
 
 _SHOWN = 5
 # Records of a source: in the catalog, of its former versions, in receipts and tombstones.
@@ -175,7 +175,7 @@ def find_sources(
     """The matching form of the name, and its sources. UnknownSource if there is none, SeveralSources if there are
     several, unless `every` is set."""
     # No source has an empty name or one with an unpaired surrogate.
-    for form in names_of(name) if name and not HALF.search(name) else ():
+    for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)
         if len(sources) > 1 and not every:
             raise _several(form, sources)

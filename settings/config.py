@@ -103,7 +103,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def why_these_sinks(self) -> str | None:
-        """Why the default sinks are not used although no setting names others; else None."""
+        """Why MEILI_URL decides the sinks; None if it does not."""
         if not self.has_default_sinks or self.sinks != _MEILI_SINKS:
             return None
         return (
@@ -183,8 +183,8 @@ def load_config(
     values = from_folder(content, file.parent, _FOLDERS)
     unused = unused_tables(values, flags)
     index = flags.get("index") or environment.get(variable("index"))
-    own = _index_table(values.pop("index", {}), index, file)
-    values = _with_index(values, own, index, file) if index else values
+    index_table = _index_table(values.pop("index", {}), index, file)
+    values = _with_index(values, index_table, index, file) if index else values
     if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
         raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
     variables = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
@@ -201,7 +201,7 @@ def load_config(
         if value is not None and name != "index"
     }
     sources = (
-        dict.fromkeys(own, f"[index.{index}] of {file}")
+        dict.fromkeys(index_table, f"[index.{index}] of {file}")
         | {name: variable(name) for name in variables}
         | {name: f"the flag or argument `{name}`" for name in options}
     )
@@ -226,7 +226,7 @@ def load_config(
     except ValueError as error:
         raise ConfigError(f"{sources.get('fields', file)}: {error}") from error
     try:
-        # Not strict: the environment can only say "true" or "8".
+        # Not strict: values in the environment are strings, such as "true" or "8".
         config = msgspec.convert(values, _LoadedConfig, strict=False)
     except msgspec.ValidationError as error:
         name, reason = _wrong_value(error)
@@ -321,21 +321,21 @@ def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
     return tables[index]
 
 
-def _with_index(shared: dict[str, Any], own: dict[str, Any], index: str, file: Path) -> dict[str, Any]:
-    """The settings of one index: those of its own table override the shared ones."""
-    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, own))
+def _with_index(shared: dict[str, Any], index_table: dict[str, Any], index: str, file: Path) -> dict[str, Any]:
+    """The settings of one index: those of its table override the shared ones."""
+    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, index_table))
     defaults = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
     separate = {
         sink: {option: _for_index(index, sink, option, value) for option, value in table.items()}
         for sink, table in _merged(defaults, shared_sinks).items()
     }
     home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
-    fields = _merged(shared.get("fields", {}), own.get("fields", {}))
-    return {**shared, "home": home, **own, "sink": _merged(separate, own_sinks), "fields": fields}
+    fields = _merged(shared.get("fields", {}), index_table.get("fields", {}))
+    return {**shared, "home": home, **index_table, "sink": _merged(separate, own_sinks), "fields": fields}
 
 
 def _for_index(index: str | None, sink: str, option: str, value: Any) -> Any:
-    """A shared option as one index uses it: indexes must not share names in engines or folders."""
+    """A shared option, made unique for one index: indexes must not share folders, or names in engines."""
     if index and (sink, option) in _NAMES_IN_ENGINES:
         return _joined(value, "-", index)
     return _joined(value, "/", index) if index and option == "folder" else value
@@ -346,7 +346,7 @@ def _joined(value: Any, sign: str, name: str) -> Any:
 
 
 def _merged(lower: Any, upper: Any) -> Any:
-    """Nested tables merged entry by entry; the upper one wins."""
+    """Two nested tables merged entry by entry; `upper` overrides `lower`."""
     if not (isinstance(lower, dict) and isinstance(upper, dict)):
         return upper
     return {**lower, **{name: _merged(lower.get(name), value) for name, value in upper.items()}}

@@ -38,7 +38,7 @@ class Difference:
 
     name: str
     live: Any
-    wanted: Any
+    desired: Any
 
 
 def find_settings_file(named: str | None) -> Path:
@@ -102,35 +102,35 @@ def _read(file: Path) -> dict[str, Any]:
     return settings
 
 
-def complete(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings that the file decides: those that it does not name have the engine's default."""
-    settings: dict[str, Any] = completed(DEFAULTS, dict(wanted))
+def complete(desired: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings that the file controls. Those that it does not name get the engine's default."""
+    settings: dict[str, Any] = completed(DEFAULTS, dict(desired))
     return settings
 
 
-def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
+def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
     """The settings that differ on the live index. Those that neither the file nor chunksink knows are not compared."""
     return [
         Difference(name, live.get(name), value)
-        for name, value in complete(wanted).items()
-        if (name in wanted or name in live) and not _agree(name, value, live.get(name))
+        for name, value in complete(desired).items()
+        if (name in desired or name in live) and not _agree(name, value, live.get(name))
     ]
 
 
-def unknown(wanted: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """The names in `wanted` that an index does not have, with the nearest that it has; `known` has all of them."""
-    found = [f"{name}{suggestion(name, known)}" for name in wanted if name not in known]
-    for name, value in wanted.items():
+def unknown(desired: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    """The names in `desired` that are not in `known`, the names of an index; with suggestions."""
+    found = [f"{name}{suggestion(name, known)}" for name in desired if name not in known]
+    for name, value in desired.items():
         if name not in WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
             found += [f"{name}.{inner}" for inner in unknown(value, known[name])]
     return found
 
 
-def resets(wanted: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any] = DEFAULTS) -> list[str]:
+def resets(desired: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping[str, Any] = DEFAULTS) -> list[str]:
     """The live settings that applying the file resets to the engine's default, because it does not name them."""
     found = []
     for name, default in defaults.items():
-        value, current = wanted.get(name), live.get(name)
+        value, current = desired.get(name), live.get(name)
         if value is None:
             found += [name] if name in live and not _agree(name, default, current) else []
         elif name not in WHOLE and all(isinstance(each, dict) for each in (default, value, current)):
@@ -138,16 +138,16 @@ def resets(wanted: Mapping[str, Any], live: Mapping[str, Any], defaults: Mapping
     return found
 
 
-def _agree(name: str, wanted: Any, live: Any) -> bool:
-    """Whether applying `wanted` would change nothing; Meilisearch merges into objects."""
-    if name not in WHOLE and isinstance(wanted, dict) and isinstance(live, dict):
-        return all(_agree(key, value, live.get(key)) for key, value in wanted.items())
-    return bool(wanted == live)
+def _agree(name: str, desired: Any, live: Any) -> bool:
+    """Whether applying `desired` would change nothing; Meilisearch merges objects."""
+    if name not in WHOLE and isinstance(desired, dict) and isinstance(live, dict):
+        return all(_agree(key, value, live.get(key)) for key, value in desired.items())
+    return bool(desired == live)
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:
     """The smallest patch that brings the live index to the file's settings."""
-    return {difference.name: difference.wanted for difference in found}
+    return {difference.name: difference.desired for difference in found}
 
 
 # -- what chunksink needs beyond the settings file ---------------------------------------------------------------------

@@ -37,10 +37,10 @@ WHOLE = frozenset(("synonyms", "sortFacetValuesBy"))
 """Objects that a patch replaces instead of merging into them."""
 
 
-def completed(default: Any, wanted: Any) -> Any:
-    """`wanted`, with defaults for missing and null values."""
-    if wanted is None:
+def completed(default: Any, desired: Any) -> Any:
+    """`desired`, with defaults for missing and null values."""
+    if desired is None:
         return default
-    if not (isinstance(default, dict) and isinstance(wanted, dict)):
-        return wanted
-    return {**wanted, **{name: completed(value, wanted.get(name)) for name, value in default.items()}}
+    if not (isinstance(default, dict) and isinstance(desired, dict)):
+        return desired
+    return {**desired, **{name: completed(value, desired.get(name)) for name, value in default.items()}}

@@ -19,7 +19,7 @@ C = TypeVar("C")
 
 
 class SupportsReader(Protocol):
-    """A sink that can be searched. The reader's own capabilities say how: `KeywordReader`, `VectorReader`,
+    """A sink that can be searched. The reader's capabilities show how: `KeywordReader`, `VectorReader`,
     `HybridReader`, `SupportsFamilies`."""
 
     def reader(self, build_id: str) -> Reader:

@@ -12,7 +12,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import FIELD_VALUE, Problem, Severity
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.settings.config import ConfigError
-from chunksink.settings.fields import FieldOptions, FieldType
+from chunksink.settings.fields import FieldOptions
 from chunksink.sinks import values
 from chunksink.sinks.document import NAMES
 from chunksink.sinks.fields import PROJECTION, Read
@@ -151,11 +151,10 @@ def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
     for name, raw in metadata.items():
         if name in _READ_BY_US or ("metadata", name) in used or len(kept) == MAX_METADATA:
             continue
-        value = values.text(raw, MAX_METADATA_TEXT) if isinstance(raw, str) else _number_or_flag(raw)
+        if isinstance(raw, str):
+            value: Any = values.text(raw, MAX_METADATA_TEXT)
+        else:
+            value = raw if isinstance(raw, bool) else values.number(raw)
         if value is not None:
             kept[values.verbatim(name[:MAX_METADATA_TEXT]) or ""] = value
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else None
-
-
-def _number_or_flag(value: Any) -> int | float | bool | None:
-    return value if isinstance(value, bool) else values.number(value)

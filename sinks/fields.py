@@ -58,14 +58,6 @@ def _paths(name: str, *groups: str) -> tuple[str, ...]:
     return (name, *(f"{group}.{name}" for group in groups))
 
 
-def _parent(record: Record, _: Values) -> str:
-    return identity.family_key(identity.parent_id(record), identity.tenant_id(record))
-
-
-def _own_extension(_: Record, above: Values) -> str | None:
-    return values.extension_of(above["filename"]) if above["filename"] else None
-
-
 def _window_end(record: Record, _: Values) -> int | None:
     groups = (group for group in (record, record.get("metadata"), record.get("span")) if isinstance(group, dict))
     moments = (values.milliseconds(group.get("occurred_at_end_ms")) for group in groups)
@@ -84,7 +76,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         "parent_id",
         "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
         "hashed with the tenant if there is one",
-        derive=_parent,
+        derive=lambda r, _: identity.family_key(identity.parent_id(r), identity.tenant_id(r)),
         filter="equal",
     ),
     FieldRule("document_id", "the version of the source", derive=lambda r, _: r["document_id"]),
@@ -216,7 +208,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         "lower case, without the dot; else the ending of `filename`",
         ("source.extension", *_paths("extension", "metadata")),
         values.extension,
-        derive=_own_extension,
+        derive=lambda _, above: values.extension_of(above["filename"]) if above["filename"] else None,
         filter="equal",
     ),
     FieldRule(

@@ -27,7 +27,7 @@ def project_family(
 ) -> list[Document]:
     """The documents of one family in order, with neighbours and hashes. The records may come in any order.
 
-    For a part of a family, give its `position` in the family and the ids of the documents `before` and `after` it.
+    For a part of a family, `position` is its place in the family, and `before` and `after` are the neighbours' ids.
     """
     members = sorted((_project(record) | fields.project(record) for record in records), key=_place)
     ids = [before, *(member["id"] for member in members), after]

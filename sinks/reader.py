@@ -11,7 +11,7 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import CUSTOM, LISTS, Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES
-from chunksink.sinks.values import HALF
+from chunksink.sinks.values import LONE_SURROGATE
 
 Value = str | int | float | bool
 
@@ -36,7 +36,7 @@ class Filter:
 
     A custom field is named as in documents, `fields.NAME`; `is_list` is true for one that contains lists. A list (tags,
     authors) passes if one member does. A document without the field never passes. Comparison is exact. In a pattern `*`
-    is any text, also with `/`, and `?` any character. A value that no document can have (half a surrogate pair, a
+    matches any text, also with `/`, and `?` any character. A value that no document can have (a lone surrogate, a
     number of 2^53 or more) is refused, because not every engine can read it.
     """
 
@@ -78,7 +78,7 @@ class Filter:
         return self.field.removeprefix(CUSTOM) if is_custom(self.field) else None
 
     def passes(self, document: Document) -> bool:
-        """Whether the document passes; every engine must give the same result."""
+        """Whether the document passes. Every engine must return the same result."""
         return self.accepts(document.fields.get(self.custom) if self.custom else getattr(document, self.field))
 
     def accepts(self, value: Any) -> bool:
@@ -122,8 +122,8 @@ def _check_value(field: str, value: Value) -> None:
         raise InvalidFilter(f"{field} is compared with text, numbers, true or false, not with {value!r:.100}")
     if kind is not None and type(value) is not kind:
         raise InvalidFilter(f"{field} is {_COMPARED[kind]} {value!r:.100}")
-    if HALF.search(value) if isinstance(value, str) else not abs(value) < _BEYOND:
-        raise InvalidFilter(f"invalid value for {field}: half a surrogate pair, or a number of 2^53 or more")
+    if LONE_SURROGATE.search(value) if isinstance(value, str) else not abs(value) < _BEYOND:
+        raise InvalidFilter(f"invalid value for {field}: a lone surrogate, or a number of 2^53 or more")
 
 
 def require_facets(fields: Sequence[str]) -> None:
@@ -198,8 +198,8 @@ class KeywordReader(Reader, Protocol):
         """
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        """Parts of the texts of these documents around the matches, by id; some may have none. Give the filters of the
-        search: statistics are limited to what passes them."""
+        """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
+        the search: statistics are limited to the documents that pass."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         """The approximate score of a document that contains the whole query; None if unknown."""

@@ -86,11 +86,9 @@ class _Caller:
                         "again; finished work is kept",
                     )
                     raise
-            self.sleep(min(self._wait(attempt), remaining))  # the last attempt begins at the deadline
-
-    def _wait(self, attempt: int) -> float:
-        first, longest = self.policy.first_wait_seconds, self.policy.longest_wait_seconds
-        return random.uniform(first, max(first, min(longest, 2 * first * 2.0 ** min(attempt - 1, 60))))
+            first, longest = self.policy.first_wait_seconds, self.policy.longest_wait_seconds
+            wait = random.uniform(first, max(first, min(longest, 2 * first * 2.0 ** min(attempt - 1, 60))))
+            self.sleep(min(wait, remaining))  # the last attempt begins at the deadline
 
     def report(self, call: str, error: BaseException, attempt: int) -> None:
         self.on_fault(Fault(self.sink, call, f"{type(error).__name__}: {error}", attempt))

@@ -68,7 +68,7 @@ class Candidate:
             self.values.add(str(value)[:_SHOWN])
 
     def table(self, name: str, path: str, chunks: int) -> list[str]:
-        """Its table for the configuration, if so many chunks have it; empty if no type reads all values."""
+        """Its table for the configuration; `chunks` have it. Empty if no type reads all values."""
         if not self.types:
             return []
         lines = [f"[fields.{name}]"]

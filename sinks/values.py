@@ -13,11 +13,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-FACET_BYTES = 468  # Meilisearch cuts stored filterable values here, but not the values in a filter
+FACET_BYTES = 468  # Meilisearch cuts stored filterable values at this length, but not the values in a filter
 MAX_MEMBERS = 256
 """The limit of a list. Chroma stores a row per member; a document with more than 5,461 makes a build unreadable."""
-HALF = re.compile("[\ud800-\udfff]")
-"""Half a surrogate pair. UTF-8 cannot encode it, so no engine can store it or search for it."""
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""UTF-8 cannot encode it, so no engine can store it or search for it."""
 
 MAX_NUMBER = 10**15
 """The limit of a custom number. Chroma changes numbers with more digits."""

@@ -37,10 +37,10 @@ _SHOWN = 3
 
 @click.group()
 def command() -> None:
-    """Show, check and shrink the cache of vectors, which is in HOME/vectors.db.
+    """Show, check and shrink the cache of vectors in HOME/vectors.db.
 
-    It has a vector for every text that was embedded, by text hash and model. A vector is used only if its checksum
-    matches. The cache may be deleted at any time; then every vector is computed again.
+    It has the vector of every embedded text, by text hash and model. A vector is used only if its checksum matches. The
+    cache may be deleted at any time; then every vector is computed again.
     """
 
 
@@ -82,10 +82,10 @@ def _stats_lines(found: CacheStats) -> Iterator[str]:
 @home_option
 @json_option
 def long_texts_command(as_json: bool) -> None:
-    """List the chunks of the live index that are longer than its model takes at once.
+    """List the chunks of the live index that are longer than the maximum of its model.
 
-    By default such a text is embedded in windows, and the mean of these is its vector (setting long_texts). Shorter
-    chunks are usually found better.
+    By default a long text is embedded in windows, and its vector is their mean (setting long_texts). Searches usually
+    find shorter chunks better.
 
     \b
     Examples:
@@ -101,7 +101,7 @@ def long_texts_command(as_json: bool) -> None:
         found = list(_long_chunks(catalog, cache, fingerprint, most)) if most else []
     lines = [f"{one['length']:>8,}  {printable(one['partition'])}  {printable(one['chunk_id'])}" for one in found]
     if most is None:
-        lines.append("the maximum of the live index's model is not known, or the cache holds nothing of it")
+        lines.append("the maximum of the live index's model is not known, or the cache has none of its vectors")
     else:
         lines.append(f"{counted(len(found), 'chunk')} of more than {most:,} {unit}")
     show(as_json, {"max_length": most, "length_unit": unit, "chunks": found}, lines)
@@ -110,9 +110,9 @@ def long_texts_command(as_json: bool) -> None:
 def _long_chunks(catalog: Catalog, cache: VectorCache, fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
     chunks = catalog.chunks()
     while page := list(islice(chunks, _PAGE)):
-        known = lengths(cache, fingerprint, list({raw_hash(chunk.text_hash) for chunk in page}))
+        length_of = lengths(cache, fingerprint, list({raw_hash(chunk.text_hash) for chunk in page}))
         for chunk in page:
-            length = known.get(raw_hash(chunk.text_hash), 0)
+            length = length_of.get(raw_hash(chunk.text_hash), 0)
             if length > most:
                 yield {**asdict(chunk), "length": length}
 
@@ -155,9 +155,9 @@ def _vector_lines(found: CachedVector) -> Iterator[str]:
 def verify_command(repair: bool, as_json: bool) -> int:
     """Check the cache file, and every vector against its checksum.
 
-    A bad row does no harm: it is never used, and computed again when its text is needed. Exits with 4 if something is
-    wrong and was not repaired. With --repair a damaged file is kept under another name, and its vectors are computed
-    again when they are needed.
+    A bad row is harmless: it is never used, and its vector is computed again when it is needed. Exits with 4 if
+    something is wrong and was not repaired. With --repair a damaged file is kept under another name, and a new one is
+    created.
 
     \b
     Examples:
@@ -216,8 +216,13 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
         stack.enter_context(writing(config.home_path))
         state = stack.enter_context(State(config.home_path))
-        _refuse_missing(set(Catalog(state).known_partitions()) - set(root.partition_keys()), root)
-        # In a scratch home, since chunks of a wrong folder must not replace this home's catalog.
+        if missing := set(Catalog(state).known_partitions()) - set(root.partition_keys()):
+            raise Refusal(
+                f"{counted(len(missing), 'partition')} of the index missing in {root.path}: "
+                f"{some(sorted(missing), _SHOWN)}. Bring them back, or `chunksink retire-partition KEY` for each",
+                Exit.INVALID_INPUT,
+            )
+        # In a temporary home, because chunks of a wrong folder must not replace this home's catalog.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
         current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
         surplus = find_surplus(
@@ -227,7 +232,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         )
         if surplus.rows and not surplus.kept_rows:
             raise Refusal(
-                f"no chunk in {root.path} uses any cached vector, so that all {surplus.rows:,} would go; is it the "
+                f"no chunk in {root.path} uses any cached vector, so all {surplus.rows:,} would be dropped. Is it the "
                 f"right folder? To drop them all, delete {cache.path}",
                 Exit.USAGE,
             )
@@ -245,15 +250,6 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
             with write_transaction(state.db):
                 drop_former_texts(state.db)
         run_log.finish("ok", **document)
-
-
-def _refuse_missing(missing: set[str], root: BusRoot) -> None:
-    if missing:
-        raise Refusal(
-            f"{counted(len(missing), 'partition')} that the index was made from is not in {root.path}: "
-            f"{some(sorted(missing), _SHOWN)}. Bring it back, or retire it with `chunksink retire-partition`",
-            Exit.INVALID_INPUT,
-        )
 
 
 def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:

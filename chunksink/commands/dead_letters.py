@@ -12,7 +12,7 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.receipts import DeadLetter, receipts_of_live
 from chunksink.rebuild.state import State
 
-_sink_option = click.option("--sink", metavar="NAME", help="Only those of this sink.")
+_sink_option = click.option("--sink", metavar="NAME", help="Only documents that this sink refused.")
 
 
 @click.group(invoke_without_command=True)
@@ -34,7 +34,7 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
       chunksink dead-letters --json | jq -r '.[].source' | sort -u
       chunksink dead-letters retry && chunksink sync
     """
-    context.obj = sink  # `dead-letters --sink X retry` means the same
+    context.obj = sink  # for `dead-letters --sink X retry`
     if context.invoked_subcommand is not None:
         return Exit.OK
     with State.existing(config_from().home_path) as state:
@@ -43,7 +43,7 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
         total = sum(receipts.refused() for receipts in builds.values())
     show(as_json, [{"sink": name, **asdict(letter)} for name, letter in found], _lines(found))
     if total > len(found):
-        echo([Note(f"{len(found):,} of {total:,}; ask for more with --limit")])
+        echo([Note(f"{len(found):,} of {total:,}; --limit N shows more")])
     return Exit.REFUSED if found else Exit.OK
 
 
@@ -75,4 +75,4 @@ def _lines(letters: list[tuple[str, DeadLetter]]) -> Iterator[str]:
         yield f"{name}  {printable(letter.id)}  ({source}, {letter.at[:19]})"
         yield f"    {printable(letter.reason)}"
     if not letters:
-        yield "no document is refused"
+        yield "no document was refused"

@@ -19,9 +19,9 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 def command(as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, the home, every engine, the model and the cache.
 
-    Prints one line for each check (ok, warn or fail), and remedies below problems. An engine with vectors is asked for
-    the neighbours of 100 texts, which are compared with the exact ones; this takes a while for a large index. Nothing
-    is changed, no model is loaded and no key is shown. Exits with 5 when a check fails.
+    Prints one line for each check (ok, warn or fail), and remedies below problems. Measures how many of the nearest
+    documents each engine with vectors finds for 100 texts, which takes a while for a large index. Nothing is changed,
+    no model is loaded and no key is shown. Exits with 5 when a check fails.
 
     \b
     Examples:

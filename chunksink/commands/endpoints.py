@@ -20,7 +20,7 @@ def command(as_json: bool) -> None:
 
     For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
     Meilisearch's public index name, which always shows the live build. Embed queries to a vector store with this
-    model. No engine is asked, and no key is shown.
+    model. No engine is called, and no key is shown.
 
     \b
     Examples:

@@ -59,9 +59,9 @@ def command(
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
-    Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields. `--id
-    auto` takes the field with the most matches, on a tie the first of document_id, chunk_id, parent_id, source_uri,
-    filename. Unless it is chunk_id, each source counts once. Exits with 5 if an engine or the model does not answer. To
+    Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields: `--id
+    auto` uses the one with the most matches, preferring document_id, chunk_id, parent_id, source_uri, filename in this
+    order. Unless it is chunk_id, each source counts once. Exits with 5 if an engine or the model does not answer. To
     prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     \b

@@ -38,40 +38,39 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
 
     SOURCE is a parent_id, family key, document_id, or the address that `chunksink search` shows. If it names several
     sources, such as the same file of two tenants, nothing is erased until --tenant, the family key or --every chooses.
-    While the chunks contain the source, the next sync restores it: withdraw it there first, with a tombstone or by
-    rewriting its partition. A source that is gone already is found by its records. Earlier versions are erased, too.
+    While the chunks contain the source, the next sync restores it: first withdraw it there, with a tombstone or by
+    rewriting its partition. A source that was removed before is found by its records. Earlier versions are erased.
 
     Keyword builds are rewritten, so that no page keeps the words; this needs the same disk space again. Exits with 3 if
-    the chunks still contain the source or are missing, with 5 if a sink that is no longer configured cannot be asked.
+    the chunks still contain the source or are missing, with 5 if a sink that is no longer configured does not answer.
 
     \b
     Example:
       chunksink forget docs/contract-2019.pdf
     """
-
     with open_index() as index:
-        found = index.forget(source, tenant=tenant, every=every)
-    show(as_json, asdict(found) | {"out_of_reach": _OUT_OF_REACH}, _erased(found))
+        report = index.forget(source, tenant=tenant, every=every)
+    show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
     is_bus_there = BusRoot(index.config.chunks_path).is_there
-    echo(map(Note, _left(found, None if is_bus_there else index.config.chunks_path)))
-    if found.still_in or not is_bus_there:
+    echo(map(Note, _remaining(report, None if is_bus_there else index.config.chunks_path)))
+    if report.still_in or not is_bus_there:
         return Exit.INVALID_INPUT
-    return Exit.ENGINE if found.not_asked else Exit.OK
+    return Exit.ENGINE if report.not_asked else Exit.OK
 
 
-def _erased(found: "ForgetReport") -> Iterator[str]:
-    for build, documents in found.documents.items():
+def _erased(report: "ForgetReport") -> Iterator[str]:
+    for build, documents in report.documents.items():
         yield f"{build}: {counted(documents, 'document')} erased"
-    yield f"{counted(found.vectors, 'vector')} and {counted(found.run_records, 'line')} of run records erased"
-    if not found.texts:
-        yield "no record and no build has a text of it, so its vectors could not be found"
+    yield f"{counted(report.vectors, 'vector')} and {counted(report.run_records, 'line')} of run records erased"
+    if not report.texts:
+        yield "its texts are in no record and no build, so its vectors could not be found"
     yield _OUT_OF_REACH
 
 
-def _left(found: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
-    for sink, reason in found.not_asked.items():
+def _remaining(report: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
+    for sink, reason in report.not_asked.items():
         yield f"not erased from {sink}, which is no longer configured: {printable(reason)}"
-    if found.still_in:
-        yield f"the chunks still contain it, in {', '.join(map(printable, found.still_in))}: the next sync restores it"
+    if report.still_in:
+        yield f"the chunks still contain it, in {', '.join(map(printable, report.still_in))}: the next sync restores it"
     elif missing_bus is not None:
         yield f"no chunks at {printable(str(missing_bus))}: a sync from their new place may restore it"

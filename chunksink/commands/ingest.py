@@ -27,11 +27,11 @@ _SHOWN_NAMES = 3
 
 
 class _SourcePath(click.Path):
-    """Refuses an empty name, usually an unset variable in a script."""
+    """Refuses an empty name, which usually comes from an unset variable in a script."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("an empty name is no source; name a folder or a file, '.' is the current folder", param, ctx)
+            self.fail("an empty name is no source: name a folder or a file ('.' is the current folder)", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -76,9 +76,11 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="The sources are rows with their text, id, title or address in field NAME (a.b: within a); repeatable.",
+    help="The sources are rows whose field NAME (a.b for b in a) has their text, id, title or address; repeatable.",
 )
-@click.option("--prune", is_flag=True, help="Remove sources of these folders and files that are not there any more.")
+@click.option(
+    "--prune", is_flag=True, help="Remove the chunks of sources of these folders and files that no longer exist."
+)
 @click.option(
     "--allow-deletions",
     type=click.IntRange(min=0),
@@ -108,10 +110,10 @@ def command(
     file is read as rows if it is named.
 
     A second run reads only what has changed. A source that fails keeps its last good chunks; the others are ingested,
-    and the exit code is 3. Sources and records that are gone keep their chunks until --prune.
+    and the exit code is 3. Missing sources and records keep their chunks until --prune.
 
     The first ingest of a folder registers it: from then on its files are named by the folder's name and the path below
-    it, also if a single file, a subfolder or a parent folder is ingested. Hidden files, chunk folders, installed
+    it, even if a single file, a subfolder or a parent folder is ingested. Hidden files, chunk folders, installed
     packages (node_modules, Python environments) and caches (CACHEDIR.TAG) are skipped.
 
     \b
@@ -126,7 +128,10 @@ def command(
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     options["fields"] = _fields(options["fields"])
-    _check(options)
+    try:
+        Options(**options).check(all_formats())
+    except IngestRefused as refused:
+        raise Refusal(str(refused), Exit.USAGE) from refused
     with open_index() as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
@@ -149,16 +154,8 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
     fields: dict[str, str] = {}
     for role, _, name in (pair.partition("=") for pair in pairs):
         if fields.setdefault(role.strip(), name.strip()) != name.strip():
-            raise Refusal(f"--field names {role.strip()} twice; one field can be it", Exit.USAGE)
+            raise Refusal(f"--field sets {role.strip()} twice; choose one field", Exit.USAGE)
     return fields
-
-
-def _check(options: Mapping[str, Any]) -> None:
-    """Raise usage errors for mistakes in the command line."""
-    try:
-        Options(**options).check(all_formats())
-    except IngestRefused as refused:
-        raise Refusal(str(refused), Exit.USAGE) from refused
 
 
 def _lines(report: IngestReport, root: Path) -> Iterator[str]:
@@ -170,16 +167,18 @@ def _notes(report: IngestReport) -> Iterator[str]:
     for database in report.set_aside:
         yield f"a database of an earlier version was renamed to {database}; every file was read again"
     if report.sources == 0:
-        yield "found nothing to read there"
+        yield "found nothing to read"
     if len(report.kinds) > 1:
         yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:
         yield _skipped(report.other_kinds)
     if report.missing:
-        yield _missing(report)
+        named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
+        missing = f"{counted(report.missing, 'source')} not found any more; their chunks are kept"
+        yield f"{missing}, --prune removes them: {named}"
     for folder, number in report.gone.items():
         remedy = f"To remove {number:,}: ingest it with --prune --allow-deletions {number}"
-        yield f"{printable(folder)} does not exist any more; its sources keep their chunks. {remedy}"
+        yield f"{printable(folder)} does not exist any more; its chunks are kept. {remedy}"
     yield from _left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
         line = "" if failure.line is None else f":{failure.line}"
@@ -189,7 +188,7 @@ def _notes(report: IngestReport) -> Iterator[str]:
 
 
 def _headline(report: IngestReport, root: Path) -> str:
-    holds = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
+    total = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     numbers = {"new or changed": report.processed, "unchanged": report.unchanged, "without text": report.empty}
     files = counts(numbers, "file")
     pruned = f"{counted(report.pruned, 'source')} removed" if report.pruned else ""
@@ -197,11 +196,11 @@ def _headline(report: IngestReport, root: Path) -> str:
     changes = ", ".join(filter(None, (files, pruned, failed)))
     if not report.written:
         what = "nothing written" if report.failed else "nothing to do"
-        return ", ".join(filter(None, (f"{what}: {root} holds {holds}", files, failed)))
+        return ", ".join(filter(None, (f"{what}: {root} has {total}", files, failed)))
     written = f"wrote {counted(len(report.partitions), 'partition')} of {root}"
     others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
     changed = f": {changes}" if changes else ""
-    return f"{written} ({some(report.partitions, _SHOWN_NAMES)}){changed}; now {holds}{others}"
+    return f"{written} ({some(report.partitions, _SHOWN_NAMES)}){changed}; now {total}{others}"
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
@@ -209,17 +208,11 @@ def _left_out(report: IngestReport) -> Iterator[str]:
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number > printed[code]:
-            how = "note" if code in ODD else "left out"
+            label = "note" if code in ODD else "left out"
             names = list(map(printable, report.left_out_from[code]))
             rest = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
             remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
-            yield f"{how}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
-
-
-def _missing(report: IngestReport) -> str:
-    named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
-    missing = f"{counted(report.missing, 'source')} not found any more, whose chunks are kept"
-    return f"{missing}; --prune removes what is gone: {named}"
+            yield f"{label}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 
 
 def _skipped(kinds: Mapping[str, int]) -> str:

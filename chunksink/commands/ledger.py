@@ -14,7 +14,7 @@ from chunksink.output import Note, printable, show
 @click.option(
     "--status",
     type=click.Choice(["processed", "failed"]),
-    help="failed: the source or a record of it could not be read; processed: the others.",
+    help="failed: the source or one of its records could not be read; processed: all other attempts.",
 )
 @click.option("--run", "run_id", metavar="ID", help="Only attempts of this run.")
 @click.option("--partition", metavar="KEY", help="Only attempts that went to this partition.")
@@ -49,12 +49,12 @@ def command(
         return
     with IngestStore(config.home_path) as store:
         attempts = partial(store.attempts, source=source, status=status, run_id=run_id, partition=partition)
-        found = list(attempts(limit=limit))
-        total = sum(1 for _ in attempts()) if len(found) == limit else len(found)
-    lines = [_line(attempt) for attempt in found] or [Note("no attempt fits these filters")]
+        listed = list(attempts(limit=limit))
+        total = sum(1 for _ in attempts()) if len(listed) == limit else len(listed)
+    lines = [_line(attempt) for attempt in listed] or [Note("no attempt matches these filters")]
     if total > limit:
-        lines.append(Note(f"the newest {limit:,} of {total:,}; ask for more with --limit"))
-    show(as_json, found, lines)
+        lines.append(Note(f"the newest {limit:,} of {total:,}; --limit N shows more"))
+    show(as_json, listed, lines)
 
 
 def _line(attempt: dict[str, Any]) -> str:

@@ -17,13 +17,13 @@ def command(tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 
     It has three read-only tools: `search`, `get_chunk` for a passage with the passages around it, and `describe_index`
-    for the fields and values to filter by. It sees only what --tenant may see, and what other processes write appears
-    without a restart. It needs the extra `mcp`.
+    for the fields and values to filter by. It sees only what --tenant may see. What other processes write appears
+    without a restart. Needs the extra `mcp`.
 
     \b
     Examples:
       chunksink mcp --config /path/to/chunksink.toml
-    In the configuration of an assistant, which starts it in a folder of its own:
+    In the configuration of an assistant (with absolute paths, as it runs in another folder):
       {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--config", "/path/to/chunksink.toml"]}}}
     """
     try:

@@ -21,7 +21,7 @@ from chunksink.summary import recall_lines
 @click.option("--check", is_flag=True, help="Compare with the report in FILE instead of writing it.")
 @click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
 def command(file: Path, check: bool, deep: bool) -> int:
-    """Write to FILE what the index was made from and what the engines hold.
+    """Write to FILE what the index was made from and what the engines contain.
 
     FILE has checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a
     digest of each sink, read from the engine. Nothing in it depends on the machine, the home or the time: the same
@@ -33,20 +33,19 @@ def command(file: Path, check: bool, deep: bool) -> int:
       chunksink prove index.json
       chunksink prove index.json --check
     """
-
-    known = _read(file) if check else None
+    saved = _read(file) if check else None
     with open_index() as index:
-        found = index.verify(deep=deep, recall=True)
-        proof = proof_of(index.config, found)
-    recalls = [line for name, sink in found.sinks.items() for line in recall_lines(name, sink.recall)]
-    if known is None:
+        report = index.verify(deep=deep, recall=True)
+        proof = proof_of(index.config, report)
+    recalls = [line for name, sink in report.sinks.items() for line in recall_lines(name, sink.recall)]
+    if saved is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         file.write_bytes(orjson.dumps(proof, option=options))
-        echo([*recalls, f"{file} proves {', '.join(found.sinks)}"])
+        echo([*recalls, f"{file} proves {', '.join(report.sinks)}"])
         return Exit.OK
-    wrong = [Note(line) for line in _differences(known, proof, "")]
-    echo([*recalls, *wrong, f"{file} {'does not match' if wrong else 'matches'} what the engines hold"])
-    return Exit.DRIFT if wrong else Exit.OK
+    differences = [Note(line) for line in _differences(saved, proof, "")]
+    echo([*recalls, *differences, f"{file} {'does not match' if differences else 'matches'} what the engines contain"])
+    return Exit.DRIFT if differences else Exit.OK
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -55,13 +54,13 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise Refusal(f"{file} cannot be read as a proof: {error}", Exit.USAGE) from error
     if not isinstance(proof, dict) or proof.get("schema_version") != VERSION:
-        raise Refusal(f"{file} is no proof that this chunksink wrote ({VERSION})", Exit.USAGE)
+        raise Refusal(f"{file} is not a proof in the format {VERSION}", Exit.USAGE)
     return proof
 
 
-def _differences(known: Any, here: Any, place: str) -> Iterator[str]:
-    if isinstance(known, dict) and isinstance(here, dict):
-        for name in sorted(known.keys() | here.keys()):
-            yield from _differences(known.get(name), here.get(name), f"{place}.{name}" if place else name)
-    elif known != here:
-        yield f"{place}: {known} in the proof, {here} here"
+def _differences(saved: Any, current: Any, place: str) -> Iterator[str]:
+    if isinstance(saved, dict) and isinstance(current, dict):
+        for name in sorted(saved.keys() | current.keys()):
+            yield from _differences(saved.get(name), current.get(name), f"{place}.{name}" if place else name)
+    elif saved != current:
+        yield f"{place}: {saved} in the proof, {current} here"

@@ -50,7 +50,6 @@ def command(
       chunksink rebuild --chunks /data/chunks --home /data/index
       chunksink rebuild --sink meilisearch
     """
-
     with open_index(model=model, precision=precision) as index:
         report = index.rebuild(
             sinks=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache

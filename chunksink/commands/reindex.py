@@ -19,8 +19,8 @@ from chunksink.output import Note, counted, printable, show
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = dict(each.partition("=")[::2] for each in given)
+def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = dict(each.partition("=")[::2] for each in values)
     if "" in pairs or "" in pairs.values():
         raise click.BadParameter("write it as NAME=VALUE")
     return pairs
@@ -104,7 +104,7 @@ def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def _by_source(outdated: Iterator[Outdated]) -> dict[str, dict[str, Any]]:
-    """Records of one source are extracted together."""
+    """One entry per source, since its records are extracted together."""
     found: dict[str, dict[str, Any]] = {}
     for one in outdated:
         entry = found.setdefault(one.path, {"path": one.path, "records": 0, "differences": []})

@@ -1,4 +1,4 @@
-"""`chunksink retire-partition`: gives up a partition that is gone for good."""
+"""`chunksink retire-partition`: retires a partition that will not come back."""
 
 import click
 
@@ -11,22 +11,20 @@ from chunksink.output import counted
 @chunks_option
 @home_option
 def command(key: str) -> None:
-    """Give up the partition KEY, whose chunks file and manifest are gone for good.
+    """Retire the partition KEY, whose chunks file and manifest will not come back.
 
-    The sources of a missing partition stay in the index until you give it up. The next sync (with --watch, the one
-    after the next commit) removes those that no other partition has; it stops at the brake if they are many. The
-    partition's tombstones go, too: sources that they withdrew return if another partition has them.
+    The sources of a missing partition stay in the index until it is retired. Then the next sync (with --watch, the one
+    after the next commit) removes those that no other partition has; if they are many, it stops at the brake. The
+    partition's tombstones end, too: sources that they withdrew return if another partition has them.
 
     \b
     Example:
       chunksink retire-partition 2024-01
     """
-
     with open_index() as index:
         retired = index.retire_partition(key)
-    gone = counted(retired.removed, "source")
-    click.echo(f"partition {key} is given up; the next sync removes {gone} that only it held")
+    removed = counted(retired.removed, "source")
+    click.echo(f"partition {key} is retired; the next sync removes {removed} that only it had")
     if retired.returning:
-        it = "it" if retired.returning == 1 else "them"
-        back = f"{counted(retired.returning, 'source')} that this one had withdrawn and another partition holds"
-        click.echo(f"it brings back {back}: withdraw {it} there too", err=True)
+        returning = f"{counted(retired.returning, 'source')} that it had withdrawn and another partition has"
+        click.echo(f"the next sync restores {returning}; to prevent that, withdraw there too", err=True)

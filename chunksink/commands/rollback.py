@@ -17,7 +17,6 @@ def command() -> None:
     Example:
       chunksink rollback
     """
-
     with open_index() as index:
         generation = index.rollback()
     click.echo(

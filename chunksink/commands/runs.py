@@ -43,7 +43,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
     if not total:
         lines.append(Note(f"no runs in {folder} yet; every command that changes something writes one"))
     elif total > limit:
-        lines.append(Note(f"the newest {limit:,} of {total:,}; ask for more with --limit"))
+        lines.append(Note(f"the newest {limit:,} of {total:,}; --limit N shows more"))
     show(as_json, [asdict(run) for run in found], lines)
 
 

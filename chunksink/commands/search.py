@@ -1,7 +1,6 @@
 """`chunksink search`: searches the live index."""
 
 import re
-from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -21,7 +20,6 @@ from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
-from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 from chunksink.views import search_once
 
@@ -32,7 +30,7 @@ _MOST_VALUES = 20
 _MOST_NAMED = 3
 """At most this many sources with the same text are named; `--json` lists all."""
 _FRAGMENT_CHARACTERS = 300
-"""At most this many characters of a link's fragment: a long heading, each letter quoted."""
+"""Longer fragments of links are cut. In that of a long heading each letter may be quoted."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
 """Mark bold text while lines are broken. `printable` escapes both, so no text contains them."""
 _SPACE = re.compile(r"\s+")
@@ -58,7 +56,9 @@ _SPACE = re.compile(r"\s+")
 @click.option(
     "--facet", "facets", multiple=True, metavar="FIELD", help="Count the values of a field among all results."
 )
-@click.option("--sort", metavar="FIELD", help="Show what has every word, by this field; -FIELD from the highest value.")
+@click.option(
+    "--sort", metavar="FIELD", help="Show the chunks that have every word, sorted by this field; -FIELD: descending."
+)
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--all-chunks", is_flag=True, help="Show every matching chunk, not each source once.")
 @click.option(
@@ -120,7 +120,7 @@ def command(
     )
     legs = LEGS_OF[question.mode]
     with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
-        # The keyword leg is always needed: it finds quoted phrases.
+        # The keyword leg is always needed, because it finds quoted phrases.
         answer, generation = search_once(config, question, access, needed={KEYWORD, *legs})
     if as_json:
         print_json(answer.as_json(explain=explain))
@@ -164,7 +164,8 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     if hit.fields:
         _dim(f"   {_line('; '.join(f'{name} {value_text(value)}' for name, value in hit.fields.items()))}")
     if hit.same_text:
-        _dim(f"   {_elsewhere(hit.same_text)}")
+        names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in hit.same_text]
+        _dim(f"   also in {counted(len(names), 'other source')}: {some(names, _MOST_NAMED)}")
 
 
 def _dim(line: str) -> None:
@@ -173,11 +174,6 @@ def _dim(line: str) -> None:
 
 def _bold(line: str) -> str:
     return wrapped(line.rstrip(), columns()).replace(_BOLD, "\x1b[1m").replace(_NORMAL, "\x1b[0m")
-
-
-def _elsewhere(documents: Sequence[Document]) -> str:
-    names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in documents]
-    return f"also in {counted(len(documents), 'other source')}: {some(names, _MOST_NAMED)}"
 
 
 def _address(hit: SearchHit) -> str:
@@ -204,7 +200,7 @@ def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
 
 
 def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:
-    """The arithmetic of the score, then facts about the chunk, one per line."""
+    """The computation of the score, then facts about the chunk, one per line."""
     fused = is_fused(answer)
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
     return [

@@ -32,7 +32,7 @@ from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.status_report import page_report
 
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 """How often to check for changes by other processes."""
 _MOST_CONNECTIONS = 500
 _HEADER_SECONDS = 10.0
@@ -44,7 +44,7 @@ _REQUEST_LINE_BYTES = 256 * 1024
 _TOKEN_REMEDY = """\
 make a token and its hash:
   python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
-give the first to the client, and write the second into chunksink.toml, with a tenant or * for all:
+send the first to the client, and write the second into chunksink.toml, with a tenant or * for all:
   [tokens]
   "HASH" = "*\""""
 
@@ -59,15 +59,15 @@ give the first to the client, and write the second into chunksink.toml, with a t
     metavar="HOST",
     help="Also accept requests to this host name, such as that of a proxy; may be repeated.",
 )
-@click.option("--source-url", metavar="PREFIX", help="Put before relative sources, so that they become links.")
+@click.option("--source-url", metavar="PREFIX", help="Prefix that makes links of relative sources.")
 @chunks_option
 @home_option
 def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
-    It follows what other processes sync, rebuild and roll back. On a loopback address anyone on this machine may ask,
-    unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for one
-    tenant or for all. /healthz reports whether searches are answered, /status what is in the index.
+    It follows syncs, rebuilds and rollbacks of other processes. On a loopback address anyone on this machine may
+    search, unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for
+    one tenant or for all. /healthz reports whether searches are answered, /status what is in the index.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
     _require_web(source_url)
     with (
         _listening(host, port, open_to_all=not config.tokens) as listener,
-        closing(LiveSearch(config, every_seconds=_LOOK_SECONDS)) as live,
+        closing(LiveSearch(config, every_seconds=_CHECK_SECONDS)) as live,
     ):
         app = _app(config, live, host, names, source_url)
         _serve(
@@ -110,7 +110,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
     return make_app(site)
 
 
-def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], says: str) -> None:
+def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], greeting: str) -> None:
     """Serve until SIGINT or SIGTERM."""
     settings = uvicorn.Config(
         app,
@@ -132,12 +132,12 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], sa
     def end(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True
 
-    # The server has handlers of its own from its start to its end, and then sends itself the signal again.
+    # While it runs, the server has its own handlers; when it ends, it sends itself the signal again.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # Started after our imports, since two threads that import one module at once may fail, and after the handlers.
         Thread(target=warm, daemon=True).start()
-        click.echo(says)
+        click.echo(greeting)
         server.run(sockets=[listener])
     finally:
         for number, handler in before.items():
@@ -158,7 +158,9 @@ def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:
     except OSError as error:
         raise Refusal(f"--host {host}: {error.strerror}; name an address of this machine", Exit.USAGE) from error
     if open_to_all and not ip_address(str(address[0])).is_loopback:
-        raise Refusal(f"--host {host} lets other machines ask, and no token is configured: {_TOKEN_REMEDY}", Exit.USAGE)
+        raise Refusal(
+            f"--host {host} lets other machines search, but no token is configured: {_TOKEN_REMEDY}", Exit.USAGE
+        )
     try:
         return socket.create_server(address[:2], family=family, backlog=128)
     except OSError as error:
@@ -173,7 +175,7 @@ def _address(host: str, listener: socket.socket) -> str:
 
 
 def _require_web(source_url: str | None) -> None:
-    """A page may link to nothing else."""
+    """Refuses everything but web addresses: pages must not link to anything else."""
     if source_url is None:
         return
     try:
@@ -181,7 +183,7 @@ def _require_web(source_url: str | None) -> None:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise Refusal(f"--source-url {source_url}: give an address such as https://example.org/docs/", Exit.USAGE)
+        raise Refusal(f"--source-url {source_url}: use an address such as https://example.org/docs/", Exit.USAGE)
 
 
 class _LimitedProtocol(H11Protocol):
@@ -207,7 +209,7 @@ class _LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Also for a request that has begun, for example one with a malformed body: its answer is dropped."""
+        """Also works in the middle of a request, for example for a malformed body: its other answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

@@ -29,8 +29,8 @@ def command() -> None:
     """Compare the index settings of Meilisearch with the settings file, and apply the file.
 
     The file is meilisearch-settings.json in this folder, else the one shipped with chunksink; the sink option
-    settings_file names another. A rebuild gives every new index these settings. Settings that chunksink needs are
-    always applied: filterable fields, and one hit for each source.
+    settings_file names another. Every new index gets these settings. Settings that chunksink needs are always applied:
+    filterable fields, and one hit for each source.
     """
 
 
@@ -46,7 +46,7 @@ def command() -> None:
 def show_command(output: Path | None, force: bool) -> None:
     """Print the settings of the live index, in the form of the file.
 
-    Use --output instead of `>`, with which the shell leaves an empty file if the server does not answer.
+    Use --output instead of `>`: with `>`, the file is empty if the server does not answer.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def show_command(output: Path | None, force: bool) -> None:
       chunksink settings show --output meilisearch-settings.json
     """
     if output is not None and output.exists() and not force:
-        raise Refusal(f"{output} is there already: name another file, or write over it with --force", Exit.USAGE)
+        raise Refusal(f"{output} exists: name another file, or replace it with --force", Exit.USAGE)
     with _sink(settings_file=str(shipped_settings_file())) as (_, sink):
         shown = as_file(sink.live_settings())
     if output is None:
@@ -77,11 +77,11 @@ def diff_command(as_json: bool) -> int:
     Example:
       chunksink settings diff
     """
-    with _live() as (sink, wanted):
+    with _live() as (sink, desired):
         live = sink.live_settings()
-        found = differences(wanted, live)
+        found = differences(desired, live)
     show(as_json, _document(found), _lines(found))
-    echo(_warnings(wanted, live))
+    echo(_warnings(desired, live))
     return Exit.DRIFT if found else Exit.OK
 
 
@@ -98,11 +98,11 @@ def apply_command(as_json: bool) -> None:
       chunksink settings apply
     """
     folder = config_from().home_path
-    with writing(folder), _live() as (sink, wanted):
+    with writing(folder), _live() as (sink, desired):
         _require_ours(folder, sink)
         live = sink.live_settings()
-        found = differences(wanted, live)
-        echo(_warnings(wanted, live))
+        found = differences(desired, live)
+        echo(_warnings(desired, live))
         sink.change_live_settings(patch_of(found))
     summary = f"{counted(len(found), 'setting')} changed" if found else "nothing to do"
     show(as_json, _document(found), [*_lines(found), summary])
@@ -113,7 +113,7 @@ def _require_ours(home: Path, sink: MeilisearchSink) -> None:
     if marker is not None and marker.home_id != existing_home_id(home):
         raise OtherHome(
             f"the live index was made by another home ({marker.home_id:.12}...), not by {home}; nothing was changed. "
-            "Name that home with --home; or, if this one shall have it, run `chunksink sync --adopt`"
+            "Name that home with --home; or take the index over with `chunksink sync --adopt`"
         )
 
 
@@ -121,7 +121,7 @@ def _require_ours(home: Path, sink: MeilisearchSink) -> None:
 def _live() -> Iterator[tuple[MeilisearchSink, dict[str, Any]]]:
     """The sink, and the settings that the live index should have."""
     with _sink() as (config, sink):
-        yield sink, sink.wanted_settings(live_dimensions(config, _SINK))
+        yield sink, sink.desired_settings(live_dimensions(config, _SINK))
 
 
 @contextmanager
@@ -132,20 +132,20 @@ def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
         yield config, sink
 
 
-def _warnings(wanted: dict[str, Any], live: dict[str, Any]) -> Iterator[Note]:
-    if names := unknown(wanted, live):
+def _warnings(desired: dict[str, Any], live: dict[str, Any]) -> Iterator[Note]:
+    if names := unknown(desired, live):
         yield Note(f"warning: Meilisearch has no setting {', '.join(names)}; it refuses the whole file")
-    if names := resets(wanted, live):
+    if names := resets(desired, live):
         yield Note(f"warning: the file does not name {', '.join(names)}; apply and sync reset this to the default")
 
 
 def _document(found: list[Difference]) -> dict[str, Any]:
-    return {each.name: {"live": each.live, "file": each.wanted} for each in found}
+    return {each.name: {"live": each.live, "file": each.desired} for each in found}
 
 
 def _lines(found: list[Difference]) -> Iterator[str]:
     for each in found:
-        live, wanted = (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (each.live, each.wanted))
-        yield f"{each.name}\n  live  {live}\n  file  {wanted}"
+        live, desired = (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in (each.live, each.desired))
+        yield f"{each.name}\n  live  {live}\n  file  {desired}"
     if not found:
         yield "the live index has the settings of the file"

@@ -1,4 +1,4 @@
-"""`chunksink status`: what is live, held, due or under way, without asking any engine."""
+"""`chunksink status`: what is live, held, due or under way, without calling an engine."""
 
 from dataclasses import asdict
 
@@ -18,8 +18,8 @@ from chunksink.status_report import SHOWN, status_lines
 def command(everything: bool, as_json: bool) -> None:
     """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
 
-    All of it comes from chunksink's records; no engine is asked. `chunksink verify` asks them, `chunksink plan` shows
-    what a sync would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
+    All of it comes from chunksink's records. `chunksink verify` reads the engines, `chunksink plan` shows what a sync
+    would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
 
     \b
     Examples:
@@ -28,6 +28,6 @@ def command(everything: bool, as_json: bool) -> None:
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     config = config_from()
-    found = status_of(config, -1 if as_json or everything else SHOWN)
-    lines = status_lines(found, None if everything else SHOWN)
-    show(as_json, {"current": found.is_current, **asdict(found)}, lines)
+    status = status_of(config, -1 if as_json or everything else SHOWN)
+    lines = status_lines(status, None if everything else SHOWN)
+    show(as_json, {"current": status.is_current, **asdict(status)}, lines)

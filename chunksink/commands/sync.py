@@ -45,7 +45,6 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
       chunksink sync --watch
       chunksink plan --json | jq -r .hash | xargs chunksink sync --plan
     """
-
     if options["plan"] is not None and (watch or options["rebuild"]):
         raise click.UsageError("--plan executes one plan of a sync: leave out --watch and --rebuild")
     if dry_run and (watch or options["rebuild"] or options["plan"] is not None):

@@ -64,8 +64,8 @@ def command(
 
     Prints the number of findings of each code and the first five of them; --all prints one line for each finding:
     CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3 otherwise; a warning counts
-    here, though it does not stop a rebuild. Every finding also goes to the run record below HOME/runs. Partitions are
-    examined one by one: a sync reports where two contradict each other.
+    here, though it does not stop a rebuild. Every finding is also in the run record below HOME/runs. Partitions are
+    examined one by one: only a sync reports where two contradict each other.
 
     \b
     Examples:
@@ -133,7 +133,7 @@ def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
 
 
 def _check_chunking(root: BusRoot, keys: list[str], report: Callable[[Finding], None]) -> int:
-    """How many breaches there are; only valid partitions are asked."""
+    """Reports breaches of the chunking rules, and returns their number. All partitions must be valid."""
     from chunksink.ingest.checklist import find_breaches
     from chunksink.ingest.codes import CHUNKING_FAILED
 

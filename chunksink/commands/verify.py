@@ -43,52 +43,51 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
       chunksink verify --deep --repair
       chunksink verify --json | jq '.sinks[].digest'
     """
-
     with open_index() as index:
-        found = index.verify(deep=deep)
+        report = index.verify(deep=deep)
         repaired = None
-        if repair and not found.ok:
+        if repair and not report.ok:
             if not as_json:
-                echo(_lines(found))
+                echo(_lines(report))
             repaired = index.repair(adopt=adopt, allow_deletions=allow_deletions, deep=deep)
-            found = index.verify(deep=deep)
+            report = index.verify(deep=deep)
     if as_json:
-        print_json(found.as_json() | ({"repair": repaired.as_json()} if repaired else {}))
+        print_json(report.as_json() | ({"repair": repaired.as_json()} if repaired else {}))
     else:
         if repaired is not None:
             print_report(repaired, as_json=False, verb="repaired")
-        echo(_lines(found))
-        if not repair and any(sink.unjudged for sink in found.sinks.values()):
-            click.echo("`chunksink verify --deep --repair` computes what the cache has lost, and compares", err=True)
-        if not repair and any(not replace(sink, unjudged=0).ok for sink in found.sinks.values()):
+        echo(_lines(report))
+        if not repair and any(sink.unjudged for sink in report.sinks.values()):
+            click.echo("`chunksink verify --deep --repair` computes the missing vectors and compares again", err=True)
+        if not repair and any(not replace(sink, unjudged=0).ok for sink in report.sinks.values()):
             click.echo("`chunksink verify --repair` fixes it", err=True)
-    if found.unknown:
+    if report.unknown:
         return Exit.ENGINE
-    if not found.ok:
+    if not report.ok:
         return Exit.DRIFT
-    if found.held or found.unread:
+    if report.held or report.unread:
         return Exit.INVALID_INPUT
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _lines(found: "VerifyReport") -> Iterator[str]:
-    for name, sink in found.sinks.items():
+def _lines(report: "VerifyReport") -> Iterator[str]:
+    for name, sink in report.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
         yield f"{name}: {holds}, {_state(sink)}{refused}"
         yield from map(Note, _drift(sink))
-        if not sink.shown and name not in found.failed:
+        if not sink.shown and name not in report.failed:
             yield Note("  other programs do not find it: its public name shows nothing, or another build")
         if sink.unjudged:
-            yield Note(f"  {counted(sink.unjudged, 'vector')} could not be compared: the cache has none of their texts")
+            yield Note(f"  {counted(sink.unjudged, 'vector')} could not be compared: the cache does not have them")
         if sink.settings:
             yield Note(f"  its settings are not as configured: {', '.join(sink.settings)}")
         yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
-    if found.ok and len({sink.digest for sink in found.sinks.values()}) > 1:
+    if report.ok and len({sink.digest for sink in report.sinks.values()}) > 1:
         yield "Digests are comparable only within the same sink: vectors and refused documents change them"
-    yield from (Note(f"{name}: {error}") for name, error in found.failed.items())
-    yield from map(Note, (*_held(found), *unconfigured_lines(found.unconfigured), *unbuilt_lines(found.unbuilt)))
+    yield from (Note(f"{name}: {error}") for name, error in report.failed.items())
+    yield from map(Note, (*_held(report), *unconfigured_lines(report.unconfigured), *unbuilt_lines(report.unbuilt)))
 
 
 def _state(sink: "SinkCheck") -> str:
@@ -100,10 +99,10 @@ def _state(sink: "SinkCheck") -> str:
     return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
 
 
-def _held(found: "VerifyReport") -> Iterator[str]:
-    yield from first([f"partition {printable(key)} is missing or invalid" for key in found.unread], _SHOWN)
-    if found.held:
-        yield f"{counted(found.held, 'source')} held and not compared; `chunksink status` says why"
+def _held(report: "VerifyReport") -> Iterator[str]:
+    yield from first([f"partition {printable(key)} is missing or invalid" for key in report.unread], _SHOWN)
+    if report.held:
+        yield f"{counted(report.held, 'source')} held and not compared; `chunksink status` shows why"
 
 
 def _drift(sink: "SinkCheck") -> Iterator[str]:

@@ -27,7 +27,7 @@ def command(name: str, as_json: bool) -> int:
     document in the engines. Of a FILE, named as `chunksink search` shows it, the first chunk is explained.
 
     Shown are its places in the chunks and whether they count, whether its source is held and why, whether its vector
-    is cached, and what each engine confirmed and has now. Exits with 5 when an engine could not be asked.
+    is cached, and what each engine confirmed and has now. Exits with 5 if an engine does not answer.
 
     \b
     Examples:
@@ -37,42 +37,42 @@ def command(name: str, as_json: bool) -> int:
       chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
     """
     with open_index() as index:
-        found = index.why(name)
-    show(as_json, asdict(found), _lines(found))
-    return Exit.ENGINE if any(sink.error for sink in found.sinks.values()) else Exit.OK
+        explanation = index.why(name)
+    show(as_json, asdict(explanation), _lines(explanation))
+    return Exit.ENGINE if any(sink.error for sink in explanation.sinks.values()) else Exit.OK
 
 
-def _lines(found: "Explanation") -> Iterator[str]:
-    standing = found.current or found.standings[-1]
-    yield labelled("chunk", printable(found.chunk_id))
-    if found.document != found.chunk_id:
-        yield labelled("document", found.document)
-    yield labelled("source", f"{printable(found.source)}, family {found.family}")
-    for each in found.standings:
+def _lines(explanation: "Explanation") -> Iterator[str]:
+    standing = explanation.current or explanation.standings[-1]
+    yield labelled("chunk", printable(explanation.chunk_id))
+    if explanation.document != explanation.chunk_id:
+        yield labelled("document", explanation.document)
+    yield labelled("source", f"{printable(explanation.source)}, family {explanation.family}")
+    for each in explanation.standings:
         yield labelled("in", _place(each))
         yield labelled("", f"{each.verdict}: {printable(each.reason)}")
-    if found.held:
-        yield labelled("held", printable(found.held))
+    if explanation.held:
+        yield labelled("held", printable(explanation.held))
     yield labelled("text", standing.text_hash)
-    yield labelled("vector", _vector(found))
-    yield labelled("generation", found.generation)
-    for name, sink in found.sinks.items():
-        yield labelled(name, _copy(sink, found))
+    yield labelled("vector", _vector(explanation))
+    yield labelled("generation", explanation.generation)
+    for name, sink in explanation.sinks.items():
+        yield labelled(name, _copy(sink, explanation))
         if sink.refused:
             yield labelled("", f"refused: {printable(sink.refused)}")
         if sink.error:
-            yield labelled("", f"not asked: {printable(sink.error)}")
-    if found.other_chunks:
-        yield labelled("others", some([printable(each) for each in found.other_chunks], _SHOWN))
+            yield labelled("", f"no answer: {printable(sink.error)}")
+    if explanation.other_chunks:
+        yield labelled("others", some([printable(each) for each in explanation.other_chunks], _SHOWN))
 
 
-def _vector(found: "Explanation") -> str:
-    if cached := found.cached_vector:
+def _vector(explanation: "Explanation") -> str:
+    if cached := explanation.cached_vector:
         numbers = f"{cached['dimension']:,} dimensions, {cached['precision']}"
         return f"cached, {numbers}; `chunksink cache show {cached['ref']}`"
-    if found.model_fingerprint == NO_MODEL.fingerprint:
-        return "none: no sink of the live index holds vectors"
-    return f"not cached for the live model ({found.model_fingerprint:.12})"
+    if explanation.model_fingerprint == NO_MODEL.fingerprint:
+        return "none: no sink of the live index has vectors"
+    return f"not cached for the live model ({explanation.model_fingerprint:.12})"
 
 
 def _place(standing: "Occurrence") -> str:
@@ -82,15 +82,15 @@ def _place(standing: "Occurrence") -> str:
     return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
 
 
-def _copy(sink: "SinkCopy", found: "Explanation") -> str:
-    counts = found.current is not None
+def _copy(sink: "SinkCopy", explanation: "Explanation") -> str:
+    counts = explanation.current is not None
     differs = f" (in {', '.join(sink.differs_in)})" if sink.differs_in else ""
     parts = [f"{sink.copy} in the engine{differs}"]
     parts.append(f"receipt {sink.receipt}" if sink.receipt != "none" else "no receipt")
     if sink.open_intent:
         parts.append("of unknown state, to be written again")
-    if counts and sink.copy in ("absent", "different") and not (sink.refused or found.held):
+    if counts and sink.copy in ("absent", "different") and not (sink.refused or explanation.held):
         parts.append("`chunksink verify --repair` repairs it")
-    if not counts and sink.copy == "present" and not found.held:
-        parts.append("it should not be there; `chunksink sync` removes it")
+    if not counts and sink.copy == "present" and not explanation.held:
+        parts.append("surplus: `chunksink sync` removes it")
     return "; ".join(parts)

@@ -26,7 +26,7 @@ class Check:
 
 
 class CheckProblem(Exception):
-    """A problem with its remedy: a run would fail, or with `warn` only the user should know."""
+    """A problem with its remedy. With `fail` a run would fail, with `warn` it would not."""
 
     def __init__(self, found: str, remedy: str, verdict: Verdict = "fail") -> None:
         super().__init__(found)
@@ -54,9 +54,9 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
 
 
 def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[Check]:
-    """All checks, in the order in which a run needs their subjects; only the first if the configuration is invalid.
+    """All checks, in the order in which a run needs them. An invalid configuration ends them.
 
-    `place` is the configuration file or folder, if one was named.
+    `place` is the configuration file or folder, if one is named.
     """
     from chunksink.doctor import engines, machine, records
     from chunksink.settings.config import ConfigError, config_file

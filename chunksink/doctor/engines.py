@@ -1,4 +1,4 @@
-"""Checks of each engine: whether it answers, whether the live build is there and this home's, whether settings fit."""
+"""Checks of each engine: whether it answers, has the live build of this home, and has the configured settings."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -40,11 +40,11 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
         if answers.verdict != "ok":
             return
         (sink,) = opened
-        is_there = False
+        has_build = False
         if live is not None:
-            there = check(f"live in {name}", partial(_live, name, sink, live))
-            is_there = name in live.builds and there.verdict == "ok"
-            yield there
+            build = check(f"live in {name}", partial(_live, name, sink, live))
+            has_build = name in live.builds and build.verdict == "ok"
+            yield build
         if (shown := capability(sink, SupportsPublicName)) is not None:
             public = check(f"public name in {name}", partial(_public_name, config, shown))
             if public.verdict != "ok":
@@ -57,12 +57,12 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             yield as_configured
             if as_configured.verdict != "ok":
                 return
-        if live is not None and is_there and sink.wants_vectors:
+        if live is not None and has_build and sink.wants_vectors:
             yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
 
 
 def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) -> str:
-    """Leaves the sink in `opened`."""
+    """Adds the sink to `opened`."""
     with remedies(
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
@@ -77,7 +77,7 @@ def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) ->
 
 
 def unused_options(config: Config) -> Iterator[Check]:
-    """Mistakes in options of sinks that are not used now."""
+    """Mistakes in options of sinks that are not in use."""
     for name in config.sink:
         if name in config.sinks:
             continue
@@ -85,7 +85,7 @@ def unused_options(config: Config) -> Iterator[Check]:
             with ExitStack() as stack:
                 open_one_sink(config, stack, name)
         except (ConfigError, SinkError) as error:
-            remedy = f"correct [sink.{name}] or {variable('sink')}_{name.upper()}_*; {name} is not among the sinks now"
+            remedy = f"correct [sink.{name}] or {variable('sink')}_{name.upper()}_*; {name} is not in use"
             yield Check(f"options of {name}", "warn", str(error), remedy)
 
 
@@ -95,11 +95,11 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     build_id = live.builds[name]
     with remedies(
         (BuildBroken, "`chunksink verify --repair` writes it again from the chunks"),
-        (ConfigError, "correct what that names, and ask again"),  # found by the engine's library
+        (ConfigError, "correct what the message names"),  # raised by the engine's library
         (SinkError, _AGAIN),
     ):
         try:
-            # A reader, if there is one, changes nothing and takes no lock.
+            # A reader is preferred because it changes nothing and takes no lock.
             readable = capability(sink, SupportsReader)
             with closing(readable.reader(build_id) if readable is not None else sink.open(build_id)) as build:
                 marker = build.marker()
@@ -121,51 +121,51 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
 
     try:
         with State.existing(config.home_path) as state, existing_cache(config) as cache:
-            found = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
+            recall = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
     except SinkError as error:
         raise CheckProblem(str(error), _AGAIN) from error
     except (ChunksinkError, OSError):
         return "not measured: see `index` and `cache`"
-    if found is None:
+    if recall is None:
         return "not measured: the cache has none of its texts"
-    if remedy := recall_remedy(sink.name, found):
-        raise CheckProblem(recall_line(found), remedy, "warn")
-    return recall_line(found)
+    if remedy := recall_remedy(sink.name, recall):
+        raise CheckProblem(recall_line(recall), remedy, "warn")
+    return recall_line(recall)
 
 
 def _public_name(config: Config, sink: SupportsPublicName) -> str:
-    """Whether the public name is free or shows a build of this home."""
+    """Whether the public name is free or belongs to a build of this home."""
     with remedies((SinkError, _AGAIN)):
         marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
-        remedy = "give the index another name; or replace it with `chunksink sync --adopt`"
-        raise CheckProblem(f"what it shows was made by another home, whose id is {marker.home_id}", remedy)
+        remedy = "choose another index name; or replace the index with `chunksink sync --adopt`"
+        raise CheckProblem(f"its index was made by another home, whose id is {marker.home_id}", remedy)
     return "free, or this home's"
 
 
 def _settings(config: Config, name: str, sink: "MeilisearchSink") -> str:
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
-    wanted = load_index_settings(file)
+    desired = load_index_settings(file)
     with remedies((SinkError, _AGAIN)):
         try:
             live = sink.live_settings()
         except BuildMissing:
-            _require_known(file, wanted, DEFAULTS)
+            _require_known(file, desired, DEFAULTS)
             return "no live index yet"
-    _require_known(file, wanted, live)
+    _require_known(file, desired, live)
     try:
         dimensions = live_dimensions(config, name)
     except (ChunkBusError, OSError) as error:
-        unknown = "not compared, for the records of the index cannot be read"
-        raise CheckProblem(unknown, "see `index` above", "warn") from error
-    if found := differences(sink.wanted_settings(dimensions), live):
-        names = ", ".join(each.name for each in found)
+        found = "not compared, because the records of the index cannot be read"
+        raise CheckProblem(found, "see `index` above", "warn") from error
+    if changes := differences(sink.desired_settings(dimensions), live):
+        names = ", ".join(each.name for each in changes)
         remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
         raise CheckProblem(f"the live index differs from {file}: {names}", remedy, "warn")
-    return f"as {file} has them"
+    return f"as in {file}"
 
 
-def _require_known(file: Path, wanted: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    if names := unknown(wanted, known):
+def _require_known(file: Path, desired: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    if names := unknown(desired, known):
         found = f"{file} sets {', '.join(names)}, which Meilisearch does not know: it would refuse the whole file"
         raise CheckProblem(found, "correct the name, or remove it from the file")

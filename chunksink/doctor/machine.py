@@ -56,7 +56,7 @@ def configuration(config: Config, file: Path) -> str:
 def home(home: Path) -> str:
     place = _existing(home)
     if not (place.is_dir() and can_write(place)):
-        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another with --home")
+        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another folder with --home")
     if not home.exists():
         return f"{home} will be made"
     mode = home.stat().st_mode & 0o777
@@ -85,13 +85,15 @@ def _existing(folder: Path) -> Path:
 def locks(home: Path) -> str:
     held = held_locks(home)
     if held:
-        raise CheckProblem(f"another run holds: {', '.join(held)}", "wait for it, or look for its process", "warn")
-    return "nobody is writing to this home"
+        raise CheckProblem(
+            f"another run has these locks: {', '.join(held)}", "wait for it, or find its process", "warn"
+        )
+    return "no other run"
 
 
 def model(config: Config) -> str:
-    """Whether the model's files are there. Weights are not read."""
-    with remedies((ModelError, "correct the setting `model`, or get that model: the next rebuild needs it")):
+    """Whether the model's files exist. Does not read the weights."""
+    with remedies((ModelError, "correct the setting `model`, or download that model: the next rebuild needs it")):
         found = resolve_model(config.model, network=False)
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
         raise CheckProblem(f"no weights in {found.folder}", "copy the model again")
@@ -99,7 +101,7 @@ def model(config: Config) -> str:
 
 
 def _runtime(config: Config, found: ResolvedModel) -> str:
-    """Which runtime computes it."""
+    """The runtime that computes vectors of this model."""
     cache = config.model_cache_path or default_model_cache()
     expected = expected_runtime(found, config.precision, cache)
     if not expected.reason:

@@ -68,16 +68,18 @@ def _flaw(root: BusRoot, key: str) -> str | None:
 
 
 def partitions(path: Path, home: Path) -> str:
-    """Whether the partitions that the index was made from are still there."""
+    """Whether all partitions of the index still exist."""
     try:
         with State.existing(home) as state:
-            gone = sorted(set(Catalog(state).known_partitions()).difference(BusRoot(path).require().partition_keys()))
+            missing = sorted(
+                set(Catalog(state).known_partitions()).difference(BusRoot(path).require().partition_keys())
+            )
     except (ChunkBusError, NoGeneration, OSError):
         return "not compared: see `chunks` and `index`"
-    if gone:
-        remedy = "bring them back, or give each one up with `chunksink retire-partition KEY`"
-        raise CheckProblem(f"missing: {some(gone, _SHOWN)}", remedy)
-    return "all that the index was made from are there"
+    if missing:
+        remedy = "bring them back, or run `chunksink retire-partition KEY` for each"
+        raise CheckProblem(f"missing: {some(missing, _SHOWN)}", remedy)
+    return "all partitions of the index exist"
 
 
 def ingest(home: Path) -> str:
@@ -113,12 +115,12 @@ def index(home: Path) -> str:
         return _NO_INDEX
     file = home / "home.id"
     if not file.exists():  # opening the records would make a new one
-        raise CheckProblem(f"{file} is gone, by which builds are recognised", f"put it back; or {_ADOPT}")
+        raise CheckProblem(f"{file}, which identifies our builds, is missing", f"restore it; or {_ADOPT}")
     move = "move state.db away and run `chunksink rebuild`: nothing is lost"
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
-        remedy = f"restore the id that its builds have, see below; or remove the file, {_ADOPT}"
+        remedy = f"restore the id of its builds, which the checks below show; or remove the file, {_ADOPT}"
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")
@@ -126,7 +128,7 @@ def index(home: Path) -> str:
 
 
 def live_builds(home: Path) -> Live | None:
-    """None if nothing is known; the check of the index reports why."""
+    """None if they are unknown; the check of the index reports why."""
     if not (home / "state.db").exists() or not (home / "home.id").exists():
         return None
     try:
@@ -150,7 +152,7 @@ def cache(config: Config) -> str:
             with existing_cache(config) as cache:
                 cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
         except CacheBusy as error:
-            raise CheckProblem(str(error), "wait for the process that holds it", "warn") from error
+            raise CheckProblem(str(error), "wait for the process that uses it", "warn") from error
     damaged = sorted(file.name for file in path.parent.glob(f"{path.name}.damaged-*"))
     kept = f"; damaged files that were set aside and can be deleted: {', '.join(damaged)}" if damaged else ""
     return f"{path} can be read; `chunksink cache verify` checks every vector{kept}"

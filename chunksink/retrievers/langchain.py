@@ -21,7 +21,7 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.question import Mode
 
 _IN_A_CALL = ("k", "mode", "filters", "tenant")
-_OF_LANGCHAIN = ("verbose",)  # `invoke` reads it and hands it on
+_OF_LANGCHAIN = ("verbose",)  # `invoke` passes it on
 
 
 class ChunksinkRetriever(BaseRetriever):
@@ -39,16 +39,16 @@ class ChunksinkRetriever(BaseRetriever):
     context: int = 0
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
         del run_manager
-        _refuse_unknown(given)
+        _refuse_unknown(arguments)
         answer = self.index.search(
             query,
-            limit=given.get("k", self.k),
-            mode=given.get("mode", self.mode),
-            filters=given.get("filters", self.filters),
-            tenant=self._tenant(given),
+            limit=arguments.get("k", self.k),
+            mode=arguments.get("mode", self.mode),
+            filters=arguments.get("filters", self.filters),
+            tenant=self._tenant(arguments),
             collapse=self.collapse,
             context=self.context,
         )
@@ -58,31 +58,30 @@ class ChunksinkRetriever(BaseRetriever):
         ]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **given: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
-        """LangChain's own takes no arguments of a call."""
+        """Overridden because LangChain's method accepts no arguments of a call."""
         synchronous = run_manager.get_sync()
-        return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **given)
+        return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **arguments)
 
-    def _tenant(self, given: Mapping[str, Any]) -> str | None:
-        """A call may name a tenant only if the retriever has none: the builder of the chain decides whose documents it
-        sees."""
-        if "tenant" not in given:
+    def _tenant(self, arguments: Mapping[str, Any]) -> str | None:
+        """A call may name a tenant only if the retriever has none: the author of the chain decides what it sees."""
+        if "tenant" not in arguments:
             return self.tenant
-        tenant: str | None = given["tenant"]
+        tenant: str | None = arguments["tenant"]
         if tenant is None:  # a caller that lost its tenant must not see every tenant
-            raise InvalidQuestion("tenant=None in a call is nobody: name the tenant, or leave the argument out")
+            raise InvalidQuestion("tenant=None is not a tenant: name the tenant, or leave the argument out")
         if self.tenant is not None and tenant != self.tenant:
             raise InvalidQuestion(
-                f"this retriever is limited to one tenant, a call names {tenant!r:.100}: make a retriever for that one"
+                f"this retriever is limited to another tenant than {tenant!r:.100}: make a retriever for that one"
             )
         return tenant
 
 
-def _refuse_unknown(given: Mapping[str, Any]) -> None:
-    unknown = [name for name in sorted(given) if name not in _IN_A_CALL and name not in _OF_LANGCHAIN]
+def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    unknown = [name for name in sorted(arguments) if name not in _IN_A_CALL and name not in _OF_LANGCHAIN]
     if unknown:
         raise TypeError(
             f"a call of ChunksinkRetriever takes no {', '.join(unknown):.200}; it takes {', '.join(_IN_A_CALL)}. "
-            "All else is given where the retriever is made"
+            "Pass all other arguments to its constructor"
         )

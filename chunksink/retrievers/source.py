@@ -13,7 +13,7 @@ _log.addHandler(logging.NullHandler())  # silent until the program configures lo
 def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
     """The hits. Frameworks take documents only, so warnings of the answer are logged.
 
-    Raises `NothingAnswered` if no engine answered: without it, an outage would look like an answer without hits.
+    Raises `NothingAnswered` if no engine answered: an outage must not look like an answer without hits.
     """
     if not answer.answered:
         raise NothingAnswered(answer.outage)

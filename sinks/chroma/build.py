@@ -62,8 +62,8 @@ class ChromaBuild:
         width = len(vectors[0]) if vectors else 0
         parts = rows.slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
-        # Also families that are new to the build. Flush then searches for their old chunks in vain, which takes less
-        # than a hundredth of the time of the write.
+        # Also families that are new to the build. Searching for their old chunks in `flush` takes less than a hundredth
+        # of the time of the write.
         self._replacements.add(latest)
         return sent
 

@@ -53,7 +53,7 @@ def translated(where: str) -> Iterator[None]:
         is_here = not isinstance(where, Address) and not isinstance(error, SinkError)
         if is_here and (remedy := shortage(error)) is not None:
             raise OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again") from error
-        if _is_panic(error):
+        if type(error).__name__ == "PanicException":  # of the embedded engine, and no `Exception`
             raise BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}") from error
         if not isinstance(error, Exception):
             raise
@@ -66,11 +66,6 @@ def translated(where: str) -> Iterator[None]:
         if ours is error:
             raise
         raise ours from error
-
-
-def _is_panic(error: BaseException) -> bool:
-    """A panic of the embedded engine, for example on a damaged database page. It is not an `Exception`."""
-    return type(error).__name__ == "PanicException"
 
 
 def _ours(error: Exception, where: str) -> SinkError | None:

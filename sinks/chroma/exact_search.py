@@ -52,7 +52,7 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """Up to 1,000 documents; None if there are more, or not `more_than` this many."""
+    """Up to 1,000 documents; None if there are more, or if there are not `more_than` the graph search found."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 

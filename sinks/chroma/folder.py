@@ -18,7 +18,7 @@ from chunksink.sinks.contract import Marker
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000
-"""The most rows per write to a build that may have readers, since they wait for one write. A new build has none, and
+"""The most rows per write to a build that may have readers, which wait for each write. A new build has no readers and
 takes five times as many rows, which is a sixth faster."""
 
 

@@ -57,18 +57,18 @@ class Cached(Generic[T]):
         self._database = database
         self._known: tuple[Signature, T] | None = None
 
-    def get(self, ask: Callable[[], T]) -> tuple[Signature | None, T]:
+    def get(self, call: Callable[[], T]) -> tuple[Signature | None, T]:
         """The answer, and the file signature for which it is valid."""
         if self._known is not None and self._known[0] == signature_of(self._database):
             return self._known
         at = stable_signature(self._database)  # before the call: a write in between changes the signature
-        answer = ask()
+        answer = call()
         self._known = None if at is None else (at, answer)
         return at, answer
 
 
 class Handle:
-    """A collection at `where`. Before it is opened, `peek` may know its size and metadata. Calls run within `turn`."""
+    """A collection at `where`. `peek` may return its size and metadata without opening it. Calls run within `turn`."""
 
     def __init__(
         self,
@@ -120,9 +120,8 @@ class Handle:
         """The current metadata, including `EF_SEARCH`; others may have changed them."""
         if (snapshot := self._unopened()) is not None:
             return snapshot.metadata
-        client = self.opened().client
         with self.calling() as collection:
-            return self._metadata.get(lambda: metadata_in(client, collection.name))[1]
+            return self._metadata.get(lambda: self._read_metadata(collection.name))[1]
 
     def count(self) -> int:
         if (snapshot := self._unopened()) is not None:
@@ -152,6 +151,10 @@ class Handle:
                 self._opened.release(self)
         finally:
             self._open, self._opened = _closed, None
+
+    def _read_metadata(self, collection: str) -> Metadata:
+        stored = self.opened().client.get_collection(collection, embedding_function=None)
+        return {**(stored.metadata or {}), EF_SEARCH: (stored.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
 
     def _counted(self) -> tuple[Signature | None, int]:
         with self.calling() as collection:
@@ -186,11 +189,6 @@ def stable_signature(database: Path | None) -> Signature | None:
     return None
 
 
-def metadata_in(client: "ClientAPI", collection: str) -> Metadata:
-    stored = client.get_collection(collection, embedding_function=None)
-    return {**(stored.metadata or {}), EF_SEARCH: (stored.configuration_json.get("hnsw") or {}).get(EF_SEARCH)}
-
-
 def metadata_of(marker: Marker) -> dict[str, Any]:
     """The marker as metadata of a collection."""
     return {
@@ -213,16 +211,13 @@ def marker_in(metadata: Metadata) -> Marker | None:
     return None
 
 
-_GRAPH: dict[str, Any] = {"space": "cosine"}
-
-
 def collection_in(client: "ClientAPI", name: str, where: str, initial: dict[str, Any] | None) -> "Collection":
-    """The collection. If it does not exist, it is created with the metadata `initial`, if given."""
+    """The collection. A missing one is created if `initial`, its metadata, is not None."""
     try:
         with translated(where):
             return client.get_collection(name, embedding_function=None)
     except BuildMissing:
         if initial is None:
             raise
-    graph: Any = {"hnsw": {**_GRAPH, EF_SEARCH: ef_search(0)}}
+    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
     return client.create_collection(name, metadata=initial, configuration=graph, embedding_function=None)

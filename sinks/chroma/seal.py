@@ -82,8 +82,8 @@ def renew(path: Path) -> None:
 def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
     """Allow only one thread of one process at a time to call the engine of a build.
 
-    Loading vectors while another engine saves them in place crashes the process. So readers wait for the current call
-    of a writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long.
+    Loading vectors while another engine saves them crashes the process. So readers wait for the current call of a
+    writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long.
     """
     try:
         handle = os.open(path / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -191,10 +191,10 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, with a limit: its holder may be stopped.
+    """Wait for a lock, with a limit, because the process that has it may be stopped.
 
-    A thread waits in the kernel's queue, because polling loses against a writer that takes turn after turn. The thread
-    has its own handle and closes it, so that a lock obtained too late is released.
+    A thread waits in the kernel's queue: polling would hardly ever succeed beside a writer that takes turn after turn.
+    The thread closes its own handle, so that a lock obtained too late is released.
     """
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

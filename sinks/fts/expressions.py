@@ -35,11 +35,6 @@ def words(query: Query) -> str:
     return " OR ".join(map(word, query.words))
 
 
-def in_text(expression: str) -> str:
-    """The expression limited to the text column."""
-    return f"text: ({expression})"
-
-
 def side_by_side(query: Query) -> str:
     """The words that were typed joined, adjacent and in the same order."""
     return " OR ".join(map(word, query.joined))

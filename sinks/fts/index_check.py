@@ -6,7 +6,6 @@ the consistency, and this module counts whether every row has as many trigrams a
 """
 
 import sqlite3
-from collections.abc import Iterator
 
 from chunksink.sinks.fts import schema
 
@@ -34,7 +33,14 @@ _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
 
 def damage(connection: sqlite3.Connection) -> str:
     """What is wrong with the indexes, for people; "" if nothing is. Call it in a transaction that excludes writers."""
-    return " and ".join(_wrong(connection))
+    wrong = [] if _is_consistent(connection, _WORDS) else ["its word index does not match its documents"]
+    counts_agree = all(
+        tuple(connection.execute(indexed).fetchone()) == tuple(connection.execute(expected).fetchone())
+        for indexed, expected in _COUNTS
+    )
+    if not counts_agree or not _is_consistent(connection, _TRIGRAMS):
+        wrong.append("its trigram index does not match its documents")
+    return " and ".join(wrong)
 
 
 def request_rebuild(connection: sqlite3.Connection) -> None:
@@ -54,13 +60,6 @@ def rebuild_if_requested(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA application_id = 0")
 
 
-def _wrong(connection: sqlite3.Connection) -> Iterator[str]:
-    if not _is_consistent(connection, _WORDS):
-        yield "its word index does not match its documents"
-    if not _is_consistent(connection, _TRIGRAMS) or not _counts_agree(connection):
-        yield "its trigram index does not match its documents"
-
-
 def _is_consistent(connection: sqlite3.Connection, index: str) -> bool:
     try:
         connection.execute(f"INSERT INTO {index}({index}, rank) VALUES ('integrity-check', {_CHECKS[index]})")
@@ -69,10 +68,3 @@ def _is_consistent(connection: sqlite3.Connection, index: str) -> bool:
             raise
         return False
     return True
-
-
-def _counts_agree(connection: sqlite3.Connection) -> bool:
-    return all(
-        tuple(connection.execute(indexed).fetchone()) == tuple(connection.execute(expected).fetchone())
-        for indexed, expected in _COUNTS
-    )

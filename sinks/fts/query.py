@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chunksink.chunkbus.patterns import possessive
 from chunksink.sinks.fts.word_forms import composed
-from chunksink.sinks.values import HALF
+from chunksink.sinks.values import LONE_SURROGATE
 
 # Scripts without spaces between words (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, where particles are
 # attached to words.
@@ -83,14 +83,15 @@ def parse(typed: str) -> Query:
     joined: dict[str, None] = {}
     in_quotes: set[str] = set()
     last = ""
-    for match in _TYPED.finditer(_searchable(typed[:MAX_CHARACTERS])):
+    possible = LONE_SURROGATE.sub(" ", typed[:MAX_CHARACTERS].replace("\0", " "))  # no stored text has these characters
+    for match in _TYPED.finditer(possible):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(form for run in RUN.findall(part) for form in composed(run)))
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
         elif phrase is None:
-            signed.update(dict.fromkeys(_signed(plain)))
+            signed.update(((sign[1] or sign[2], sign[0]), None) for sign in _SIGNED.finditer(plain))
         for rest in (rest.strip() for rest in RUN.split(part) if any(map(str.isalnum, rest))):
             terms = [rest] if phrase is not None else _terms(rest)
             words.update(dict.fromkeys(terms))
@@ -104,15 +105,6 @@ def parse(typed: str) -> Query:
     with_signs = tuple(one for one in signed if one[0] in kept)[:MAX_SIGNED]
     side_by_side = tuple(joined) if len(kept) <= FEW else ()  # does not help long questions
     return Query(kept, tuple(runs)[:MAX_PAIRS], prefix, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
-
-
-def _searchable(typed: str) -> str:
-    """The query without characters that no stored text has."""
-    return HALF.sub(" ", typed.replace("\0", " "))
-
-
-def _signed(part: str) -> list[tuple[str, str]]:
-    return [(match[1] or match[2], match[0]) for match in _SIGNED.finditer(part)]
 
 
 def _terms(word: str) -> list[str]:

@@ -44,7 +44,7 @@ TOKENIZER = "porter unicode61 remove_diacritics 2"
 """For words."""
 TEXT_COLUMN = SEARCHED.index("text")
 AFTER = "\n\n"
-"""A suffix of every column in the trigram index: so each character begins a trigram, and short words can be found."""
+"""A suffix of every column in the trigram index. With it every character begins a trigram, so short words are found."""
 LISTED = "(SELECT value FROM json_each(?))"
 """The members of a JSON list. Not for typed input: SQLite before 3.45 ends a text at U+0000."""
 # FTS5's own tables, without which nothing works.
@@ -139,7 +139,7 @@ def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> 
 
 
 def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
-    """Ordered by row, so that FTS5 collects the most before it writes."""
+    """Ordered by row, so that FTS5 collects as many rows as possible before it writes."""
     among = f"row IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"

@@ -68,8 +68,8 @@ class Search:
         return self._hits(self._checked(ranked, claims)[:limit])
 
     def highest_score(self, query: Query) -> float | None:
-        """The highest possible BM25 score. None for runs, which overlap. Also None if a document has all the words, or
-        all the rare names with digits (E-417): no document could match better."""
+        """The highest possible BM25 score. None for runs, because they overlap. Also None if a document has all the
+        words, or all the rare names with digits (E-417): no document could match better."""
         query = self._rarest(query)
         if query.runs or not query.words or self._any_has_all(query):
             return None
@@ -154,8 +154,8 @@ class Search:
     def facets(
         self, fields: Sequence[str], found: tuple[str, list[Value]] | None, limit: int
     ) -> dict[str, list[FacetValue]]:
-        """Reads each row once for all fields, because reading a row costs the most. Most chunks of a source have equal
-        values, so equal rows are dropped before anything is counted."""
+        """Reads each row once for all fields, because reading rows takes the most time. Drops equal rows before it
+        counts: most chunks of a source have equal values."""
         rows, values = found or ("", [])
         counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
         if not counted:

@@ -27,29 +27,29 @@ _PLACES = (
 )
 
 ROWS = f"SELECT place.doc AS row FROM {_PLACES}"
-"""The rows that have any of the runs, given as a JSON list."""
+"""The rows that have any of the runs in a JSON list."""
 
 # The members of each part: its number, an expression for an index, and where needed a pattern for the text.
 _NUMBER, _EXPRESSION, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
-_TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'held.{name}' for name in SEARCHED)})"
+_TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'candidate.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
     f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_EXPRESSION}"
 )
 _OF_SIGNS = (
-    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_fts "
-    "CROSS JOIN documents held ON held.row = documents_fts.rowid "
+    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_fts "
+    "CROSS JOIN documents candidate ON candidate.row = documents_fts.rowid "
     f"WHERE documents_fts MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
 )
 _OF_TRIGRAMS = (
-    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_trigrams "
-    "CROSS JOIN documents held ON held.row = documents_trigrams.rowid "
+    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_trigrams "
+    "CROSS JOIN documents candidate ON candidate.row = documents_trigrams.rowid "
     f"WHERE documents_trigrams MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
 )
 _OF_SHORTS = (
-    f"SELECT {_NUMBER}, held.row FROM json_each(?) part CROSS JOIN documents_places place "
+    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_places place "
     f"ON place.term >= {_EXPRESSION} AND place.term <= {_EXPRESSION} || char(1114111, 1114111) "
-    f"CROSS JOIN documents held ON held.row = place.doc WHERE {_TEXT_MATCHES}"
+    f"CROSS JOIN documents candidate ON candidate.row = place.doc WHERE {_TEXT_MATCHES}"
 )
 
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
@@ -80,18 +80,18 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
-def scores(runs: Sequence[str], tenant: Tenant | None, *, wanted: int = 1, lacking: float = 1.0) -> Source:
+def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacking: float = 1.0) -> Source:
     """Rows with any of the runs, scored by BM25 without its length norm: lengths are unavailable here. A row with fewer
-    than `wanted` runs gets the factor `lacking`."""
+    than `needed` runs gets the factor `lacking`."""
     table = "documents_trigrams"
     rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
     owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
     statement = (
-        "WITH held AS (SELECT part.key AS part, place.doc AS row, "
+        "WITH weights AS (SELECT part.key AS part, place.doc AS row, "
         f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} {owned} GROUP BY 1, 2), "
-        f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM held GROUP BY 1) "
-        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {wanted}, 1, {lacking}) "
-        "AS score FROM held JOIN spread USING (part) GROUP BY row"
+        f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM weights GROUP BY 1) "
+        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {needed}, 1, {lacking}) "
+        "AS score FROM weights JOIN spread USING (part) GROUP BY row"
     )
     return statement, [json.dumps(list(runs)), *(tenant.values if tenant else ())]
 
@@ -120,17 +120,11 @@ def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: bool = F
         parts = [part for part in (text_patterns.signed_words(term) if exact else TOKEN.findall(term)) if len(part) > 2]
         if parts:
             among.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
-        elif run := _first_run(term):
-            shorts.append((number, run, patterns))
+        elif run := RUN.search(term):  # its first two characters are enough to find candidates
+            shorts.append((number, run[0][:2], patterns))
     found = " UNION ".join((_OF_WORDS, _OF_SIGNS, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
     return rows, [json.dumps(one) for one in (words, signs, among, shorts)]
-
-
-def _first_run(term: str) -> str:
-    """The first two characters of the first run, enough to find candidates; "" without a run."""
-    found = RUN.search(term)
-    return found[0][:2] if found else ""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -169,8 +163,8 @@ def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sou
             sources["words"].append(attached)
     if query.runs:
         short = short_runs(query)
-        wanted = len(short) if len(short) <= FEW else 1
-        sources["runs"] = [scores(short, tenant, wanted=wanted, lacking=_INCOMPLETE)]
+        needed = len(short) if len(short) <= FEW else 1
+        sources["runs"] = [scores(short, tenant, needed=needed, lacking=_INCOMPLETE)]
         if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
             sources["runs"].append(match("documents_trigrams", whole, tenant))
     return sources
@@ -190,7 +184,7 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     if query.runs or len(query.words) > FEW:
         return statement, values
     counted = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
-    return counted, [expressions.in_text(expression), *values]
+    return counted, [f"text: ({expression})", *values]
 
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
@@ -200,8 +194,8 @@ def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
         return None
     statement, values = match("documents_trigrams", attached, tenant)
     return (
-        f"SELECT held.row AS row, beside.score AS score FROM ({statement}) beside "
-        f"JOIN documents held ON held.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('held')}",
+        f"SELECT beside.row AS row, beside.score AS score FROM ({statement}) beside "
+        f"JOIN documents d ON d.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('d')}",
         [*values, expressions.any_word(query), json.dumps(text_patterns.of_attached(query))],
     )
 

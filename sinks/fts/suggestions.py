@@ -16,7 +16,7 @@ _SHORTEST = 5
 """Shorter words are similar to too many."""
 _MAX_WORDS = 8
 _NEAR = 0.8
-"""In difflib's ratio: one wrong letter in five, or two swapped ones."""
+"""The least ratio of difflib: one wrong letter in five, or two swapped ones."""
 _NEAR_STEM = 0.7
 _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
@@ -41,8 +41,10 @@ def suggestions(connection: schema.Connection, query: Query, filters: Sequence[F
 
 
 def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]) -> str:
-    typed = word.lower()
-    if (umlauted := _with_umlauts(typed)) != typed and _forms(connection, expressions.quoted(umlauted), filters):
+    typed = umlauted = word.lower()
+    for digraph, umlaut in _UMLAUTS:  # Koeln is Köln
+        umlauted = umlauted.replace(digraph, umlaut)
+    if umlauted != typed and _forms(connection, expressions.quoted(umlauted), filters):
         return umlauted
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
@@ -50,16 +52,9 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
 
 
-def _with_umlauts(typed: str) -> str:
-    """The word with umlauts instead of their digraphs: Koeln is Köln."""
-    for digraph, umlaut in _UMLAUTS:
-        typed = typed.replace(digraph, umlaut)
-    return typed
-
-
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems similar to a beginning of the word with the same length, because the ending may contain the typo. For a
-    tenant only stems in its own documents."""
+    """Stems similar to the beginning of the word, cut to their length, because the ending may contain the typo. For a
+    tenant only stems in its documents."""
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):
@@ -74,8 +69,8 @@ def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | Non
 
 
 def _has_term(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool:
-    held = f"SELECT EXISTS(SELECT 1 FROM documents_terms held WHERE held.term = ? AND {tenant.owns('held.doc')})"
-    return bool(connection.execute(held, [term, *tenant.values]).fetchone()[0])
+    exists = f"SELECT EXISTS(SELECT 1 FROM documents_terms one WHERE one.term = ? AND {tenant.owns('one.doc')})"
+    return bool(connection.execute(exists, [term, *tenant.values]).fetchone()[0])
 
 
 def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:

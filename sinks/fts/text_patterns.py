@@ -56,7 +56,7 @@ _WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+
 
 @dataclass(frozen=True)
 class Claim:
-    """Rows that match the `expression` got its score times `weight`, but deserve it only if the `pattern` matches."""
+    """Rows that match the `expression` got its score times `weight`. They keep it only if the `pattern` matches."""
 
     expression: str
     weight: float

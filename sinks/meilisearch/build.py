@@ -85,7 +85,8 @@ class MeilisearchBuild:
     def flush(self) -> list[RefusedDocument]:
         self._await_payloads()
         surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
-        deletions = [self._start_task("delete-batch", list(ids)) for ids in batches(surplus, _PAGE)]
+        path = f"{self._path}/documents/delete-batch"
+        deletions = [int(self._connection.send(path, list(ids))["taskUid"]) for ids in batches(surplus, _PAGE)]
         for error in tasks.failures(self._connection, deletions, self._limits.patience).values():
             raise error
         self._pending = PendingWork(self._replacements)
@@ -106,8 +107,8 @@ class MeilisearchBuild:
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         embedder = self._embedder() if vectors else None
-        for held in self._stored_fields(content=content, vectors=vectors):
-            yield rows.stored(held, embedder, content)
+        for fields in self._stored_fields(content=content, vectors=vectors):
+            yield rows.stored(fields, embedder, content)
 
     def mark_without_vectors(self, dimensions: int) -> None:
         """Mark documents without a vector of this length as having none, which Meilisearch requires."""
@@ -247,9 +248,6 @@ class MeilisearchBuild:
         return BuildMissing(
             f"index {self._name} of Meilisearch at {self._connection.where} was removed during a write: {SYNC_REBUILDS}"
         )
-
-    def _start_task(self, what: str, body: dict[str, Any] | list[Any]) -> int:
-        return int(self._connection.send(f"{self._path}/documents/{what}", body)["taskUid"])
 
 
 def _halves(documents: list[Row]) -> list[list[Row]]:

@@ -56,7 +56,7 @@ class Connection:
 
     @cached_property
     def _payloads(self) -> "httpx.Client":
-        """One connection per payload: a server that refuses one leaves the rest unread, so it cannot be reused."""
+        """One connection per payload: after a refusal the rest of the payload is unread, so it cannot be reused."""
         import httpx
 
         _ = self.http  # the version first
@@ -136,8 +136,8 @@ class Connection:
 
 
 class _Watched:
-    """A request body that stops when the server answers. The server answers early if a body is too large, and stops
-    reading. A client that continues to write would block and never see the answer."""
+    """A request body that ends when the server answers. If a body is too large, the server answers early and stops
+    reading: a client that continues to write would block and never see the answer."""
 
     def __init__(self, lines: bytes, timeout: float) -> None:
         self._lines = lines

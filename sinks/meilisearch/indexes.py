@@ -4,8 +4,8 @@ The marker is a synonym in the index's settings: settings follow the content, ch
 nobody searches for that word. It includes the public name that the build was created for, because `chunks-old-b1` may
 be a build of `chunks` or of `chunks-old`.
 
-Resetting the settings removes the marker. A caller that knows the build id can still open an index under the public
-name whose documents look like ours. It must check the content and sign it.
+Resetting the settings removes the marker. A caller that knows the build id can still open the index under the public
+name if its documents have our hashes. It must check the content and sign it.
 """
 
 import json
@@ -80,8 +80,8 @@ class Indexes:
         return ServerIndex(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
 
     def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
-        """The index of a build, also one that was created for it and never signed. With `unmarked` also the index under
-        the public name, if it may have lost its marker: the caller knows that it was this build."""
+        """The index of a build, even if it was never signed. With `unmarked` also the index under the public name if
+        that may have lost its marker; then the caller must know that it was this build."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # prefer the live one
         indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:

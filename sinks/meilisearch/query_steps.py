@@ -27,8 +27,8 @@ class Step:
     strategy: str = "all"
 
     def score(self, own: float) -> float:
-        """The score of a hit, from Meilisearch's `own`: as for `frequency`, times the square of the share of words.
-        Meilisearch's own score for two of ten words is nearly as high as for all, and would outrank vector hits."""
+        """The score of a hit: Meilisearch's `own` score as for `frequency`, times the square of the share of words.
+        Without the factor, two of ten words would score nearly as high as all, and outrank vector hits."""
         return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
 
 
@@ -49,10 +49,10 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
                 found.pop((word,), None)
             found[one, other] = counted[one, other]
     kept = sorted(found, key=lambda unit: (found[unit], unit))
-    asked = [{part for unit in kept[:most] for part in unit} for most in range(len(kept), 0, -1)]
+    required = [{part for unit in kept[:most] for part in unit} for most in range(len(kept), 0, -1)]
     if always:
-        asked.append(set())  # the phrases alone
-    found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in asked]
+        required.append(set())  # the phrases alone
+    found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in required]
     return [*found_by[:-1], *(replace(step, strategy="last") for step in found_by[-1:])]
 
 
@@ -73,8 +73,8 @@ def _parts(query: str) -> list[re.Match[str]]:
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
     """The query reduced to these parts, with their order and the signs between them."""
-    wanted, at, found = set(kept), 0, ""
+    numbers, end, reduced = set(kept), 0, ""
     for number, part in enumerate(parts):
-        found += query[at : part.start()] + (part[0] if number in wanted else "")
-        at = part.end()
-    return found if at == len(query) and len(parts) - 1 in wanted else f"{found} "  # the space ends the last word
+        reduced += query[end : part.start()] + (part[0] if number in numbers else "")
+        end = part.end()
+    return reduced if end == len(query) and len(parts) - 1 in numbers else f"{reduced} "  # the space ends the last word

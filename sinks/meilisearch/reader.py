@@ -101,10 +101,10 @@ class MeilisearchReader:
         **more: Any,
     ) -> list[Hit]:
         """The hits of the first step, then the additional ones of the next, and so on. Requests at least `least`."""
-        asked, collapse = max(limit, least), not every
+        requested, collapse = max(limit, least), not every
         while True:
             same = {
-                "limit": asked,
+                "limit": requested,
                 "attributesToRetrieve": ["id", "parent_id", *{one.field for one in filters}],
                 "showRankingScore": True,
                 # Null would keep the index's own attribute.
@@ -123,11 +123,11 @@ class MeilisearchReader:
                     if is_right:
                         one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
                         found.setdefault(one.parent_id if collapse else one.id, one)
-            ended = all(len(answer["hits"]) < asked for answer in answers)
+            ended = all(len(answer["hits"]) < requested for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
             # Meilisearch ignores case in filters. Another document of a family may pass, so request all and more.
-            every, asked = True, asked * _DEEPER
+            every, requested = True, requested * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
         """The queries to send, so that a filter does not hide documents that pass it. Empty if nothing can match."""
@@ -229,7 +229,7 @@ class MeilisearchReader:
         if not values:
             return {}
         same = {**question, **_ONE_PAGE, "facets": [field]}
-        having = (rows.conditions([_value_filter(field, value)]) for value in values)
+        having = (rows.conditions([Filter(field, any_of=(_value(field, value),))]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
         # At least one, because a filter does not find a value that is too long. Facet counts have no limit, totals do.
         return {
@@ -261,10 +261,6 @@ def _request(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
 
 def _vector_part(vector: Vectors, share: float) -> dict[str, Any]:
     return {"hybrid": {"embedder": EMBEDDER, "semanticRatio": share}, "vector": np.asarray(vector).tolist()}
-
-
-def _value_filter(field: str, value: str) -> Filter:
-    return Filter(field, any_of=(_value(field, value),))
 
 
 def _score(hit: Mapping[str, Any]) -> float:

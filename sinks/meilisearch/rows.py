@@ -13,7 +13,7 @@ from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.reader import WILDCARDS, Filter, Value, prefix_of
-from chunksink.sinks.values import HALF
+from chunksink.sinks.values import LONE_SURROGATE
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "document_hash", "text_hash")
@@ -73,23 +73,23 @@ def flaw(document: Document) -> str | None:
     return None
 
 
-def stored(held: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
+def stored(fields: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
     """A document with an unknown field counts as not ours, so that replacing its family removes the field."""
-    document = Document.if_ours(held) if content and held.keys() <= _KEYS else None
-    hashes = {name: _string(held.get(name)) for name in HASHES[1:]}
+    document = Document.if_ours(fields) if content and fields.keys() <= _KEYS else None
+    hashes = {name: _string(fields.get(name)) for name in HASHES[1:]}
     if document is not None:
         hashes["document_hash"], hashes["text_hash"] = hashes_of_content(document)
-    return Stored(id=str(held.get("id", "")), **hashes, document=document, vector=_vector(held, embedder))
+    return Stored(id=str(fields.get("id", "")), **hashes, document=document, vector=_vector(fields, embedder))
 
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else NO_PARENT
 
 
-def _vector(held: Mapping[str, Any], embedder: str | None) -> Vectors | None:
+def _vector(fields: Mapping[str, Any], embedder: str | None) -> Vectors | None:
     """None also for several vectors: only others store them, and Meilisearch searches each."""
     try:
-        (only,) = held[VECTORS][embedder]["embeddings"]
+        (only,) = fields[VECTORS][embedder]["embeddings"]
         return np.asarray(only, dtype=np.float32)
     except (KeyError, ValueError, TypeError):
         return None
@@ -135,9 +135,9 @@ def _literal(value: Value) -> str:
 
 
 def sendable(typed: str) -> str:
-    """A query without half surrogate pairs and without signs before words: a minus would exclude the word, and other
-    signs would become words. Quotes around a phrase stay."""
-    return _BEFORE_WORDS.sub(r"\1", HALF.sub(" ", typed))
+    """A query without lone surrogates and without signs before words: a minus would exclude the word, and other signs
+    would become words. Quotes around a phrase stay."""
+    return _BEFORE_WORDS.sub(r"\1", LONE_SURROGATE.sub(" ", typed))
 
 
 def is_searchable(query: str) -> bool:
@@ -145,19 +145,15 @@ def is_searchable(query: str) -> bool:
     return any(sign.isalnum() or unicodedata.category(sign) in ("So", "Sc") for sign in query)
 
 
-def meets(held: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
-    """Whether a hit passes the filters exactly: Meilisearch alone ignores case. Fields that it did not return count as
+def meets(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+    """Whether a hit passes the filters exactly: Meilisearch itself ignores case. Fields that it did not return count as
     passed."""
-    return all(_meets(_value_in(held, one), one) for one in filters)
-
-
-def _meets(value: Any, condition: Filter) -> bool:
-    members = value if isinstance(value, list) else [value]
-    return any(not isinstance(member, str) or condition.accepts(member) for member in members)
-
-
-def _value_in(held: Mapping[str, Any], condition: Filter) -> Any:
-    return held.get("fields", {}).get(condition.custom) if condition.custom else held.get(condition.field)
+    for one in filters:
+        value = fields.get("fields", {}).get(one.custom) if one.custom else fields.get(one.field)
+        members = value if isinstance(value, list) else [value]
+        if not any(not isinstance(member, str) or one.accepts(member) for member in members):
+            return False
+    return True
 
 
 def possible(ids: Sequence[str]) -> list[str]:

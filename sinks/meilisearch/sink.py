@@ -54,11 +54,11 @@ class MeilisearchSink:
             index = self._indexes.make(marker.build_id)
         if index.marker is None:
             # Settings before documents, so that these are indexed once. The marker completes the creation.
-            self._set(index.name, complete(self.wanted_settings(dimensions)), marker, {})
+            self._set(index.name, complete(self.desired_settings(dimensions)), marker, {})
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> MeilisearchBuild:
-        """An index under the public name that looks like ours but lacks its marker may be this build. It is opened, and
+        """Also opens the index under the public name if its marker is missing but its documents have our hashes. Then
         `marker()` is None."""
         self._indexes.drain()
         name = self._indexes.find(build_id, unmarked=True).name
@@ -91,15 +91,15 @@ class MeilisearchSink:
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
         """With `dimensions` also the embedder. The server keeps the vectors while it is missing."""
         name = self._indexes.find(build_id).name
-        changes = differences(self.wanted_settings(dimensions), self._settings_of(name))
+        changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))
         return [change.name for change in changes]
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         name = self._indexes.find(build_id, unmarked=True).name
-        return [each.name for each in differences(self.wanted_settings(dimensions), self._settings_of(name))]
+        return [each.name for each in differences(self.desired_settings(dimensions), self._settings_of(name))]
 
-    def wanted_settings(self, dimensions: int | None) -> dict[str, Any]:
+    def desired_settings(self, dimensions: int | None) -> dict[str, Any]:
         if not self.wants_vectors or dimensions is None:
             return dict(self._settings)
         return {**self._settings, EMBEDDERS: {EMBEDDER: {"source": "userProvided", "dimensions": dimensions}}}
@@ -132,17 +132,17 @@ class MeilisearchSink:
             )
         self._set(name, patch, marker, _notes(synonyms))
 
-    def _set(self, name: str, wanted: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
+    def _set(self, name: str, desired: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
         """Send settings, and note the ones that the server returns in another form, to recognise them later."""
-        sent = dict(wanted)
+        sent = dict(desired)
         if "synonyms" in sent:
             sent["synonyms"] = with_marker(sent["synonyms"], marker, self._indexes.public)
         self._send_settings(name, sent)
         settings = self._connection.get(f"/indexes/{name}/settings")
         live = without_marker(settings)
-        kept = {key: note for key, note in notes.items() if key not in wanted}
-        rewritten = [each for each in differences(wanted, live) if each.name in wanted]
-        kept |= {each.name: _note(each.wanted, each.live) for each in rewritten}
+        kept = {key: note for key, note in notes.items() if key not in desired}
+        rewritten = [each for each in differences(desired, live) if each.name in desired]
+        kept |= {each.name: _note(each.desired, each.live) for each in rewritten}
         if kept != _notes(settings["synonyms"]):
             noted = [f"{key} {note}" for key, note in kept.items()]
             synonyms = {**with_marker(live["synonyms"], marker, self._indexes.public), NOTES: noted}

@@ -39,18 +39,18 @@ def shell(
 
 @pytest.fixture
 def quick_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """One sink, that wants no vectors."""
+    """Only fts, which needs no vectors."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     return shell
 
 
 @pytest.fixture
 def public_index(
-    shell: Shell,  # takes all settings away first
+    shell: Shell,  # removes all settings first
     meilisearch_server: MeilisearchServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Any]:
-    """Of a real Meilisearch, with a name of its own that the configuration has; nothing of it is left."""
+    """An index of a real Meilisearch with a unique configured name; removed afterwards."""
     name = f"e{uuid.uuid4().hex[:10]}"
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
     monkeypatch.setenv("MEILI_URL", meilisearch_server.url)

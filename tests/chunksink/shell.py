@@ -1,4 +1,4 @@
-"""The command line in this process, in a folder of its own, with encoders in place of models that take long to load."""
+"""The command line in this process and a separate folder, with test encoders instead of models."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -25,7 +25,7 @@ from tests.support.prepared import Prepared
 
 
 class Models:
-    """What the names of models load, and which were loaded."""
+    """Encoders by model name, and the names that were loaded."""
 
     def __init__(self) -> None:
         self.known: dict[str, HashEncoder] = {
@@ -38,8 +38,8 @@ class Models:
         self.loaded.append(settings.model)
         return self.known[settings.model]
 
-    def asked(self) -> list[str]:
-        """Texts that were embedded since this was last asked, by whichever."""
+    def take_texts(self) -> list[str]:
+        """The texts that all models have embedded since the last call."""
         texts = [text for encoder in self.known.values() for text in encoder.asked]
         for encoder in self.known.values():
             encoder.asked.clear()
@@ -47,7 +47,7 @@ class Models:
 
 
 class Shell:
-    """Calls commands as somebody does who stands in the folder: chunks and home have their default names."""
+    """Runs commands in a folder; chunks and home have their default names."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], prepared: Prepared) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class Shell:
         return Ended(code, *self._capsys.readouterr())
 
     def begin(self, name: str, *commands: str, **partitions: Iterable[Iterable[Record]]) -> "Shell":
-        """With these partitions committed and these commands run; what has one name is built once and copied."""
+        """Commit these partitions and run these commands. The result of each `name` is made once and copied."""
 
         def build() -> None:
             for key, sources in partitions.items():
@@ -75,7 +75,7 @@ class Shell:
         return self
 
     def synced(self, **partitions: Iterable[Iterable[Record]]) -> "Shell":
-        """With these partitions committed, and a sync."""
+        """Commit these partitions and sync."""
         for key, sources in partitions.items():
             self.commit(key, *sources)
         ended = self("sync")
@@ -88,12 +88,12 @@ class Shell:
         commit(self.root, key, [record for records in sources for record in records], at=at, tombstones=tombstones)
 
     def remove(self, key: str) -> None:
-        """As somebody does who tidies up the bus by hand."""
+        """Delete the files of a partition."""
         self.root.manifest_file(key).unlink()
         self.root.chunks_file(key).unlink()
 
     def cut_off(self, key: str) -> None:
-        """The chunks file is not whole."""
+        """Remove the end of the chunks file."""
         file = self.root.chunks_file(key)
         file.write_bytes(file.read_bytes()[:-9])
 
@@ -102,13 +102,13 @@ class Shell:
             return state.live()
 
     def digests(self, *options: str) -> dict[str, str]:
-        """What each engine holds, of an index in which `verify` finds nothing wrong."""
+        """The digest of each sink; `verify` must find no difference."""
         verified = self("verify", "--json", *options)
         assert verified.code == Exit.OK, verified
         return {name: sink["digest"] for name, sink in verified.json["sinks"].items()}
 
     def stored(self, sink: str, build_id: str | None = None) -> list[Stored]:
-        """What a build holds, asked of the engine; of the live one if no other is named."""
+        """The documents of a build, read from the engine; by default of the live one."""
         with (
             closing(open_sink(sink, self.home, {})) as opened,
             closing(opened.open(build_id or self.live().builds[sink])) as build,
@@ -120,7 +120,7 @@ class Shell:
         return sorted(document.text for document in found if document is not None)
 
     def files(self) -> dict[str, int]:
-        """Every file of the engines in the home, by its content. Chroma changes its own by being opened."""
+        """A hash of every file of the engines in the home, except Chroma: opening it changes its files."""
         return {
             str(file): hash(file.read_bytes())
             for engine in ("fts", "jsonl")

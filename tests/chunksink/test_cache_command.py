@@ -49,14 +49,14 @@ def rows(shell: Shell, *options: str) -> int:
 
 
 @pytest.mark.parametrize("arguments", [["stats"], ["verify"], ["verify", "--repair"], ["gc"]])
-def test_without_a_cache_it_says_what_makes_one(arguments: list[str], shell: Shell) -> None:
+def test_cache_commands_without_a_cache_are_usage_errors(arguments: list[str], shell: Shell) -> None:
     shell.commit("p1", source("docs/a.md", "a"))
     ended = shell("cache", *arguments)
     assert (ended.code, "there is no cache at" in ended.err) == (Exit.USAGE, True)
     assert not shell.home.exists()
 
 
-def test_a_reference_leads_to_its_vector(home: Home, shell: Shell) -> None:
+def test_show_with_a_cached_reference_prints_its_vector(home: Home, shell: Shell) -> None:
     ref = f"cache:{home.encoder.fingerprint}/{text_hash('a boat').removeprefix('sha256:')}"
     assert shell("cache", "show", ref, "--json").json["vector"] == home.encoder.vector("a boat").tolist()
     ended = shell("cache", "show", ref)
@@ -64,13 +64,13 @@ def test_a_reference_leads_to_its_vector(home: Home, shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("ref", ["", "cache:12/34", f"cache:{'ab' * 32}/{'cd' * 32}"])
-def test_a_reference_to_nothing_is_told(ref: str, home: Home, shell: Shell) -> None:
+def test_show_with_an_unknown_reference_is_a_usage_error(ref: str, home: Home, shell: Shell) -> None:
     ended = shell("cache", "show", ref)
     assert ended.code == Exit.USAGE
     assert "cache:FINGERPRINT/TEXT_HASH" in ended.err or "is not cached" in ended.err
 
 
-def test_long_texts_are_listed_with_their_place(home: Home, shell: Shell) -> None:
+def test_long_texts_lists_chunks_with_their_partition(home: Home, shell: Shell) -> None:
     assert shell("cache", "long-texts", "--json").json == {"max_length": None, "length_unit": None, "chunks": []}
     tamper(home.folder / "vectors.db", "UPDATE model SET max_length = 4")
     hashes = [bytes.fromhex(text_hash(text).removeprefix("sha256:")) for text in ("a cat", "a cow", "a boat")]
@@ -90,7 +90,7 @@ def test_long_texts_are_listed_with_their_place(home: Home, shell: Shell) -> Non
 # -- keeping it sound and small --------------------------------------------------------------------------------------
 
 
-def test_a_bad_row_is_found_and_dropped(home: Home, shell: Shell) -> None:
+def test_verify_finds_a_bad_row_and_repair_drops_it(home: Home, shell: Shell) -> None:
     tamper(home.folder / "vectors.db", "UPDATE vector SET vector = zeroblob(32) WHERE id = 2")
     ended = shell("cache", "verify")
     assert (ended.code, "checksum mismatch: cache:" in ended.out) == (Exit.DRIFT, True)
@@ -112,7 +112,7 @@ def damage(home: Home) -> bytes:
     return bytes(content)
 
 
-def test_a_damaged_file_is_reported_and_set_aside_when_asked(home: Home, shell: Shell) -> None:
+def test_verify_reports_a_damaged_file_and_repair_sets_it_aside(home: Home, shell: Shell) -> None:
     content = damage(home)
     for arguments in (["cache", "stats"], ["cache", "verify"], ["plan"], ["verify", "--deep"]):
         ended = shell(*arguments)
@@ -134,7 +134,7 @@ def test_a_sync_sets_a_damaged_file_aside_and_reports_it(home: Home, shell: Shel
     assert rows(shell) == 4
 
 
-def test_gc_says_how_much_and_drops_what_no_chunk_needs(home: Home, shell: Shell) -> None:
+def test_gc_drops_the_vectors_that_no_chunk_needs(home: Home, shell: Shell) -> None:
     ended = shell("cache", "gc", "--dry-run")
     assert (ended.code, "would drop 1 vector of 5, 32 bytes" in ended.out) == (Exit.OK, True)
     assert rows(shell) == 5
@@ -158,7 +158,7 @@ def test_gc_keeps_the_models_of_the_live_and_the_previous_build(home: Home, shel
     assert shell("cache", "gc", "--json").json["rows"] == 0, "where no build is known, every model may be one's"
 
 
-def test_gc_keeps_the_model_of_a_build_that_is_not_finished(home: Home, shell: Shell) -> None:
+def test_gc_keeps_the_model_of_an_unfinished_build(home: Home, shell: Shell) -> None:
     """Else the run that goes on with it would compute them again."""
 
     def fail() -> None:
@@ -176,7 +176,7 @@ def test_gc_keeps_the_model_of_a_build_that_is_not_finished(home: Home, shell: S
     assert second.asked == []
 
 
-def test_gc_stays_away_while_a_partition_is_missing_or_broken(home: Home, shell: Shell) -> None:
+def test_gc_when_a_partition_is_missing_or_invalid_drops_nothing(home: Home, shell: Shell) -> None:
     chunks = home.root.chunks_file("p1")
     whole = chunks.read_bytes()
     chunks.write_bytes(whole[:-5])
@@ -188,7 +188,7 @@ def test_gc_stays_away_while_a_partition_is_missing_or_broken(home: Home, shell:
     assert rows(shell) == 5
 
 
-def test_gc_does_not_empty_the_cache(home: Home, shell: Shell) -> None:
+def test_gc_that_would_empty_the_cache_is_refused(home: Home, shell: Shell) -> None:
     """Most likely --chunks names the wrong folder."""
     other = BusRoot(shell.folder / "other")
     for key in ("p1", "p2"):
@@ -198,7 +198,7 @@ def test_gc_does_not_empty_the_cache(home: Home, shell: Shell) -> None:
     assert rows(shell) == 5
 
 
-def test_gc_waits_for_the_writer(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gc_during_another_write_is_locked(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with locks.writing(home.folder):
         monkeypatch.setattr("chunksink.commands.cache.writing", partial(locks.writing, wait_seconds=0.1))
         ended = shell("cache", "gc")

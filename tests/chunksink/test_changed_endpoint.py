@@ -1,4 +1,4 @@
-"""Another model behind the name of an endpoint's model: noticed before vectors of two models stand side by side."""
+"""Another model behind the same name at an endpoint is detected before vectors of two models are mixed."""
 
 import time
 from collections.abc import Iterator
@@ -102,7 +102,7 @@ def test_a_new_name_takes_the_new_model(synced: Shell, server: Server, monkeypat
     synced.digests("--deep")
 
 
-def test_a_rebuild_that_was_cut_off_leaves_what_later_runs_compare_with(synced: Shell, server: Server) -> None:
+def test_interrupted_rebuild_keeps_the_probes_for_later_runs(synced: Shell, server: Server) -> None:
     """The first vectors of the new model are in the cache by then."""
     server.alter = other_model
     synced.commit("p2", *(source(f"{number}.md", f"text {number}") for number in range(200)), at=FEBRUARY)
@@ -126,7 +126,7 @@ def test_a_rebuild_that_was_cut_off_leaves_what_later_runs_compare_with(synced: 
     synced.digests("--deep")
 
 
-def test_an_endpoint_that_is_the_same_but_for_noise_costs_one_request(synced: Shell, server: Server) -> None:
+def test_unchanged_endpoint_with_noise_costs_one_request(synced: Shell, server: Server) -> None:
     server.alter = noise
     synced.commit("p2", C, at=FEBRUARY)
     assert synced("sync").code == Exit.OK
@@ -134,7 +134,7 @@ def test_an_endpoint_that_is_the_same_but_for_noise_costs_one_request(synced: Sh
     assert (set(probed), computed) == (set(PROBES.values()), ["a crow"])
 
 
-def test_a_run_that_computes_nothing_asks_for_nothing(synced: Shell, server: Server) -> None:
+def test_run_without_new_texts_sends_no_request(synced: Shell, server: Server) -> None:
     server.alter = other_model
     assert synced("sync").code == Exit.OK
     synced.commit("p1", B, source("copy.md", "a cat"), at=FEBRUARY)
@@ -155,7 +155,7 @@ def test_a_cache_without_probes_is_compared_by_texts_of_the_run(alter: object, s
     assert (PROBES.keys() <= cached(synced).keys()) == (alter is None)
 
 
-def test_texts_that_were_refused_are_not_asked_for_again(shell: Shell, server: Server) -> None:
+def test_refused_texts_do_not_hide_a_changed_endpoint(shell: Shell, server: Server) -> None:
     shell.commit("p1", A, source("refused.md", "refuse me"))
     assert shell("sync").code == Exit.REFUSED
     vectors, server.alter, server.refuse = cached(shell), other_model, "nothing"

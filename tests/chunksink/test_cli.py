@@ -85,7 +85,7 @@ def test_exit_codes_are_distinct_and_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "expected"),
     [
         (["--version"], 0, __version__),
         (["nonsense"], Exit.USAGE, "nonsense"),
@@ -93,13 +93,15 @@ def test_exit_codes_are_distinct_and_explained() -> None:
         ([], Exit.OK, "chunksink ingest FOLDER --sync"),
     ],
 )
-def test_the_group_itself(arguments: list[str], code: int, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_group_with_these_arguments_prints_and_exits(
+    arguments: list[str], code: int, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(arguments) == code
     out, err = capsys.readouterr()
-    assert told in out + err
+    assert expected in out + err
 
 
-def test_an_interrupt_removes_what_the_terminal_shows_of_it(
+def test_interrupt_removes_its_sign_from_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_arguments: object, **_options: object) -> None:
@@ -113,7 +115,7 @@ def test_an_interrupt_removes_what_the_terminal_shows_of_it(
     assert capsys.readouterr().err.startswith("\r\x1b[KInterrupted")
 
 
-def test_it_ends_without_looking_for_garbage() -> None:
+def test_exit_runs_no_garbage_collection() -> None:
     """Among all that models and engines have brought in, that takes longer than many a command."""
     code = """
 import gc, sys
@@ -130,7 +132,7 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (0, f"chunksink, version {__version__}\n", "")
 
 
-def test_a_shell_completes_names_as_the_documentation_says() -> None:
+def test_shell_completion_offers_command_names() -> None:
     def completed(**variables: str) -> str:
         environment = os.environ | variables
         done = subprocess.run(
@@ -146,7 +148,7 @@ def test_a_shell_completes_names_as_the_documentation_says() -> None:
     completed(_CHUNKSINK_COMPLETE="bash_complete", COMP_WORDS="chunksink serach --l", COMP_CWORD="2")
 
 
-def test_a_reader_that_left_is_no_error_by_any_name() -> None:
+def test_closed_output_has_its_own_exit_code_for_rebuild_index() -> None:
     """As `rebuild-index --help | head -0`; Python itself complains while it ends, where output is buffered."""
     reading, writing = os.pipe()
     os.close(reading)

@@ -63,7 +63,7 @@ def is_sound(shell: Shell) -> bool:
 # -- this machine ------------------------------------------------------------------------------------------------------
 
 
-def test_a_sound_index_passes_and_stays_as_it_is(built: Shell) -> None:
+def test_doctor_of_a_sound_index_passes_and_changes_nothing(built: Shell) -> None:
     before = built.files()
     found = checks(built, Exit.OK)
     assert problems(found) == {}
@@ -89,7 +89,7 @@ def test_a_new_home_is_for_its_owner_alone(shell: Shell) -> None:
     assert checks(shell, Exit.OK)["home"]["verdict"] == "warn"
 
 
-def test_people_get_a_line_each_and_the_remedy_below(built: Shell) -> None:
+def test_doctor_prints_a_line_per_check_and_its_remedy_below(built: Shell) -> None:
     shutil.rmtree(built.root.path)
     ended = built("doctor")
     assert ended.code == Exit.ENGINE
@@ -98,13 +98,13 @@ def test_people_get_a_line_each_and_the_remedy_below(built: Shell) -> None:
     assert "`chunksink ingest` makes chunks" in lines[place + 1]
 
 
-def test_on_a_new_machine_nothing_is_made(built: Shell) -> None:
+def test_doctor_without_a_home_creates_none(built: Shell) -> None:
     shutil.rmtree(built.home)
     assert is_sound(built)
     assert not built.home.exists()
 
 
-def test_a_configuration_that_cannot_be_read_ends_it(shell: Shell) -> None:
+def test_doctor_with_an_invalid_configuration_ends_after_that_check(shell: Shell) -> None:
     (shell.folder / "chunksink.toml").write_text("modle = 'x'\n")
     found = checks(shell)
     assert list(found) == ["python", "sqlite", "configuration"]
@@ -122,9 +122,7 @@ def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pyt
     assert "no setting is called CHUNKSINK_MODLE" in found["configuration"]["found"]
 
 
-def test_little_room_another_writer_and_a_home_that_cannot_be_one(
-    built: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_low_disk_other_writer_and_impossible_home_are_reported(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with writing(built.home):
         assert problems(checks(built, Exit.OK)) == {"locks": "warn"}
     monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
@@ -135,7 +133,7 @@ def test_little_room_another_writer_and_a_home_that_cannot_be_one(
 
 
 @pytest.mark.parametrize("model", ["./nowhere", "nobody/nothing", "./empty"])
-def test_a_model_that_is_not_here_or_has_no_weights(model: str, built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_model_or_missing_weights_fail(model: str, built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     write(built, "empty/config.json", "{}")
     monkeypatch.setenv("CHUNKSINK_MODEL", model)
     found = checks(built)
@@ -145,7 +143,7 @@ def test_a_model_that_is_not_here_or_has_no_weights(model: str, built: Shell, mo
 
 @pytest.mark.promise(12)
 @pytest.mark.parametrize(("key", "code"), [(None, Exit.ENGINE), ("to p-secret", Exit.ENGINE), ("top-secret", Exit.OK)])
-def test_the_key_of_an_endpoint_is_looked_for_and_neither_sent_nor_shown(
+def test_endpoint_key_is_checked_but_neither_sent_nor_shown(
     key: str | None, code: Exit, built: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_ENDPOINT_KEY_VARIABLE", "MY_KEY")
@@ -160,7 +158,7 @@ def test_the_key_of_an_endpoint_is_looked_for_and_neither_sent_nor_shown(
     assert "secret" not in json.dumps(found)
 
 
-def test_an_endpoint_that_does_not_answer(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_endpoint_fails(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "ENDPOINT_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for url in ("http://127.0.0.1:9/v1", f"http://127.0.0.1:{silent.getsockname()[1]}/v1"):
@@ -179,7 +177,7 @@ def test_an_endpoint_that_does_not_answer(built: Shell, monkeypatch: pytest.Monk
 # -- chunks and our own files ------------------------------------------------------------------------------------------
 
 
-def test_chunks_and_partitions_that_are_gone(built: Shell) -> None:
+def test_missing_chunks_and_partitions_fail(built: Shell) -> None:
     for key in ("a", "c"):
         built.remove(key)
     found = checks(built)
@@ -191,7 +189,7 @@ def test_chunks_and_partitions_that_are_gone(built: Shell) -> None:
     assert problems(checks(built, Exit.OK)) == {"chunks": "warn"}, "of no index nothing is missing"
 
 
-def test_partitions_that_are_not_whole(built: Shell) -> None:
+def test_incomplete_partitions_fail(built: Shell) -> None:
     built.root.chunks_file("b").unlink()
     built.root.manifest_file("c").unlink()
     built.commit("d", source("d.md", "a dog"))
@@ -205,7 +203,7 @@ def test_partitions_that_are_not_whole(built: Shell) -> None:
     )
 
 
-def test_records_and_cache_that_are_damaged(built: Shell) -> None:
+def test_damaged_records_and_cache_fail(built: Shell) -> None:
     for name in ("state.db", "vectors.db"):
         for file in built.home.glob(f"{name}*"):
             file.unlink()
@@ -216,14 +214,14 @@ def test_records_and_cache_that_are_damaged(built: Shell) -> None:
     assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
 
 
-def test_a_damaged_cache_and_where_it_was_set_aside(built: Shell) -> None:
+def test_damaged_cache_has_a_working_remedy(built: Shell) -> None:
     half(built.home / "vectors.db")
     assert "`chunksink cache verify --repair` sets it aside" in checks(built)["cache"]["remedy"]
     assert built("cache", "verify", "--repair").code == Exit.OK
     assert "can be deleted: vectors.db.damaged-1" in checks(built, Exit.OK)["cache"]["found"]
 
 
-def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
+def test_missing_or_empty_home_id_fails_with_a_working_remedy(built: Shell) -> None:
     file = built.home / "home.id"
     was = file.read_text()
     file.write_text("")
@@ -239,7 +237,7 @@ def test_a_home_whose_id_is_gone_or_empty(built: Shell) -> None:
 
 
 @pytest.mark.parametrize("harm", [half, foreign, inside, newer], ids=lambda harm: harm.__name__)
-def test_a_database_of_ingest_that_cannot_be_used(harm: Callable[[Path], None], quick_shell: Shell) -> None:
+def test_unusable_ingest_database_fails(harm: Callable[[Path], None], quick_shell: Shell) -> None:
     for number in range(60):
         write(quick_shell, f"notes/{number}.md", f"# A note\n\nabout {number}\n")
     assert quick_shell("ingest", "notes").code == Exit.OK
@@ -254,7 +252,7 @@ def test_a_database_of_ingest_that_cannot_be_used(harm: Callable[[Path], None], 
 # -- engines -----------------------------------------------------------------------------------------------------------
 
 
-def test_live_builds_that_were_deleted_or_cannot_be_read(built: Shell) -> None:
+def test_deleted_or_unreadable_live_builds_fail_with_working_remedies(built: Shell) -> None:
     for sink in ("fts", "chroma"):
         with closing(open_sink(sink, built.home, {})) as opened:
             opened.drop(built.live().builds[sink])
@@ -269,7 +267,7 @@ def test_live_builds_that_were_deleted_or_cannot_be_read(built: Shell) -> None:
     assert is_sound(built)
 
 
-def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_unreachable_and_unknown_sinks_are_reported(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl,meilisearch,nonsense")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
     found = checks(built)
@@ -280,24 +278,26 @@ def test_sinks_that_are_new_or_not_there(built: Shell, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("variable", "sink", "told"),
+    ("variable", "sink", "expected"),
     [
         ("CHUNKSINK_SINK_JSONL_FOLDR", "jsonl", "`foldr` (did you mean folder?)"),
         ("CHUNKSINK_SINK_JSNOL_FOLDER", "jsnol", "unknown sink 'jsnol'. Installed: chroma, fts, jsonl"),
     ],
 )
-def test_options_of_a_sink_that_is_not_in_use(
-    variable: str, sink: str, told: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+def test_wrong_options_of_an_unused_sink_are_a_warning(
+    variable: str, sink: str, expected: str, built: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINK_JSONL_FOLDER", "x")
     assert is_sound(built)
     monkeypatch.setenv(variable, "x")
     found = checks(built, Exit.OK)
     assert problems(found) == {f"options of {sink}": "warn"}
-    assert told in found[f"options of {sink}"]["found"]
+    assert expected in found[f"options of {sink}"]["found"]
 
 
-def test_a_real_chroma_server(chroma_server: ChromaServer, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chroma_server_passes_with_its_address(
+    chroma_server: ChromaServer, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shell.commit("p")
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", chroma_server.url)
@@ -305,7 +305,7 @@ def test_a_real_chroma_server(chroma_server: ChromaServer, shell: Shell, monkeyp
 
 
 @pytest.mark.promise(12)
-def test_a_real_meilisearch_and_its_key(served: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meilisearch_with_a_wrong_key_fails_without_showing_it(served: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     found = checks(served, Exit.OK)
     assert (problems(found), found["settings of meilisearch"]["found"]) == ({}, "no live index yet")
     monkeypatch.setenv("MEILI_MASTER_KEY", "wrong-key-0123456789")
@@ -314,7 +314,7 @@ def test_a_real_meilisearch_and_its_key(served: Shell, monkeypatch: pytest.Monke
     assert "wrong-key" not in json.dumps(found)
 
 
-def test_a_settings_file_that_cannot_be_used(
+def test_unusable_settings_file_fails(
     served: Shell, public_index: Any, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "true")
@@ -345,7 +345,7 @@ def test_a_settings_file_that_cannot_be_used(
     assert served("sync").code == Exit.ENGINE  # so Meilisearch does refuse it
 
 
-def test_a_public_name_that_another_home_took_over(served: Shell) -> None:
+def test_public_name_of_another_home_fails(served: Shell) -> None:
     assert served("sync").code == Exit.OK
     assert served("rebuild", "--home", "other", "--adopt").code == Exit.OK
     found = checks(served)
@@ -359,7 +359,7 @@ def test_a_public_name_that_another_home_took_over(served: Shell) -> None:
     assert "cannot be read" in found["settings of meilisearch"]["found"]
 
 
-def test_a_public_name_that_is_taken_before_the_first_sync(
+def test_foreign_public_name_before_the_first_sync_fails(
     served: Shell, public_index: Any, meilisearch_server: MeilisearchServer
 ) -> None:
     client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)

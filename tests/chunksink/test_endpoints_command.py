@@ -23,7 +23,7 @@ def home(shell: Shell) -> Home:
     return home
 
 
-def test_what_they_name_can_be_opened(home: Home, shell: Shell) -> None:
+def test_endpoints_name_builds_that_can_be_opened(home: Home, shell: Shell) -> None:
     found = shell("endpoints", "--json").json
     live = home.live()
     assert found["generation"] == live.id
@@ -46,7 +46,7 @@ def test_what_they_name_can_be_opened(home: Home, shell: Shell) -> None:
         ("meilisearch", {"index": "books"}, {"url": "http://127.0.0.1:7700", "index": "books"}),
     ],
 )
-def test_the_engines_say_where_they_are_without_being_asked(
+def test_address_of_a_build_needs_no_call(
     name: str, options: dict[str, Any], address: dict[str, str], tmp_path: Path
 ) -> None:
     sink: Any = open_sink(name, tmp_path, options)

@@ -49,7 +49,7 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
 
 
 @pytest.mark.parametrize(
-    ("number", "said", "code", "told"),
+    ("number", "text", "code", "expected"),
     [
         (errno.EROFS, None, Exit.USAGE, "Read-only file system: a/b; make that disk writable, or name another folder"),
         (errno.ENOSPC, None, Exit.ENGINE, "No space left on device: a/b; make room on that disk, then run it again"),
@@ -58,10 +58,10 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
         (errno.EBUSY, "wait for that", Exit.LOCKED, "wait for that: a/b"),
     ],
 )
-def test_a_remedy_stands_where_none_was_named(number: int, said: str | None, code: Exit, told: str) -> None:
+def test_system_error_without_a_remedy_gets_one(number: int, text: str | None, code: Exit, expected: str) -> None:
     with pytest.raises(Refusal) as refused, errors_as_refusals():
-        raise OSError(number, said or os.strerror(number), "a/b")
-    assert (refused.value.code, refused.value.message) == (code, told)
+        raise OSError(number, text or os.strerror(number), "a/b")
+    assert (refused.value.code, refused.value.message) == (code, expected)
 
 
 @pytest.fixture
@@ -74,16 +74,16 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("broken")
 @pytest.mark.parametrize("command", ["validate", "sync", "plan"])
-def test_a_bug_is_told_to_whoever_asked_for_json(command: str, shell: Shell) -> None:
+def test_bug_with_json_is_printed_as_json_and_traceback(command: str, shell: Shell) -> None:
     ended = shell(command, "--json")
     assert ended.code == Exit.BUG
-    told = json.loads(ended.out)["error"]
-    assert (told["exit_code"], "ZeroDivisionError: a bug" in told["message"]) == (1, True)
+    error = json.loads(ended.out)["error"]
+    assert (error["exit_code"], "ZeroDivisionError: a bug" in error["message"]) == (1, True)
     assert "Traceback" in ended.err
     assert 'raise ZeroDivisionError("a bug' in ended.err
 
 
-def test_an_error_whose_words_are_no_unicode_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_message_with_invalid_unicode_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     """As the names of files can be."""
     print_failure(click.ClickException("no \udcff"), Exit.BUG)
     assert json.loads(capsys.readouterr().out)["error"]["message"] == "no \\udcff"

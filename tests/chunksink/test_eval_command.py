@@ -46,13 +46,13 @@ def test_keyword_figures_by_hand(built: Shell, field: str, name: str) -> None:
     assert figures["MRR@10"] in (1, 0.75)
 
 
-def test_chunks_are_named_one_by_one(built: Shell) -> None:
+def test_judgements_of_chunk_ids_are_recognised(built: Shell) -> None:
     chunk = json.loads(built.root.chunks_file("p1").read_text().splitlines()[0])
     report = measured(built, f"1 0 {chunk['chunk_id']} 1\n", "--mode", "keyword", "--json").json
     assert (report["id"], report["modes"]["keyword"]["recall@100"]["mean"]) == ("chunk_id", 1)
 
 
-def test_without_a_mode_all_are_shown(built: Shell) -> None:
+def test_eval_without_a_mode_measures_three(built: Shell) -> None:
     ended = measured(built, qrels("docs/{}.md") + "2\tdocs/never.md\t1\n9\tdocs/law.md\t1\n")
     assert ended.code == Exit.OK
     assert [line.split()[0] for line in ended.out.splitlines()[-3:]] == ["keyword", "semantic", "hybrid"]
@@ -62,26 +62,26 @@ def test_without_a_mode_all_are_shown(built: Shell) -> None:
     assert "docs/never.md" in ended.err
 
 
-def test_a_given_field_is_taken(built: Shell) -> None:
+def test_eval_with_a_field_that_matches_nothing_is_a_usage_error(built: Shell) -> None:
     ended = measured(built, qrels("{}"), "--id", "document_id")
     assert ended.code == Exit.USAGE
     assert "none of the 3 judged names is the document_id of a document" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("judged", "said"),
+    ("judged", "expected"),
     [
         ("1\tpets\n", "line 1: "),
         ("7\tpets\t1\n", "judged relevant"),
         ("1\tpets\t0\n", "judged relevant"),
     ],
 )
-def test_what_cannot_be_measured_is_said(built: Shell, judged: str, said: str) -> None:
+def test_eval_of_unusable_judgements_is_a_usage_error(built: Shell, judged: str, expected: str) -> None:
     ended = measured(built, judged)
-    assert (ended.code, ended.out, said in ended.err) == (Exit.USAGE, "", True)
+    assert (ended.code, ended.out, expected in ended.err) == (Exit.USAGE, "", True)
 
 
-def test_a_copy_is_found_with_what_it_is_a_copy_of(quick_shell: Shell) -> None:
+def test_copies_of_a_hit_count_as_found(quick_shell: Shell) -> None:
     """A search shows both as one hit."""
     quick_shell.synced(p1=[source("docs/pets.md", "a cat"), source("docs/twin.md", "a cat")])
     report = measured(quick_shell, "1\tpets\t1\n1\ttwin\t1\n", "--mode", "keyword", "--id", "filename", "--json").json

@@ -1,4 +1,4 @@
-"""`chunksink forget`: a source is gone from everything that is ours, and what is out of reach is said."""
+"""`chunksink forget` erases a source from everything that chunksink writes, and names the rest."""
 
 import shutil
 from contextlib import closing
@@ -30,7 +30,7 @@ def lose(shell: Shell, *tables: str) -> None:
             state.db.execute(f"delete from {table}")
 
 
-def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
+def test_forget_erases_a_source_from_every_build_and_record(twice: Shell) -> None:
     assert len(builds(twice)) == 4
     twice.cut_off("p1")  # so that the records of runs name it
     twice("sync")
@@ -52,7 +52,7 @@ def test_it_is_gone_from_every_build_and_every_record(twice: Shell) -> None:
     assert "1 source unchanged" in twice("sync").out
 
 
-def test_the_bus_need_not_be_there(twice: Shell) -> None:
+def test_forget_without_a_bus_erases_and_exits_with_invalid_input(twice: Shell) -> None:
     shutil.rmtree(twice.root.path)
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
@@ -62,19 +62,19 @@ def test_the_bus_need_not_be_there(twice: Shell) -> None:
     assert traces(twice, "cheese", "secret.md", parent_of("secret.md")) == set()
 
 
-def test_while_the_bus_still_holds_it_it_comes_back(twice: Shell, models: Models) -> None:
-    models.asked()
+def test_forget_while_the_chunks_contain_it_is_undone_by_the_next_sync(twice: Shell, models: Models) -> None:
+    models.take_texts()
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
     assert ended.out.count(": 2 documents erased\n") == 4
     assert ended.err == "the chunks still contain it, in p1: the next sync restores it\n"
     assert twice("runs", "--json").json[0]["status"] == "ok"
     assert "1 source added" in twice("sync").out
-    assert models.asked() == ["the moon is made of cheese"]
+    assert models.take_texts() == ["the moon is made of cheese"]
     assert len(twice.texts()) == len(twice.texts("chroma")) == 4
 
 
-def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell: Shell) -> None:
+def test_findings_of_a_missing_partition_are_erased(quick_shell: Shell) -> None:
     """Two versions in one partition are a finding, with the names of both."""
     quick_shell.synced(p1=[SECRET, source("secret.md", "of cheese", version="2")], p2=[OTHER])
     quick_shell.remove("p1")
@@ -85,7 +85,7 @@ def test_what_was_found_in_a_partition_that_is_gone_does_not_name_it(quick_shell
 
 
 @pytest.mark.parametrize("name", ["secret.md", "./secret.md", parent_of("secret.md"), "secret.md@1"])
-def test_one_that_only_builds_still_hold(name: str, twice: Shell) -> None:
+def test_forget_of_a_source_that_only_builds_have(name: str, twice: Shell) -> None:
     """Withdrawn and synced: no chunk names it any more, and the receipts are lost."""
     withdraw(twice)
     lose(twice, "receipt")
@@ -109,7 +109,9 @@ TOMBSTONE = Tombstone(parent_id=parent_of("secret.md"), at=MARCH)
 
 
 @pytest.mark.parametrize(("name", "tombstones"), [("secret.md", [TOMBSTONE]), ("secret.md@1", [])])
-def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: list[Tombstone], former: Shell) -> None:
+def test_forget_of_a_source_that_was_edited_withdrawn_and_synced(
+    name: str, tombstones: list[Tombstone], former: Shell
+) -> None:
     """No build holds it, whose freed pages still do, and no chunk names it."""
     former.commit("p1", at=FEBRUARY, tombstones=tombstones)
     assert former("sync").code == Exit.OK
@@ -125,7 +127,7 @@ def test_one_that_was_edited_and_withdrawn_and_synced(name: str, tombstones: lis
         assert former("forget", name).code == Exit.USAGE
 
 
-def test_a_former_document_whose_texts_live_on_names_it_too(former: Shell) -> None:
+def test_forget_by_a_former_document_id_erases_all_versions(former: Shell) -> None:
     former.commit("p1", source("secret.md", "the moon is made of cheddar", "and more", version="3", at=MARCH), at=MARCH)
     assert former("sync").code == Exit.OK
     former.commit("p1", at=MARCH)
@@ -134,7 +136,7 @@ def test_a_former_document_whose_texts_live_on_names_it_too(former: Shell) -> No
     assert traces(former, "secret.md@", "cheddar") == set()
 
 
-def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: Shell) -> None:
+def test_cache_gc_drops_the_notes_about_former_texts(former: Shell) -> None:
     def noted() -> int:
         with State.existing(former.home) as state:
             return len(state.db.execute("select * from former_text").fetchall())
@@ -150,7 +152,7 @@ def test_what_drops_all_surplus_vectors_drops_what_was_noted_of_them(former: She
     assert traces(former, "cheese", "cheddar") == set(), "its words in freed pages go, too"
 
 
-def test_one_that_only_a_tombstone_names(former: Shell) -> None:
+def test_forget_of_a_source_that_only_a_tombstone_names(former: Shell) -> None:
     """The records were made anew since."""
     former.commit("p1", at=FEBRUARY, tombstones=[TOMBSTONE])
     assert former("sync").code == Exit.OK
@@ -165,7 +167,7 @@ def test_one_that_only_a_tombstone_names(former: Shell) -> None:
     assert "`chunksink rebuild` run twice" in unknown.err
 
 
-def test_a_build_that_no_record_names(twice: Shell) -> None:
+def test_forget_erases_from_builds_without_records(twice: Shell) -> None:
     withdraw(twice)
     held, live = builds(twice), twice.live().id
     lose(twice, "receipt", f"build where generation <> '{live}'", f"generation where id <> '{live}'")
@@ -175,7 +177,7 @@ def test_a_build_that_no_record_names(twice: Shell) -> None:
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
 
 
-def test_records_of_runs_that_name_it_are_blanked(twice: Shell) -> None:
+def test_forget_blanks_lines_of_run_records(twice: Shell) -> None:
     with RunLog(twice.home, "sync") as log:
         log.write("fault", error="the engine would not take:\nsecret.md: too large")
         log.write("fault", error="nor other.md")
@@ -188,7 +190,7 @@ def test_records_of_runs_that_name_it_are_blanked(twice: Shell) -> None:
     assert (b"secr" in left, b"too large" in left, b"nor other.md" in left) == (False, False, True)
 
 
-def test_the_record_of_the_run_that_forgets_does_not_name_it(twice: Shell) -> None:
+def test_forget_does_not_name_the_source_in_its_own_record(twice: Shell) -> None:
     twice.cut_off("p1")  # what is wrong with it is told in this record too
     assert twice("forget", "secret.md").code == Exit.INVALID_INPUT  # it may become valid again
     assert traces(twice, parent_of("secret.md")) == set()
@@ -197,7 +199,7 @@ def test_the_record_of_the_run_that_forgets_does_not_name_it(twice: Shell) -> No
 CANARY = "kanarienvogelsang"
 
 
-def test_no_word_of_it_is_left_in_any_file(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_leaves_no_word_in_any_file(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while others read, so that no log is emptied by closing; and with what kills have left."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
     secret = source("canary.md", f"hush, a {CANARY} sings", f"\u6771\u4eac {CANARY}", f"{CANARY}s " * 300)
@@ -227,7 +229,7 @@ def test_no_word_of_it_is_left_in_any_file(shell: Shell, monkeypatch: pytest.Mon
     assert shell("verify").code == Exit.OK
 
 
-def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_names_a_former_sink_that_does_not_answer(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taken out of the configuration, and its server is off: all else is erased, and that it may hold it is said."""
     with State.existing(twice.home) as state, write_transaction(state.db):
         state.db.execute("insert into build (generation, sink, id) select live, 'meilisearch', 'old' from pointer")
@@ -240,7 +242,7 @@ def test_a_sink_that_is_gone_with_its_engine_is_named(twice: Shell, monkeypatch:
     assert "the moon is made of cheese" not in twice.texts()
 
 
-def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forget_during_a_rebuild_is_locked(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has read the source already, and would write it again."""
     monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     twice.commit("p1", [], tombstones=GONE)
@@ -252,7 +254,7 @@ def test_a_rebuild_under_way_is_waited_for(twice: Shell, monkeypatch: pytest.Mon
     assert twice("forget", "secret.md").code == Exit.OK
 
 
-def test_a_partition_that_was_retired_is_noted_too(former: Shell) -> None:
+def test_forget_erases_vectors_of_a_retired_partition(former: Shell) -> None:
     former.remove("p1")
     assert former("retire-partition", "p1").code == Exit.OK
     assert former("sync", "--allow-deletions", "1").code == Exit.OK

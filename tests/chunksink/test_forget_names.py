@@ -19,14 +19,14 @@ from tests.support.bus import FEBRUARY, source
         ("100%25.md#1", "100%25.md#1"),
     ],
 )
-def test_it_is_known_by_the_address_that_search_shows(name: str, address: str, quick_shell: Shell) -> None:
+def test_forget_accepts_the_address_that_search_shows(name: str, address: str, quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source(name, "some words"), source("100%.md", "other words")])
     assert quick_shell("forget", address).code == Exit.INVALID_INPUT
     assert quick_shell.texts() == ["other words"]
 
 
 @pytest.mark.parametrize("name", ["nobody.md", "", "secret", "%", "no%20body.md#x", "#costs", "\udcff.md"])
-def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
+def test_forget_of_an_unknown_source_is_a_usage_error(name: str, twice: Shell) -> None:
     ended = twice("forget", name)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert f"no source {name!r} is known here" in ended.err
@@ -34,7 +34,7 @@ def test_one_that_nobody_knows(name: str, twice: Shell) -> None:
 
 
 @pytest.mark.parametrize("word", ["sync", "Unreachable"])
-def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
+def test_forget_of_a_word_in_a_run_record_changes_nothing(word: str, twice: Shell) -> None:
     twice.remove("p1")
     assert "partition p1 is missing" in twice("sync").err
     with RunLog(twice.home, "sync") as log:
@@ -46,7 +46,7 @@ def test_a_word_of_a_record_is_no_source(word: str, twice: Shell) -> None:
     assert {run["status"] for run in twice("runs", "--json").json} == {"ok", "held", "failed"}
 
 
-def test_a_source_that_is_called_like_a_word_of_a_record(quick_shell: Shell) -> None:
+def test_forget_of_a_source_named_like_a_command_keeps_run_records(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source("sync", "some words"), OTHER])
     assert quick_shell("forget", "sync").code == Exit.INVALID_INPUT
     runs = [(run["command"], run["status"]) for run in quick_shell("runs", "--json").json]
@@ -61,7 +61,7 @@ def of_two(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])
-def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) -> None:
+def test_forget_with_a_tenant_erases_only_its_source(of_two: Shell, withdrawn: bool) -> None:
     if withdrawn:  # then only the builds know whose it was
         of_two("rebuild")
         for key in ("north", "south"):
@@ -79,6 +79,6 @@ def test_one_of_several_tenants_is_erased_alone(of_two: Shell, withdrawn: bool) 
     assert traces(of_two, "what south says", beside="chroma") == set()
 
 
-def test_every_tenants_source_is_erased_where_that_is_asked(of_two: Shell) -> None:
+def test_forget_with_every_erases_the_sources_of_all_tenants(of_two: Shell) -> None:
     assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
     assert of_two.texts() == []

@@ -1,4 +1,4 @@
-"""A child that was forked from a process that has searched is told, and does not wait for ever."""
+"""A process forked after a search gets an error instead of waiting forever."""
 
 import os
 import sys
@@ -38,7 +38,7 @@ def in_child(work: Callable[[], object]) -> bool:
     return code == 9
 
 
-def test_after_a_search_by_meaning_no_child_searches(shell: Shell) -> None:
+def test_child_after_a_vector_search_is_refused(shell: Shell) -> None:
     shell.synced(p1=[source("a.md", "a cat")])
     with chunksink.open() as index:
         assert index.search("cat").hits
@@ -47,9 +47,7 @@ def test_after_a_search_by_meaning_no_child_searches(shell: Shell) -> None:
         assert index.search("cat").hits
 
 
-def test_a_child_that_lets_go_of_an_index_leaves_its_readers_alone(
-    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_child_that_drops_an_index_closes_no_reader(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = quick_shell.folder / "closed"
     monkeypatch.setattr(LiveSearch, "close", lambda _live: closed.touch())
     quick_shell.synced(p1=[source("a.md", "a cat")])
@@ -68,13 +66,13 @@ def test_a_child_that_lets_go_of_an_index_leaves_its_readers_alone(
     assert let_go()
 
 
-def test_after_a_search_by_words_alone_a_child_may(quick_shell: Shell) -> None:
+def test_child_after_a_keyword_search_can_search(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
     with chunksink.open() as index:
         assert index.search("cat").hits
         assert not in_child(lambda: chunksink.open().search("cat"))
 
 
-def test_children_may_where_the_parent_has_not(quick_shell: Shell, tmp_path: Path) -> None:
+def test_child_of_a_parent_without_a_search_can_search(quick_shell: Shell, tmp_path: Path) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
     assert not in_child(lambda: chunksink.open(tmp_path).search("cat"))

@@ -1,6 +1,6 @@
 """What each command prints about one small index, as a file in `golden/`.
 
-The help of every command is in docs/cli.md, which `make lint` compares. CHUNKSINK_GOLDEN=1 writes the files anew.
+The help of every command is in docs/cli.md, which `make lint` compares. CHUNKSINK_GOLDEN=1 rewrites the files.
 """
 
 import os

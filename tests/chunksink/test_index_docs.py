@@ -1,4 +1,4 @@
-"""The snippets of docs/python.md, run one after the other as they stand there."""
+"""The snippets of docs/python.md, run in their order."""
 
 import os
 import re
@@ -26,51 +26,51 @@ ACME = source("tools.md", *TEXTS, tenant_id="acme", metadata=META, source={"sour
 OTHER = source("other.md", TEXTS[0], ids="other", tenant_id="other", metadata=META, source={"source_type": "md"})
 
 
-def test_the_snippets_of_the_page(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     Path("chunksink.toml").touch()
     quick_shell.commit("p1", ACME, OTHER)
     for name in ("a.md", "drafts/b.md"):
         (quick_shell.folder / "notes" / name).parent.mkdir(parents=True, exist_ok=True)
         (quick_shell.folder / "notes" / name).write_text("before noon")
-    told: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     printed = []
     for snippet in SNIPPETS:
         if snippet not in OF_MEILISEARCH + OF_CHROMA:
-            exec(snippet, told)
+            exec(snippet, namespace)
             printed.append(capsys.readouterr().out)
     synced, ingested, searched, chunks, refused, langchain, llamaindex = printed
     assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
-    assert {hit.source_uri for hit in told["answer"]} == {"tools.md", "other.md"}
+    assert {hit.source_uri for hit in namespace["answer"]} == {"tools.md", "other.md"}
     assert "no engine answered" not in searched
     assert str(list(TEXTS)) in chunks
     assert "'colour'" in refused
     assert langchain.count("tools.md") == 1
     assert "other.md" not in langchain + llamaindex
     assert llamaindex.count("tools.md") == 1
-    told["index"].close()
+    namespace["index"].close()
 
 
-def test_the_snippet_for_meilisearch(
+def test_snippet_for_meilisearch_finds_only_its_tenant(
     quick_shell: Shell, meilisearch_server: MeilisearchServer, public_index: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = public_index.uid
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     quick_shell.synced(p1=[ACME, OTHER])
-    told: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     (snippet,) = OF_MEILISEARCH
-    exec(snippet.replace('"chunks"', repr(name)), told)
-    theirs = told["tenant_key"]("other")
-    for asked, sources in ({"q": "tool"}, {"tools.md"}), ({"q": "tool", "filter": f"tenant_key = {theirs}"}, set()):
+    exec(snippet.replace('"chunks"', repr(name)), namespace)
+    theirs = namespace["tenant_key"]("other")
+    for request, sources in ({"q": "tool"}, {"tools.md"}), ({"q": "tool", "filter": f"tenant_key = {theirs}"}, set()):
         found = httpx.post(
             f"{meilisearch_server.url}/indexes/{name}/search",
-            json=asked,
-            headers={"Authorization": f"Bearer {told['token']}"},
+            json=request,
+            headers={"Authorization": f"Bearer {namespace['token']}"},
         ).json()
         assert {hit["source_uri"] for hit in found["hits"]} == sources
 
 
-def test_the_snippet_for_chroma(
+def test_snippet_for_chroma_finds_the_text(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With the model of the live index, though another one is configured by now."""
@@ -79,11 +79,11 @@ def test_the_snippet_for_chroma(
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     (snippet,) = OF_CHROMA
     with chunksink.open() as index:
-        told: dict[str, Any] = {"index": index}
-        exec(snippet, told)
-        told["client"].close()
-    assert told["found"]["documents"][0][:2] == [TEXTS[0]] * 2
-    assert told["found"]["distances"][0][:2] == pytest.approx([0, 0], abs=1e-5)
+        namespace: dict[str, Any] = {"index": index}
+        exec(snippet, namespace)
+        namespace["client"].close()
+    assert namespace["found"]["documents"][0][:2] == [TEXTS[0]] * 2
+    assert namespace["found"]["distances"][0][:2] == pytest.approx([0, 0], abs=1e-5)
     assert "tools.md" in capsys.readouterr().out
 
 
@@ -94,7 +94,7 @@ def names(heading: str) -> set[str]:
     return set(re.findall(r"`(?:answer\.)?(\w+)(?:\(\))?`", cells))
 
 
-def test_the_tables_name_what_is_there() -> None:
+def test_tables_name_the_fields_of_the_code() -> None:
     from chunksink.search.answer import Answer, SearchHit
 
     hit = set(SearchHit.__dataclass_fields__) | {"ranks", "highlights", "metadata"}

@@ -42,20 +42,22 @@ def operands(command: click.Command) -> Iterator[str]:
             yield "chunksink.toml"
 
 
-def test_most_commands_have_it() -> None:
+def test_most_commands_have_the_index_option() -> None:
     assert {"sync", "rebuild", "plan", "verify", "search", "cache stats", "settings diff"} <= dict(WITH_HOME).keys()
 
 
 @pytest.mark.parametrize(("name", "command"), WITH_HOME, ids=[name for name, _ in WITH_HOME])
-def test_every_command_knows_it(name: str, command: click.Command, library: Shell) -> None:
-    """One that is not there is told before anything is done; `doctor` looks at the rest all the same."""
+def test_unknown_index_is_an_error_in_every_command(name: str, command: click.Command, library: Shell) -> None:
+    """An unknown index is an error before anything is done; `doctor` reports it as a check."""
     ended = library(*name.split(), *operands(command), "--index", "films")
     assert ended.code == (Exit.ENGINE if name == "doctor" else Exit.USAGE)
     assert "chunksink.toml has no [index.films]; it has: books, notes" in ended.out + ended.err
     assert not list(library.folder.glob("**/state.db"))
 
 
-def test_it_stands_above_the_environment_and_flags_above_it(library: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_option_overrides_the_environment_and_home_overrides_it(
+    library: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHUNKSINK_INDEX", "notes")
     assert library("sync", "--index", "books").code == Exit.OK
     assert not Path("elsewhere").exists()
@@ -65,7 +67,7 @@ def test_it_stands_above_the_environment_and_flags_above_it(library: Shell, monk
     assert Path("flagged/books/state.db").exists()
 
 
-def test_a_command_of_a_group_takes_it_before_and_after(library: Shell) -> None:
+def test_subcommand_accepts_the_index_option_before_and_after_its_name(library: Shell) -> None:
     assert library("sync", "--index", "books").code == Exit.OK
     for arguments in (
         ["dead-letters", "--index", "books", "retry"],

@@ -18,7 +18,7 @@ from tests.support.bus import source
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (("",), ""),
         (("docs", ""), ""),
@@ -30,15 +30,15 @@ from tests.support.bus import source
         (("docs", "--field", "body=x"), "a role of text, id, title, address"),
         (("docs", "--field", "text"), "write ROLE=NAME"),
         (("docs", "--field", "text=x", "--as", "markdown"), "--as markdown"),
-        (("docs", "--field", "text=x", "--field", "text=y"), "--field names text twice"),
+        (("docs", "--field", "text=x", "--field", "text=y"), "--field sets text twice"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_begun(
-    shell: Shell, arguments: tuple[str, ...], told: str
+def test_ingest_with_contradicting_options_is_a_usage_error_and_writes_nothing(
+    shell: Shell, arguments: tuple[str, ...], expected: str
 ) -> None:
     write(shell, "docs/a.md", "# A")
     refused = shell("ingest", *arguments)
-    assert (refused.code, refused.out, told in refused.err) == (Exit.USAGE, "", True)
+    assert (refused.code, refused.out, expected in refused.err) == (Exit.USAGE, "", True)
     assert not shell.root.path.exists()
     assert not shell.home.exists()
 
@@ -49,7 +49,7 @@ def test_addresses_are_not_fetched(shell: Shell) -> None:
     assert "Error: https://example.com/a is an address" in refused.err
 
 
-def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
+def test_failure_is_reported_with_code_place_and_reason(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/b.md", b"\xff")
     write(shell, "docs/rows.jsonl", '{"id": 1, "text": "Words."}\n{broken\n')
@@ -62,8 +62,7 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
         ("docs/rows.jsonl", 2),
     ]
     printed = shell("ingest", "docs")
-    assert printed.out.startswith("nothing written: chunks holds ")
-    assert printed.out.endswith(", 2 files unchanged, 2 failures\n")
+    assert printed.code == Exit.INVALID_INPUT
     assert "left out" not in printed.err, "what is printed line by line is not counted too"
     assert f"{codes[1]} docs/rows.jsonl:2 " in printed.err
     (record,) = [path for path in (shell.home / "runs").iterdir() if ended.json["run_id"] in path.name]
@@ -73,7 +72,7 @@ def test_what_failed_is_told_with_code_place_and_reason(shell: Shell) -> None:
 # -- files and folders -------------------------------------------------------------------------------------------------
 
 
-def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
+def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     for suffix, number in ((".log", 9), (".csv", 3), ("", 2), (".PY", 1), (".c", 1), (".7", 1)):
         for n in range(number):
             write(shell, f"docs/{n}/other{suffix}", "x")
@@ -85,11 +84,11 @@ def test_files_of_other_kinds_are_counted_by_their_suffix(shell: Shell) -> None:
         "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
         "--as text reads .log, no suffix here too; --include PATTERN reads any file as text\n"
     )
-    told = shell("ingest", "docs", "--json").json["other_kinds"]
-    assert told == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
+    expected = shell("ingest", "docs", "--json").json["other_kinds"]
+    assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
 
 
-def test_what_people_call_text_is_read_as_such(shell: Shell) -> None:
+def test_as_text_reads_text_files_of_other_suffixes(shell: Shell) -> None:
     names = ["README", "a.rst", "b.ADOC", "c.org", "d.log", "e.txt"]
     for name in (*names, "f.md", "g.csv", "h.1", ".hidden"):
         write(shell, f"docs/{name}", "Words.")
@@ -131,7 +130,7 @@ def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: She
     assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.err
 
 
-def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
+def test_validate_with_chunking_finds_breaches(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A\n\nText.")
     shell("ingest", "docs")
     assert shell("validate", "--chunking").code == Exit.OK
@@ -150,7 +149,7 @@ def test_the_checklist_of_the_specification_is_a_command(shell: Shell) -> None:
 # -- what is gone, and the sync ----------------------------------------------------------------------------------------
 
 
-def test_prune_refuses_an_empty_folder_unless_the_number_is_given(quick_shell: Shell) -> None:
+def test_prune_of_an_empty_folder_needs_allow_deletions(quick_shell: Shell) -> None:
     """The number holds for the sync too."""
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")
@@ -158,14 +157,14 @@ def test_prune_refuses_an_empty_folder_unless_the_number_is_given(quick_shell: S
     for file in (quick_shell.folder / "docs").iterdir():
         file.unlink()
     reported = quick_shell("ingest", "docs")
-    assert (reported.code, "--prune removes what is gone" in reported.err) == (Exit.OK, True)
+    assert (reported.code, "--prune removes them" in reported.err) == (Exit.OK, True)
     refused = quick_shell("ingest", "docs", "--prune", "--sync")
     assert (refused.code, "--allow-deletions 12" in refused.err) == (Exit.INVALID_INPUT, True)
     ended = quick_shell("ingest", "docs", "--prune", "--sync", "--allow-deletions", "12", "--json")
     assert (ended.code, ended.json["ingest"]["pruned"], quick_shell.texts()) == (Exit.OK, 12, [])
 
 
-def test_the_exit_code_of_the_sync_counts(quick_shell: Shell) -> None:
+def test_ingest_with_sync_has_the_exit_code_of_the_sync(quick_shell: Shell) -> None:
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")
     quick_shell.commit("theirs", source("theirs.md", "Passed on."))
@@ -187,7 +186,7 @@ def chunks_in(root: Path) -> list[Record]:
     return [record for _, record in read_partition(BusRoot(root), "documents")]
 
 
-def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> None:
+def test_rows_are_read_from_json_and_from_named_csv_files(shell: Shell) -> None:
     write(shell, "in/rows.jsonl", '{"id": 1, "title": "Whales", "text": "Whales breathe air."}\n')
     write(shell, "in/rows.csv", 'id,title,text\n1,Seals,"Seals sleep, too."\n')
     write(shell, "in/prices.csv", "day,price\n1,2\n")
@@ -204,7 +203,7 @@ def test_rows_are_found_in_json_and_where_it_is_named_in_csv(shell: Shell) -> No
     assert shell("ingest", "in/prices.csv", "--chunks", "third").code == Exit.OK, "it stays what it was"
 
 
-def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
+def test_file_read_as_rows_keeps_its_format(shell: Shell) -> None:
     write(shell, "in/rows.csv", "id,title,text\n1,A,alpha\n2,B,beta\n")
     assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
     write(shell, "in/rows.csv", "id,title,story\n1,A,alpha\n2,B,beta\n")
@@ -220,7 +219,7 @@ def test_what_was_read_as_rows_stays_that(shell: Shell) -> None:
     assert (chunk["text"], chunk["provenance"]["parser"]["parser_name"]) == ("Other words.", "rows")
 
 
-def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: Shell) -> None:
+def test_field_options_work_with_several_processes(shell: Shell) -> None:
     for number in range(3):
         write(shell, f"in/{number}.csv", f"Job ID,Review Text\n{number},Words of {number}.\n")
     fields = ("--field", "text=Review Text", "--field", "id=Job ID")
@@ -232,7 +231,7 @@ def test_fields_of_the_users_own_are_read_by_several_processes_and_once(shell: S
     assert (report.documents, report.failures) == (3, ())
 
 
-def test_what_files_of_several_kinds_were_read_as_is_told(shell: Shell) -> None:
+def test_ingest_of_several_formats_reports_how_many_files_each(shell: Shell) -> None:
     write(shell, "in/a.md", "# Words")
     write(shell, "in/b.md", "# More words")
     assert "read as" not in shell("ingest", "in").err

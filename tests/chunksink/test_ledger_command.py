@@ -1,4 +1,4 @@
-"""`chunksink ledger` shows what the ledger holds, and makes none."""
+"""`chunksink ledger` lists attempts, and creates no ledger."""
 
 import json
 
@@ -29,10 +29,10 @@ def filled(shell: Shell) -> Shell:
     return shell
 
 
-def test_the_newest_first_and_at_most_fifty(filled: Shell) -> None:
+def test_ledger_lists_the_newest_fifty_first(filled: Shell) -> None:
     ended = filled("ledger")
     lines = ended.out.splitlines()
-    assert (ended.code, len(lines), ended.err) == (Exit.OK, 50, "the newest 50 of 60; ask for more with --limit\n")
+    assert (ended.code, len(lines), "50 of 60" in ended.err) == (Exit.OK, 50, True)
     assert lines[0].split() == ["2026-01-31T12:00:59Z", "processed", "docs/59.md", "(markdown", "1.2)"]
     assert lines[2].split()[1] == "SCHEMA_INVALID:encoding"
 
@@ -46,11 +46,10 @@ def test_the_newest_first_and_at_most_fifty(filled: Shell) -> None:
         ("--source nowhere", 0),
     ],
 )
-def test_filters(filters: str, count: int, filled: Shell) -> None:
+def test_ledger_with_filters_lists_matching_attempts(filters: str, count: int, filled: Shell) -> None:
     assert len(filled("ledger", "--json", *filters.split()).json) == count
 
 
-def test_without_a_ledger_it_says_so_and_makes_none(shell: Shell) -> None:
-    assert "no ledger at" in shell("ledger").err
+def test_ledger_when_missing_is_empty_and_not_created(shell: Shell) -> None:
     assert json.loads(shell("ledger", "--json").out) == []
     assert not shell.home.exists()

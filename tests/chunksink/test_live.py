@@ -53,25 +53,23 @@ def texts(live: LiveSearch, query: str, mode: str = "hybrid") -> set[str]:
     return {hit.text for hit in answer.hits}
 
 
-def test_the_keyword_sink_tells_whose_the_nearest_documents_are(
-    live: LiveSearch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keyword_sink_supplies_the_families_of_vector_hits(live: LiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chroma takes ten times as long to say it."""
-    told: dict[str, str] = {}
+    families: dict[str, str] = {}
     query = ChromaReader.query
 
-    def watched(reader: ChromaReader, *asked: Any) -> list[Hit]:
-        hits = query(reader, *asked)
-        told.update(asked[3]([hit.id for hit in hits]))
+    def watched(reader: ChromaReader, *arguments: Any) -> list[Hit]:
+        hits = query(reader, *arguments)
+        families.update(arguments[3]([hit.id for hit in hits]))
         return hits
 
     monkeypatch.setattr(ChromaReader, "query", watched)
     assert texts(live, "cat", "semantic") == {"a cat"}
-    assert len(told) == 2
-    assert set(told.values()) == {parent_of("a.md")}
+    assert len(families) == 2
+    assert set(families.values()) == {parent_of("a.md")}
 
 
-def test_a_sync_updates_the_index_and_a_rebuild_too(live: LiveSearch, built: Shell) -> None:
+def test_updated_at_changes_with_sync_and_rebuild(live: LiveSearch, built: Shell) -> None:
     times = [live.updated_at()]
     for command in ("sync", "rebuild"):
         built.commit("p2", source("b.md", f"a boat to {command}"))
@@ -82,7 +80,7 @@ def test_a_sync_updates_the_index_and_a_rebuild_too(live: LiveSearch, built: She
 
 
 @pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
-def test_what_a_sync_writes_is_seen_by_the_next_question(built: Shell, live: LiveSearch, mode: str) -> None:
+def test_next_question_sees_a_sync(built: Shell, live: LiveSearch, mode: str) -> None:
     assert "a boat" not in texts(live, "boat", mode)
     built.commit("p2", B)
     assert built("sync").code == Exit.OK
@@ -92,7 +90,7 @@ def test_what_a_sync_writes_is_seen_by_the_next_question(built: Shell, live: Liv
     assert "a boat" not in texts(live, "boat", mode)
 
 
-def test_a_flip_is_followed_and_the_old_builds_are_let_go(built: Shell, live: LiveSearch) -> None:
+def test_flip_is_followed_and_old_builds_are_released(built: Shell, live: LiveSearch) -> None:
     old = built.live()
     assert texts(live, "cat")
     with State.existing(built.home) as state, removing(state, old) as alone:
@@ -107,11 +105,11 @@ def test_a_flip_is_followed_and_the_old_builds_are_let_go(built: Shell, live: Li
 
 
 @pytest.mark.promise(9)
-def test_many_ask_while_it_is_rebuilt_and_synced(built: Shell, live: LiveSearch) -> None:
+def test_searches_during_syncs_and_rebuilds_have_no_errors(built: Shell, live: LiveSearch) -> None:
     """No answer is an error, and none lacks what is there all the time."""
     stop = threading.Event()
     wrong: list[object] = []
-    asked = [0]
+    answered = [0]
 
     def ask() -> None:
         while not stop.is_set():
@@ -120,7 +118,7 @@ def test_many_ask_while_it_is_rebuilt_and_synced(built: Shell, live: LiveSearch)
             except Exception as error:
                 wrong.append(error)
                 return
-            asked[0] += 1
+            answered[0] += 1
             if answer.unavailable or not answer.hits or answer.hits[0].source_uri != "a.md":
                 wrong.append(answer)
 
@@ -137,10 +135,10 @@ def test_many_ask_while_it_is_rebuilt_and_synced(built: Shell, live: LiveSearch)
         for thread in threads:
             thread.join()
     assert wrong == []
-    assert asked[0] > 10
+    assert answered[0] > 10
 
 
-def test_a_home_that_was_made_anew_is_found(built: Shell, live: LiveSearch) -> None:
+def test_recreated_home_is_opened(built: Shell, live: LiveSearch) -> None:
     assert texts(live, "cat")
     shutil.rmtree(built.home)
     with pytest.raises(NoGeneration, match="chunksink sync"):
@@ -150,7 +148,7 @@ def test_a_home_that_was_made_anew_is_found(built: Shell, live: LiveSearch) -> N
     assert texts(live, "boat") == {"a boat"}
 
 
-def test_a_flip_that_could_not_be_followed_is_followed_later(
+def test_flip_after_a_failed_opening_is_followed_by_the_next_question(
     built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One question meets a full disk, and not all that come after it the old generation."""
@@ -166,7 +164,7 @@ def test_a_flip_that_could_not_be_followed_is_followed_later(
     assert live.generation() == built.live() != old
 
 
-def test_records_that_were_replaced_by_others_are_watched(built: Shell, live: LiveSearch) -> None:
+def test_replaced_state_file_is_watched(built: Shell, live: LiveSearch) -> None:
     """A copy that was put back: it says what the old ones said, until the next flip."""
     old = live.generation()
     file = built.home / "state.db"
@@ -177,7 +175,7 @@ def test_records_that_were_replaced_by_others_are_watched(built: Shell, live: Li
     assert live.generation() == built.live() != old
 
 
-def test_records_that_could_not_be_watched_at_first_are_watched_later(
+def test_unreadable_state_file_counts_as_changed_until_it_is_readable(
     built: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_given: object, **_named: object) -> None:
@@ -191,7 +189,7 @@ def test_records_that_could_not_be_watched_at_first_are_watched_later(
         assert (watch.has_changed(), watch.has_changed()) == (True, False)
 
 
-def test_a_flip_is_followed_by_one_of_those_who_notice_it(
+def test_flip_noticed_by_several_threads_is_opened_once(
     built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
@@ -212,12 +210,12 @@ def test_a_flip_is_followed_by_one_of_those_who_notice_it(
     monkeypatch.setattr(live_module, "open_view", counted)
     monkeypatch.setattr("chunksink.search.query.search", moved_for_each)
     with ThreadPoolExecutor(4) as pool:
-        for asked in [pool.submit(live.search, Question("cat"), EVERYTHING) for _ in range(4)]:
-            assert not asked.result(20).moved
+        for future in [pool.submit(live.search, Question("cat"), EVERYTHING) for _ in range(4)]:
+            assert not future.result(20).moved
     assert len(opened) == 1
 
 
-def test_what_was_closed_opens_nothing_any_more(built: Shell, live: LiveSearch) -> None:
+def test_closed_search_raises_and_opens_nothing(built: Shell, live: LiveSearch) -> None:
     assert texts(live, "cat")
     live.close()
     for _ in range(2):
@@ -238,12 +236,12 @@ def test_first_questions_at_once_open_one_search(built: Shell, monkeypatch: pyte
 
     monkeypatch.setattr(live_module, "LiveSearch", Slow)
     with chunksink.open() as index, ThreadPoolExecutor(4) as pool:
-        for asked in [pool.submit(index.search, "cat", mode="keyword") for _ in range(4)]:
-            assert asked.result(20)
+        for future in [pool.submit(index.search, "cat", mode="keyword") for _ in range(4)]:
+            assert future.result(20)
     assert len(made) == 1
 
 
-def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question looks whether something was written; that is no reason to wait on."""
     monkeypatch.setattr("chunksink.live._RETRY_SECONDS", 0.3)
     build = built.home / "chroma" / built.live().builds["chroma"]
@@ -259,9 +257,7 @@ def test_a_leg_comes_back_however_often_it_is_asked(built: Shell, monkeypatch: p
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_what_is_closed_while_it_warms_complains_of_nothing(
-    built: Shell, monkeypatch: pytest.MonkeyPatch, closed: bool
-) -> None:
+def test_warm_ignores_errors_after_close(built: Shell, monkeypatch: pytest.MonkeyPatch, closed: bool) -> None:
     """A model that is loaded while all around it is torn down fails as it likes. Else that is a bug, and is told."""
 
     def fail(*_arguments: object, **_options: object) -> None:
@@ -275,7 +271,7 @@ def test_what_is_closed_while_it_warms_complains_of_nothing(
         live.warm()
 
 
-def test_from_python(built: Shell) -> None:
+def test_index_search_and_get_chunk_return_hits(built: Shell) -> None:
     with chunksink.open() as index:
         answer = index.search("cat", mode="keyword", filters={"schema_version": "chunks.v1"}, context=1)
         (hit,) = answer
@@ -294,7 +290,7 @@ def test_from_python(built: Shell) -> None:
 
 
 @pytest.mark.usefixtures("public_index")
-def test_an_engine_without_vectors_fuses_nothing_itself(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_mode_without_vectors_in_the_engine_is_an_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another sink of the index has them."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,chroma")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
@@ -305,7 +301,7 @@ def test_an_engine_without_vectors_fuses_nothing_itself(shell: Shell, monkeypatc
             live.search(Question("cat", mode="engine"), EVERYTHING)
 
 
-def test_what_the_operator_has_to_mend_is_no_bug(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_error_of_a_sink_makes_its_leg_unavailable(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET")
     with closing(LiveSearch(load_config({}))) as live:

@@ -1,4 +1,4 @@
-"""What was lost, damaged or changed by somebody else: `sync` or one repair mends it, or the message says how."""
+"""Lost, damaged or foreign content: `sync` or one repair restores it, or the message names the remedy."""
 
 import os
 import shutil
@@ -34,13 +34,13 @@ OF_A_SERVER = [lost for lost in losses("cache", "records", "meilisearch", "chrom
 
 @pytest.mark.promise(1)
 @pytest.mark.parametrize("lost", losses(*PARTS), ids="+".join)
-def test_one_sync_brings_all_of_it_back(lost: tuple[str, ...], shell: Shell, models: Models) -> None:
+def test_sync_restores_lost_files(lost: tuple[str, ...], shell: Shell, models: Models) -> None:
     is_brought_back(shell, models, lost, lambda: lose_files(shell, lost))
 
 
 @pytest.mark.promise(1)
 @pytest.mark.parametrize("lost", OF_A_SERVER, ids="+".join)
-def test_one_sync_brings_an_index_of_a_server_back(
+def test_sync_restores_a_lost_index_of_a_server(
     lost: tuple[str, ...], shell: Shell, models: Models, meilisearch_server: MeilisearchServer, public_index: Any
 ) -> None:
     def lose() -> None:
@@ -62,17 +62,17 @@ def is_brought_back(shell: Shell, models: Models, lost: tuple[str, ...], lose: C
     assert shell("sync").code == Exit.OK
     before = shell.digests("--deep")
     lose()
-    models.asked()
+    models.take_texts()
     ended = shell("sync")
     assert ended.code == Exit.OK, ended
-    computed = bool(models.asked())
+    computed = bool(models.take_texts())
     assert computed == ("cache" in lost and not {"records", "chroma", "meilisearch"}.isdisjoint(lost))
     # Of a cache that is lost nothing is left to compare vectors with, but where they had to be computed again.
     deep = ["--deep"] if computed or "cache" not in lost else []
     assert shell.digests(*deep) == before
     again = shell("sync", "--json").json
     assert again["chunks"] == {"written": 0, "deleted": 0}
-    assert models.asked() == []
+    assert models.take_texts() == []
 
 
 # -- in real engines ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,9 @@ def done(index: Any, task: Any) -> None:
 
 @pytest.mark.promise(1)
 @pytest.mark.promise(4)
-def test_all_at_once_in_meilisearch(shell: Shell, public_index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repair_restores_lost_changed_and_foreign_documents_in_meilisearch(
+    shell: Shell, public_index: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
     shell.synced(p1=SOURCES)
     sound, index = shell.digests(), public_index
@@ -111,9 +113,7 @@ def test_all_at_once_in_meilisearch(shell: Shell, public_index: Any, monkeypatch
 @pytest.mark.promise(1)
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("what", sampled(["vectors", "one page", "all pages"]))
-def test_a_damaged_file_of_chroma_is_told_by_a_sync_and_made_anew_by_a_repair(
-    what: str, shell: Shell, models: Models
-) -> None:
+def test_damaged_chroma_file_fails_a_sync_and_is_repaired(what: str, shell: Shell, models: Models) -> None:
     """Nothing to do is no reason not to look. All of its vectors are in the cache, so none is computed again."""
     texts = [f"a text with the number {number}" for number in range(1200)]
     shell.synced(p1=(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
@@ -127,12 +127,12 @@ def test_a_damaged_file_of_chroma_is_told_by_a_sync_and_made_anew_by_a_repair(
     else:  # past SQLite, so that nothing in its head says so
         end = 2 * _PAGE if what == "one page" else len(held)
         file.write_bytes(held[:_PAGE] + b"\xff" * (end - _PAGE) + held[end:])
-    models.asked()
+    models.take_texts()
     refused = shell("sync")
     assert (refused.code, "`chunksink verify --repair` rebuilds it" in refused.err) == (Exit.ENGINE, True)
     assert shell("verify", "--repair").code == Exit.OK
     assert shell.digests() == sound
-    assert models.asked() == []
+    assert models.take_texts() == []
 
 
 # -- a keyword build's file -------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ PAGES = {f"page{number}": page(number) for number in (2, 5, 9, 12, 15, 20, 30)}
 
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("harm", (HARMS | PAGES).values(), ids=HARMS | PAGES)
-def test_what_verify_tells_one_repair_mends(harm: Callable[[Path], None], keywords: Shell) -> None:
+def test_repair_fixes_what_verify_reports(harm: Callable[[Path], None], keywords: Shell) -> None:
     harm(keyword_file(keywords))
     found = keywords("verify")
     assert "state.db" not in found.err
@@ -183,8 +183,8 @@ def test_what_verify_tells_one_repair_mends(harm: Callable[[Path], None], keywor
         return
     assert found.code == Exit.DRIFT
     assert "`chunksink verify --repair` fixes it" in found.out + found.err
-    mended = keywords("verify", "--repair")
-    assert mended.code == Exit.OK, mended
+    repaired = keywords("verify", "--repair")
+    assert repaired.code == Exit.OK, repaired
     assert keywords.texts() == TEXTS
     assert keywords("verify").code == Exit.OK
     assert keywords("sync").code == Exit.OK
@@ -193,7 +193,7 @@ def test_what_verify_tells_one_repair_mends(harm: Callable[[Path], None], keywor
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 @pytest.mark.parametrize("command", ["sync", "rebuild"])
-def test_a_home_that_lost_its_records_too_begins_anew(
+def test_home_with_lost_records_and_a_damaged_build_is_rebuilt(
     harm: Callable[[Path], None], command: str, keywords: Shell
 ) -> None:
     file = keyword_file(keywords)
@@ -208,7 +208,7 @@ def test_a_home_that_lost_its_records_too_begins_anew(
 
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("command", ["sync", "plan", "forget docs/1.md"])
-def test_the_records_are_not_blamed(command: str, keywords: Shell) -> None:
+def test_error_about_a_damaged_build_does_not_name_the_records(command: str, keywords: Shell) -> None:
     HARMS["header"](keyword_file(keywords))
     ended = keywords(*command.split())
     assert "state.db" not in ended.err
@@ -229,7 +229,9 @@ REMEDIES = [("sync",), ("verify", "--repair"), ("rebuild",)]
 
 
 @pytest.mark.parametrize(("what", "remedy"), sampled(product(LOSSES, REMEDIES)))
-def test_it_is_written_anew(what: str, remedy: tuple[str, ...], shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_jsonl_files_are_restored(
+    what: str, remedy: tuple[str, ...], shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     shell.begin("jsonl", "rebuild", p1=[source("a.md", "one", "two"), source("b.md", "three")])
     LOSSES[what](shell.home / "jsonl" / shell.live().builds["jsonl"])
@@ -268,23 +270,25 @@ def ingested(quick_shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(("file", "command"), PAIRS)
-@pytest.mark.parametrize(("harm", "told"), [(half, "is damaged"), (foreign, "is not a database of chunksink")])
-def test_it_is_damaged(file: str, command: str, harm: Callable[[Path], None], told: str, ingested: Shell) -> None:
+@pytest.mark.parametrize(("harm", "expected"), [(half, "is damaged"), (foreign, "is not a database of chunksink")])
+def test_damaged_or_foreign_database_has_the_drift_exit_code(
+    file: str, command: str, harm: Callable[[Path], None], expected: str, ingested: Shell
+) -> None:
     harm(ingested.home / file)
     ended = ingested(*command.split())
     assert (ended.code, ended.out) == (Exit.DRIFT, "")
-    assert f"{file} {told}" in ended.err
+    assert f"{file} {expected}" in ended.err
     assert "move it away" in ended.err
 
 
 @pytest.mark.parametrize(("file", "command"), PAIRS)
-def test_one_of_a_newer_chunksink_needs_that(file: str, command: str, ingested: Shell) -> None:
+def test_database_of_a_newer_chunksink_is_a_usage_error(file: str, command: str, ingested: Shell) -> None:
     newer(ingested.home / file)
     ended = ingested(*command.split())
     assert (ended.code, "upgrade" in ended.err) == (Exit.USAGE, True)
 
 
-def test_another_file_in_the_place_of_the_cache_is_damage(ingested: Shell) -> None:
+def test_foreign_cache_file_has_the_drift_exit_code(ingested: Shell) -> None:
     (ingested.home / "vectors.db").write_bytes(b"gggg" * 100)
     for command in (["rebuild"], ["verify", "--deep"], ["cache", "stats"]):
         ended = ingested(*command)

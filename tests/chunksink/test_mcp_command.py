@@ -1,4 +1,4 @@
-"""`chunksink mcp`, asked by a real client of the protocol over the pipes of a real process."""
+"""`chunksink mcp`, called by a real client over the pipes of a real process."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "
 SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
 
 
-def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
+def answers_of(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
     """The answers of one session: the tools by name, then the result of each call."""
     # Slow to import; every process of the suite reads this file.
     from mcp import ClientSession, StdioServerParameters
@@ -35,14 +35,14 @@ def asked(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str
             await client.initialize()
             tools = await client.list_tools()
             answers: list[Any] = [{tool.name: tool for tool in tools.tools}]
-            for name, given in calls:
-                answers.append(await client.call_tool(name, given))
+            for name, arguments_of_call in calls:
+                answers.append(await client.call_tool(name, arguments_of_call))
             return answers
 
     return asyncio.run(asyncio.wait_for(session(), 60))
 
 
-def said(result: Any) -> Any:
+def content_of(result: Any) -> Any:
     assert not result.is_error, result.content
     return json.loads(result.content[0].text)
 
@@ -69,17 +69,17 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("pets")
     write(folder / "chunks", "p1", PETS, SEA)
     assert chunksink(folder, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
-    tools, *results = asked(folder, *CALLS.values())
+    tools, *results = answers_of(folder, *CALLS.values())
     return {"tools": tools, **dict(zip(CALLS, results, strict=True))}
 
 
 def test_search_then_get_chunk_returns_the_passages_around_a_hit(answers: dict[str, Any]) -> None:
-    (hit,) = said(answers["hit"])["hits"]
+    (hit,) = content_of(answers["hit"])["hits"]
     assert (hit["text"], hit["source_uri"]) == ("A cat and another cat", "pets.md")
     assert hit["chunk_id"] == PETS[1]["chunk_id"]
-    told = said(answers["chunk"])
-    assert told["text"] == "A cat and another cat"
-    assert [one["text"] for one in (*told["before"], *told["after"])] == [
+    passage = content_of(answers["chunk"])
+    assert passage["text"] == "A cat and another cat"
+    assert [one["text"] for one in (*passage["before"], *passage["after"])] == [
         "The cat sleeps on the mat",
         "Dogs bark at night",
     ]
@@ -100,8 +100,8 @@ def test_describe_index_lists_sources_and_fields_to_filter_by(quick_shell: Shell
     md = source("pets.md", "The cat sleeps", source_type="md")
     txt = source("sea.txt", "A boat", source_type="txt", metadata={"year": 1999})
     quick_shell.synced(p1=[md, txt])
-    _, described = asked(quick_shell.folder, ("describe_index", {}))
-    contents = said(described)
+    _, described = answers_of(quick_shell.folder, ("describe_index", {}))
+    contents = content_of(described)
     assert contents["sources"] == 2
     fields = {one["field"]: one for one in contents["filters"]}
     assert fields["source_type"]["values"] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
@@ -110,7 +110,7 @@ def test_describe_index_lists_sources_and_fields_to_filter_by(quick_shell: Shell
 
 
 def test_search_reads_on_after_an_offset(answers: dict[str, Any]) -> None:
-    first, second = said(answers["first"]), said(answers["second"])
+    first, second = content_of(answers["first"]), content_of(answers["second"])
     assert (first["more"], second["more"]) == (True, False)
     assert first["hits"][0]["source_uri"] != second["hits"][0]["source_uri"]
 
@@ -120,11 +120,11 @@ def test_wrong_calls_are_tool_errors_and_the_session_continues(answers: dict[str
     assert len(refused) == 5
     for reason, result in refused.items():
         assert (result.is_error, reason in result.content[0].text) == (True, True)
-    assert said(answers["later"])["hits"]
+    assert content_of(answers["later"])["hits"]
 
 
 def test_without_an_index_the_error_has_the_remedy_and_no_folders(quick_shell: Shell) -> None:
-    _, found = asked(quick_shell.folder, ("search", {"query": "cat"}))
+    _, found = answers_of(quick_shell.folder, ("search", {"query": "cat"}))
     assert found.is_error
     assert "chunksink sync" in found.content[0].text
     assert str(quick_shell.folder) not in found.content[0].text
@@ -136,7 +136,7 @@ def test_an_assistant_sees_one_tenant(quick_shell: Shell) -> None:
     other = source("a.md", "the same secret", ids="other", tenant_id="other")
     quick_shell.synced(p1=[acme, other])
     foreign = other[0]["chunk_id"]
-    _, named, found, chunk = asked(
+    _, named, found, chunk = answers_of(
         quick_shell.folder,
         ("search", {"query": "secret", "mode": "keyword", "tenant": "other"}),
         ("search", {"query": "secret", "mode": "keyword"}),
@@ -144,7 +144,7 @@ def test_an_assistant_sees_one_tenant(quick_shell: Shell) -> None:
         arguments=("--tenant", "acme"),
     )
     assert named.is_error
-    assert [hit["chunk_id"] for hit in said(found)["hits"]] == [acme[0]["chunk_id"]]
+    assert [hit["chunk_id"] for hit in content_of(found)["hits"]] == [acme[0]["chunk_id"]]
     assert chunk.is_error
 
 
@@ -164,18 +164,18 @@ def test_custom_fields_are_described_and_filter(quick_shell: Shell) -> None:
     )
     apollo = {"project": "apollo", "due": "2026-01-31", "odd": "x", "note": "kept"}
     quick_shell.synced(p1=[source("a.md", "a cat", metadata=apollo), source("b.md", "a cat")])
-    tools, described, found, refused = asked(
+    tools, described, found, refused = answers_of(
         quick_shell.folder,
         ("describe_index", {}),
         ("search", {"query": "cat", "filters": ["project=apollo", "due>=2026-01"]}),
         ("search", {"query": "cat", "filters": ["odd=x"]}),
     )
     assert "project" in tools["search"].input_schema["properties"]["filters"]["description"]
-    fields = {one["field"]: (one["operators"], one["values"]) for one in said(described)["filters"]}
+    fields = {one["field"]: (one["operators"], one["values"]) for one in content_of(described)["filters"]}
     assert fields["project"] == (["="], [{"value": "apollo", "sources": 1}])
     assert fields["due"] == (["=", ">=", "<=", ">", "<"], [{"value": "2026-01-31T00:00:00Z", "sources": 1}])
     assert "odd" not in fields
-    (hit,) = said(found)["hits"]
+    (hit,) = content_of(found)["hits"]
     assert hit["fields"] == {"project": "apollo", "due": "2026-01-31T00:00:00Z", "odd": "x"}
     assert hit["metadata"] == {"note": "kept"}
     assert refused.is_error

@@ -1,4 +1,4 @@
-"""`chunksink plan` tells what a sync would do and cost, and `sync --plan` does just that or nothing."""
+"""`chunksink plan` shows what a sync would do and cost; `sync --plan` does exactly that or nothing."""
 
 import re
 import shutil
@@ -24,13 +24,13 @@ A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.
 def moved(shell: Shell, models: Models) -> Shell:
     """An index, and a bus that has moved on: `a.md` edited, `b.md` gone, `d.md` new; one of the texts is known."""
     shell.begin("planned", "sync", p1=[A, B], p2=[C])
-    models.asked()
+    models.take_texts()
     models.loaded.clear()
     shell.commit("p1", source("a.md", "a cat", "a rug", version="2"), source("d.md", "a dog"), at=FEBRUARY)
     return shell
 
 
-def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
+def test_plan_json_has_counts_and_examples(moved: Shell, models: Models) -> None:
     engines, texts = moved.files(), moved.texts("chroma")
     ended = moved("plan", "--json")
     assert ended.code == Exit.OK
@@ -48,7 +48,7 @@ def test_what_would_be_done_for_machines(moved: Shell, models: Models) -> None:
     assert (models.loaded, moved.files(), moved.texts("chroma")) == ([], engines, texts)
 
 
-def test_many_are_named_in_part(quick_shell: Shell) -> None:
+def test_plan_names_the_first_sources(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[A])
     quick_shell.commit("p2", *(source(f"{number:02}.md", f"text {number}") for number in range(25)))
     out = quick_shell("plan").out
@@ -56,18 +56,17 @@ def test_many_are_named_in_part(quick_shell: Shell) -> None:
     assert len(quick_shell("plan", "--json").json["examples"]["added"]) == 20
 
 
-def test_held_and_superseded_are_counted(quick_shell: Shell) -> None:
+def test_plan_counts_held_and_superseded_sources(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     quick_shell.commit("p2", source("a.md", "a cheetah", version="2", at=FEBRUARY), B, at=FEBRUARY)
     quick_shell.commit("p3", C)
     quick_shell("sync")
     quick_shell.remove("p3")
-    ended = quick_shell("plan")
-    assert "1 older version left out\n" in ended.out
-    assert "1 source held as they are; `chunksink status` says why\n" in ended.out
+    plan = quick_shell("plan", "--json").json
+    assert (plan["families"]["superseded"], plan["families"]["held"]) == (1, 1)
 
 
-def test_exactly_the_plan_that_was_named(moved: Shell) -> None:
+def test_sync_with_a_plan_executes_only_that_plan(moved: Shell) -> None:
     plan = moved("plan", "--json").json
     assert moved("plan", "--json").json == plan
     moved.commit("p3", source("e.md", "an emu"))
@@ -86,7 +85,9 @@ def test_exactly_the_plan_that_was_named(moved: Shell) -> None:
     assert moved("sync", "--plan", idle).code == Exit.OTHER_PLAN
 
 
-def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_before_the_first_sync_shows_its_cost(
+    shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1000000")
     shell.commit("p1", A, B)
     ended = shell("plan")
@@ -106,7 +107,7 @@ def test_before_the_first_sync(shell: Shell, models: Models, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("how", ["gone", "broken"])
-def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell: Shell) -> None:
+def test_plan_with_an_unreadable_build_writes_all_of_it(how: str, quick_shell: Shell) -> None:
     """And looking changes nothing: what was confirmed is still there for the brake."""
     shell = quick_shell
     shell.synced(p1=[A, B])
@@ -127,7 +128,9 @@ def test_a_build_that_cannot_be_read_is_all_to_be_written(how: str, quick_shell:
     assert shell.texts() == ["a boat", "a cat", "a mat"]
 
 
-def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_with_a_plan_builds_no_first_index_and_no_new_sink(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither the first index nor one for a new sink: a plan is about what is live."""
     quick_shell.commit("p1", A, B)
     ended = quick_shell("sync", "--plan", "0" * 64)
@@ -145,7 +148,7 @@ def test_a_plan_builds_nothing(quick_shell: Shell, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("other", ["--watch", "--rebuild"])
-def test_a_plan_goes_with_no_other_sync(other: str, quick_shell: Shell) -> None:
+def test_sync_with_a_plan_and_another_mode_is_a_usage_error(other: str, quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     ended = quick_shell("sync", "--plan", "0" * 64, other)
     assert ended.code == Exit.USAGE
@@ -153,7 +156,7 @@ def test_a_plan_goes_with_no_other_sync(other: str, quick_shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(("times", "code"), [(1, Exit.OK), (4, Exit.OK), (99, Exit.LOCKED)])
-def test_chunks_that_are_rewritten_while_it_looks_are_looked_at_again(
+def test_plan_reads_rewritten_chunks_again(
     times: int, code: Exit, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick_shell.synced(p1=[A])
@@ -185,18 +188,18 @@ def cached(moved: Shell, models: Models) -> Shell:
     for left in moved.home.iterdir():
         if not left.name.startswith("vectors.db"):
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-    models.asked()
+    models.take_texts()
     return moved
 
 
-def test_before_the_first_index_a_plan_knows_what_the_cache_has(cached: Shell, models: Models) -> None:
+def test_plan_before_the_first_index_counts_cached_vectors(cached: Shell, models: Models) -> None:
     found = cached("plan", "--json").json["embeddings"]
     assert (found["cached"], found["missing"]) == (4, 0)
     assert cached("sync").code == Exit.OK
-    assert models.asked() == []
+    assert models.take_texts() == []
 
 
-def test_before_the_first_index_a_plan_needs_no_model(
+def test_plan_before_the_first_index_works_without_the_model(
     cached: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(settings: EncoderSettings, **_options: object) -> None:
@@ -207,7 +210,7 @@ def test_before_the_first_index_a_plan_needs_no_model(
     assert (ended.code, ended.json["embeddings"]["missing"]) == (Exit.OK, 4)
 
 
-def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
+def test_plan_and_sync_count_vectors_equally(shell: Shell) -> None:
     shell.commit("p1", source("a.md", "one", "two", "one"), source("b.md", "one", "three"))
     planned = shell("plan", "--json").json["embeddings"]
     synced = shell("sync", "--json").json["embeddings"]
@@ -215,7 +218,7 @@ def test_a_plan_counts_vectors_as_the_sync_does(shell: Shell) -> None:
     assert (synced["computed"], synced["cached"]) == (3, 2)
 
 
-def test_dry_run_is_the_plan(moved: Shell) -> None:
+def test_sync_dry_run_prints_the_plan(moved: Shell) -> None:
     before = moved.files()
     assert moved("sync", "--dry-run", "--json").json == moved("plan", "--json").json
     assert moved("sync", "--dry-run").out == moved("plan").out
@@ -238,7 +241,7 @@ RUSSIAN = "Быстрая коричневая лиса прыгает чере�
     [(ENGLISH, 46, 1.25), (CHINESE, 49, 1.25), (RUSSIAN, 77, 2)],
     ids=["English", "Chinese", "Russian"],
 )
-def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, within: float, shell: Shell) -> None:
+def test_estimated_tokens_are_near_those_of_the_model(text: str, tokens: int, within: float, shell: Shell) -> None:
     """However much else each line says, and also where most lines are not read."""
     chunks = [f"{text} {number}" for number in range(2 * SAMPLE)]
     shell.commit("p1", source("a.md", *chunks, metadata={"title": "A", "keywords": ["much else"] * 50}))
@@ -248,14 +251,14 @@ def test_tokens_are_near_those_that_the_model_counts(text: str, tokens: int, wit
     assert expected / within < plan["embeddings"]["tokens"] < expected * within
 
 
-@pytest.mark.parametrize(("price", "told"), [("0.02", "0.000000040"), ("0", "0.00"), ("12345678901", "24,691.36")])
-def test_a_cost_shows_at_least_two_digits(price: str, told: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("price", "expected"), [("0.02", "0.000000040"), ("0", "0.00"), ("12345678901", "24,691.36")])
+def test_cost_has_at_least_two_digits(price: str, expected: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", price)
     shell.commit("p1", source("a.md", "a cat"))
-    assert f"about 2 tokens to embed, which costs {told}\n" in shell("plan").out
+    assert f"about 2 tokens to embed, which costs {expected}\n" in shell("plan").out
 
 
-def test_seconds_go_by_the_length_of_texts_and_count_loading_the_model(shell: Shell) -> None:
+def test_estimated_seconds_include_loading_and_text_lengths(shell: Shell) -> None:
     shell.synced(p1=[source("a.md", "a cat")])
     with State(shell.home) as state:
         assert {"model", "embedded", "fts", "chroma"} <= state.pace().keys()

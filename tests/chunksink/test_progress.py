@@ -1,4 +1,4 @@
-"""A bar or a word to who waits at a terminal; a line now and then to anything else."""
+"""A bar or a text on a terminal, a line every few seconds in a pipe."""
 
 import io
 import re
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_a_word_while_something_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_on_a_terminal_shows_and_removes_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     output = Terminal()
     monkeypatch.setattr(sys, "stderr", output)
     with pytest.raises(KeyboardInterrupt), progress.waiting(WORD):
@@ -27,7 +27,7 @@ def test_a_terminal_gets_a_word_while_something_takes_long(monkeypatch: pytest.M
     assert output.getvalue() == f"{WORD}\r{' ' * len(WORD)}\r", "it goes, also when it is broken off"
 
 
-def test_a_pipe_gets_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_in_a_pipe_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     output = io.StringIO()
     monkeypatch.setattr(sys, "stderr", output)
     with progress.waiting(WORD):
@@ -46,12 +46,12 @@ def at_work(output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "c
         return output.getvalue()
 
 
-def test_a_pipe_gets_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_in_a_pipe_prints_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert at_work(io.StringIO(), monkeypatch) == "index: 5 of 8 chunks\n"
     assert at_work(io.StringIO(), monkeypatch, "B", None) == "index: 5 bytes\n"
 
 
-def test_a_terminal_gets_a_bar_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_terminal_shows_and_removes_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = partialmethod(tqdm.__init__, mininterval=0, miniters=1)
     monkeypatch.setattr(tqdm, "__init__", at_once)
     output = Terminal()
@@ -62,7 +62,7 @@ def test_a_terminal_gets_a_bar_that_goes(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("output", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
-def test_output_stays_apart_from_it(
+def test_print_line_does_not_break_the_bar(
     output: io.StringIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stderr", output)

@@ -97,7 +97,7 @@ def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[st
         return [answer.result(SECONDS) for answer in answers]
 
 
-def test_those_that_come_meanwhile_are_the_next_batch(model: QueryModel, gate: Gate) -> None:
+def test_queries_during_a_batch_form_the_next_batch(model: QueryModel, gate: Gate) -> None:
     others = [f"query {number}" for number in range(6)]
     vectors = asked_at_once(model, gate, "first", others)
     assert [sorted(batch) for batch in gate.batches] == [["first"], others]
@@ -107,32 +107,32 @@ def test_those_that_come_meanwhile_are_the_next_batch(model: QueryModel, gate: G
     assert len(gate.batches) == 2
 
 
-def test_a_batch_has_its_limit_and_no_query_twice(model: QueryModel, gate: Gate) -> None:
+def test_batch_is_limited_and_has_no_duplicates(model: QueryModel, gate: Gate) -> None:
     others = [f"query {number}" for number in range(20)]
     asked_at_once(model, gate, "first", ["first", *others, *others])
     assert [len(batch) for batch in gate.batches] == [1, 16, 4]
 
 
-def test_one_that_is_refused_takes_no_other_with_it(model: QueryModel, gate: Gate) -> None:
+def test_refused_query_does_not_affect_its_batch(model: QueryModel, gate: Gate) -> None:
     answers = asked_at_once(model, gate, "first", ["a", "refuse me", "b"])
     assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
     assert model("c") is not None  # and the model is not left alone for it
 
 
-def test_a_failure_reaches_all_who_wait_and_is_not_repeated_for_each(model: QueryModel, gate: Gate) -> None:
+def test_failed_batch_raises_in_every_waiting_thread(model: QueryModel, gate: Gate) -> None:
     """Each gets an exception of its own: one that is raised again and again grows with every question."""
     answers = asked_at_once(model, gate, "first", ["a", "fail", "b"])
     assert [isinstance(answer, EncoderOutOfMemory) for answer in answers] == [False, True, True, True]
-    told = []
+    errors = []
     for _ in range(2):
         with pytest.raises(EncoderOutOfMemory, match=r"^too much$") as failed:
             model("later")
-        told.append(failed.value)
-    assert told[0] is not told[1]
+        errors.append(failed.value)
+    assert errors[0] is not errors[1]
     assert len(gate.batches) == 2
 
 
-def test_whoever_is_interrupted_takes_nobody_with_them(model: QueryModel, gate: Gate) -> None:
+def test_interrupted_query_does_not_affect_the_others(model: QueryModel, gate: Gate) -> None:
     gate.interrupted = True
     ended = []
 
@@ -155,7 +155,7 @@ def test_whoever_is_interrupted_takes_nobody_with_them(model: QueryModel, gate: 
 
 
 @pytest.mark.parametrize("text", ["nothing", "nothing but nan"])
-def test_a_query_without_a_direction_is_refused_alone(model: QueryModel, gate: Gate, text: str) -> None:
+def test_query_with_an_unusable_vector_is_refused_alone(model: QueryModel, gate: Gate, text: str) -> None:
     answers = asked_at_once(model, gate, "first", ["a", text, "b"])
     assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
     with closing(LiveSearch(Config())) as live:
@@ -164,7 +164,7 @@ def test_a_query_without_a_direction_is_refused_alone(model: QueryModel, gate: G
     assert answer.unavailable.keys() == {"semantic"}
 
 
-def test_a_model_that_cannot_be_loaded_is_said_to_be_so(model: QueryModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_when_the_model_cannot_be_loaded_raises(model: QueryModel, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_arguments: object, **_options: object) -> None:
         raise ModelUnavailable("it is not here")
 
@@ -174,7 +174,7 @@ def test_a_model_that_cannot_be_loaded_is_said_to_be_so(model: QueryModel, monke
             model("a cat")
 
 
-def test_a_model_that_moved_is_loaded_from_where_it_is(shell: Shell, gate: Gate) -> None:
+def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> None:
     live = shell.live()
     moved = replace(live, id="later", encoder=replace(live.encoder, model="elsewhere"))
     with closing(Queries()) as queries:
@@ -182,7 +182,7 @@ def test_a_model_that_moved_is_loaded_from_where_it_is(shell: Shell, gate: Gate)
         assert queries.of(live) is not queries.of(moved)
 
 
-def test_what_is_closed_while_it_computes_answers_first(model: QueryModel, gate: Gate) -> None:
+def test_close_during_a_batch_waits_for_it(model: QueryModel, gate: Gate) -> None:
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(model, "first")
         assert gate.computing.wait(SECONDS)

@@ -26,13 +26,13 @@ def records(shell: Shell) -> Shell:
     return shell
 
 
-def test_the_newest_of_the_records_is_current(records: Shell) -> None:
+def test_reindex_takes_the_newest_versions_as_current(records: Shell) -> None:
     ended = records("reindex", "in")
     assert (ended.code, ended.out) == (Exit.OK, "/srv/old.pdf: 2 records: extractor pdf-text 1.9, now 1.10\n")
     assert ended.err == "1 source to extract again; current is schema 1.0, ocr_engine tess, pdf-text 1.10\n"
 
 
-def test_what_is_said_to_be_current_counts(records: Shell) -> None:
+def test_reindex_options_override_the_current_versions(records: Shell) -> None:
     report = records("reindex", "in", "--model", "ocr_engine=better", "--json").json
     assert {entry["path"]: entry["records"] for entry in report["outdated"]} == {"/srv/old.pdf": 2, "/srv/new.pdf": 1}
     newer = {"what": "model ocr_engine", "has": "tess", "current": "better"}
@@ -41,7 +41,7 @@ def test_what_is_said_to_be_current_counts(records: Shell) -> None:
     assert records("reindex", "in", "--schema", "2.0", "--paths").out == "/srv/old.pdf\n/srv/new.pdf\n"
 
 
-def test_what_is_no_record_is_told_and_the_rest_looked_at(records: Shell) -> None:
+def test_reindex_reports_invalid_files_and_examines_the_rest(records: Shell) -> None:
     write(records, "in/broken.jsonl", "{broken\n")
     ended = records("reindex", "in", "--paths")
     assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "/srv/old.pdf\n")

@@ -39,10 +39,12 @@ def fields(report: Any, path: str = "") -> Iterator[str]:
 
 
 def require_told(title: str, report: Any) -> None:
-    told, there = documented(title), set(fields(report))
-    assert {field for field in there if field not in told and not any(t.startswith(f"{field}.") for t in told)} == set()
+    expected, there = documented(title), set(fields(report))
+    assert {
+        field for field in there if field not in expected and not any(t.startswith(f"{field}.") for t in expected)
+    } == set()
     begun = {".".join(field.split(".")[:depth]) for field in there for depth in range(1, 5)}
-    absent = {field for field in told if field not in begun and not any(field.startswith(f"{t}.") for t in there)}
+    absent = {field for field in expected if field not in begun and not any(field.startswith(f"{t}.") for t in there)}
     assert absent == set()
 
 
@@ -53,7 +55,7 @@ def many(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return quick_shell
 
 
-def test_every_report(many: Shell) -> None:
+def test_every_report_field_is_documented(many: Shell) -> None:
     require_told("`chunksink sync", many("sync", "--json").json)
     require_told("`chunksink sync", many("rebuild", "--json").json)
     require_told("`chunksink plan", many("plan", "--json").json)
@@ -61,7 +63,7 @@ def test_every_report(many: Shell) -> None:
     require_told("`chunksink status", many("status", "--json").json)
 
 
-def test_a_failure(many: Shell) -> None:
+def test_failure_report_is_documented(many: Shell) -> None:
     assert many("sync").code == Exit.OK
     many.commit("p1", at=FEBRUARY)
     require_told("`chunksink plan", many("plan", "--json").json)
@@ -77,10 +79,10 @@ def test_a_failure(many: Shell) -> None:
 
 @pytest.mark.skipif(which("jq") is None, reason="needs jq")
 @pytest.mark.parametrize(
-    ("harm", "told"), [("none", ""), ("cut off", "MISMATCH"), ("withdrawn", "12"), ("no chunks", "no chunks at")]
+    ("harm", "expected"), [("none", ""), ("cut off", "MISMATCH"), ("withdrawn", "12"), ("no chunks", "no chunks at")]
 )
-def test_the_nightly_pipeline_runs_as_printed(
-    harm: str, told: str, many: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_documented_pipeline_runs(
+    harm: str, expected: str, many: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     assert many("sync").code == Exit.OK
@@ -92,4 +94,4 @@ def test_the_nightly_pipeline_runs_as_printed(
         many.root.path.rename(tmp_path / "away")
     (script,) = re.findall("```sh\n(.*?)```", DOCS, re.DOTALL)
     ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, cwd=many.folder)
-    assert told.lower() in ended.stdout.lower() if told else ended.stdout == ""
+    assert expected.lower() in ended.stdout.lower() if expected else ended.stdout == ""

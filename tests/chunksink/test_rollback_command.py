@@ -23,7 +23,7 @@ def twice(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return shell
 
 
-def test_there_and_back_again(twice: Shell) -> None:
+def test_rollback_twice_returns_to_the_newest_generation(twice: Shell) -> None:
     after = twice.live()
     ended = twice("rollback")
     before = twice.live()
@@ -36,7 +36,7 @@ def test_there_and_back_again(twice: Shell) -> None:
 
 
 @pytest.mark.promise(5)
-def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shell) -> None:
+def test_rollback_to_an_incomplete_build_is_refused(quick_shell: Shell) -> None:
     shell = quick_shell
     shell.synced(p1=[A, B])
     before = shell.live()
@@ -53,7 +53,7 @@ def test_a_previous_build_that_somebody_emptied_is_no_way_back(quick_shell: Shel
     assert shell.live() == after
 
 
-def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:
+def test_rollback_works_without_chunks(quick_shell: Shell) -> None:
     """They may be away, or lie elsewhere: the engines have both generations."""
     quick_shell.commit("p1", A)
     for _ in range(2):
@@ -62,7 +62,7 @@ def test_the_chunks_are_not_asked(quick_shell: Shell) -> None:
     assert quick_shell("rollback").code == Exit.OK
 
 
-def test_a_previous_build_that_is_gone_is_no_way_back(twice: Shell) -> None:
+def test_rollback_to_a_missing_build_is_refused(twice: Shell) -> None:
     after = twice.live()
     assert twice("rollback").code == Exit.OK
     before = twice.live()

@@ -1,4 +1,4 @@
-"""`chunksink runs` reads the records of past runs, whatever became of the run."""
+"""`chunksink runs` reads the records of past runs, also of failed and killed ones."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def home(shell: Shell) -> Path:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_newest_first_and_what_they_changed(shell: Shell) -> None:
+def test_runs_are_listed_newest_first_with_their_changes(shell: Shell) -> None:
     lines = shell("runs").out.splitlines()
     assert [line.split()[1] for line in lines] == ["rollback", "sync", "rebuild", "sync"]
     assert "generation g1" in lines[0]
@@ -38,10 +38,10 @@ def test_the_newest_first_and_what_they_changed(shell: Shell) -> None:
     assert "failed" in lines[2] and "ValueError" in lines[2]
     assert lines[3].endswith("3 added, 1 removed, 12 chunks written, 2 chunks deleted")
     one = shell("runs", "--limit", "1")
-    assert (one.out.splitlines(), one.err) == (lines[:1], "the newest 1 of 4; ask for more with --limit\n")
+    assert (one.out.splitlines(), "1 of 4" in one.err) == (lines[:1], True)
 
 
-def test_one_run_by_the_beginning_of_its_id(home: Path, shell: Shell) -> None:
+def test_run_named_by_the_beginning_of_its_id_is_shown_whole(home: Path, shell: Shell) -> None:
     oldest = list(run_records.past_runs(home))[-1].id
     out = shell("runs", oldest[:-3]).out
     events = [line.split()[1] for line in out.splitlines() if not line.startswith(" ")]
@@ -53,21 +53,17 @@ def test_one_run_by_the_beginning_of_its_id(home: Path, shell: Shell) -> None:
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize(
-    ("run_id", "told"), [("20", "4 runs begin with 20"), ("nope", "`chunksink runs` lists them"), ("../x", "begins")]
-)
-def test_an_id_that_names_none_or_several(run_id: str, told: str, shell: Shell) -> None:
-    ended = shell("runs", run_id)
-    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
+@pytest.mark.parametrize("run_id", ["20", "nope", "../x"])
+def test_run_id_that_matches_none_or_several_is_a_usage_error(run_id: str, shell: Shell) -> None:
+    assert shell("runs", run_id).code == Exit.USAGE
 
 
-def test_without_any_run(shell: Shell) -> None:
-    ended = shell("runs")
-    assert (ended.code, "no runs in" in ended.err) == (Exit.OK, True)
+def test_runs_without_a_home_is_empty_and_creates_none(shell: Shell) -> None:
+    assert json.loads(shell("runs", "--json").out) == []
     assert not shell.home.exists()
 
 
-def test_only_the_ends_of_a_large_record_are_read(tmp_path: Path) -> None:
+def test_large_record_is_summarised_from_its_ends(tmp_path: Path) -> None:
     with RunLog(tmp_path, "verify") as log:
         log.write("finding", detail="x" * 200_000)
         log.finish("drift", missing=["y" * 64] * 5_000)
@@ -76,7 +72,7 @@ def test_only_the_ends_of_a_large_record_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no json\n", b"[]\n", b'{"event": "started"}'])
-def test_a_record_that_cannot_be_read_hinders_nothing(content: bytes, home: Path) -> None:
+def test_unreadable_record_does_not_affect_the_others(content: bytes, home: Path) -> None:
     (home / "runs" / "29991231T000000000000Z-000000.jsonl").write_bytes(content)
     commands = [one.command for one in run_records.past_runs(home) if one.command]
     assert commands == ["rollback", "sync", "rebuild", "sync"]

@@ -1,4 +1,4 @@
-"""`chunksink search` with its options, and what it writes to a terminal, whatever stands in texts and questions."""
+"""`chunksink search`: its options, and safe output on a terminal for any text and query."""
 
 import os
 import pty
@@ -46,24 +46,24 @@ def sources(shell: Shell, *arguments: str) -> list[str]:
     return [hit["source_uri"] for hit in ended.json["hits"]]
 
 
-def test_conditions_of_one_field_are_alternatives_and_fields_all_hold(built: Shell) -> None:
+def test_filters_of_one_field_are_alternatives_and_all_fields_must_match(built: Shell) -> None:
     year = ("--filter", "year>=2020")
     assert sources(built, "cat", *year) == ["guide.md"]
     assert sources(built, "cat", *year, "--filter", "source_type=txt", "--filter", "source_type=md") == ["guide.md"]
 
 
-def test_context_and_explanation(built: Shell) -> None:
+def test_search_with_context_and_explain_prints_both(built: Shell) -> None:
     ended = built("search", "dog", "--context", "1", "--explain")
     assert "| the cat sleeps" in ended.out
     assert "| nothing else" in ended.out
     assert "vector none: no sink of the live index has vectors" in ended.out
     assert f"generation {built.live().id}: fts " in ended.out
-    told = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
-    assert told["shares"][0]["leg"] == "keyword"
-    assert told["document"]["year"] == 2021
+    explanation = built("search", "dog", "--explain", "--json").json["hits"][0]["explain"]
+    assert explanation["shares"][0]["leg"] == "keyword"
+    assert explanation["document"]["year"] == 2021
 
 
-def test_an_explanation_can_be_followed(both: Shell) -> None:
+def test_explained_shares_can_be_recomputed(both: Shell) -> None:
     """Each share is its score between the two that it was scaled by, however small the scores are."""
     hits = both("search", "boat cat", "--explain", "--json").json["hits"]
     shares = [share for hit in hits for share in hit["explain"]["shares"]]
@@ -71,11 +71,11 @@ def test_an_explanation_can_be_followed(both: Shell) -> None:
     for share in shares:
         assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
     score, low, high = (shares[0][name] for name in ("score", "low", "high"))
-    said = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), adds 0.5 ×"
-    assert said in both("search", "boat cat", "--explain").out
+    line = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), adds 0.5 ×"
+    assert line in both("search", "boat cat", "--explain").out
 
 
-def test_sources_of_the_same_text_are_told(shell: Shell) -> None:
+def test_hit_names_other_sources_of_the_same_text(shell: Shell) -> None:
     shell.synced(p1=(source(f"v{n}/a.md", "a boat", "a cat", ids=f"v{n}") for n in range(3)))
     (hit,) = [each for each in shell("search", "boat", "--json").json["hits"] if each["text"] == "a boat"]
     names = ", ".join(one["source_uri"] for one in hit["same_text"])
@@ -83,12 +83,12 @@ def test_sources_of_the_same_text_are_told(shell: Shell) -> None:
     assert len(sources(shell, "boat", "--mode", "keyword", "--all-chunks")) == 3
 
 
-def test_a_file_is_named_as_it_is_called(quick_shell: Shell) -> None:
+def test_hit_shows_the_unquoted_file_name(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source("Verträge & mehr/Büro.md", "a boat")])
     assert "   Verträge & mehr/Büro.md" in quick_shell("search", "boat").out
 
 
-def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
+def test_search_without_vectors_is_a_keyword_search(built: Shell) -> None:
     """Nothing is missing: no sink was meant to hold any. Only who asks for meaning is told."""
     ended = built("search", "cat", "--json")
     assert (ended.code, ended.json["mode"], ended.json["unavailable"]) == (Exit.OK, "keyword", {})
@@ -102,34 +102,34 @@ def test_an_index_without_vectors_answers_by_words(built: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "expected"),
     [
         ("fts", "fts,chroma", "Found by words only"),
         ("chroma", "fts,chroma", "Found by meaning only"),
         ("fts", "jsonl,chroma", "this index has no sink for hybrid searches"),
     ],
 )
-def test_a_sink_that_has_no_build_yet_is_not_said_to_be_missing(
-    before: str, now: str, told: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_search_with_an_unbuilt_sink_prints_a_notice(
+    before: str, now: str, expected: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", before)
     shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINKS", now)
     notice = shell("search", "cat").err
-    assert told in notice
+    assert expected in notice
     assert REMEDY in notice
     assert shell("sync").code == Exit.OK
-    assert told not in shell("search", "cat").err
+    assert expected not in shell("search", "cat").err
 
 
 @pytest.mark.promise(11)
-def test_a_sink_that_is_none_is_refused(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_with_an_unknown_sink_is_a_usage_error(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chorma")
     ended = built("search", "cat")
     assert (ended.code, "CHUNKSINK_SINKS" in ended.err, "chroma?" in ended.err) == (Exit.USAGE, True, True)
 
 
-def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_warns_of_misspelt_variables(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_TENNANTS", "required")
     monkeypatch.setenv("CHUNKSINK_OF_ANOTHER_PROGRAM", "x")
     ended = built("search", "cat")
@@ -138,26 +138,29 @@ def test_a_variable_that_looks_like_a_slip_is_told(built: Shell, monkeypatch: py
     assert "CHUNKSINK_TENNANTS" in warning and "CHUNKSINK_TENANTS" in warning
 
 
-def test_a_hit_says_whose_it_is_where_nobody_was_named(built: Shell) -> None:
+def test_hit_shows_its_tenant_unless_one_is_named(built: Shell) -> None:
     built.commit("p2", source("own.md", "a horse of acme", tenant_id="acme"), source("of-all.md", "a horse of all"))
     built("sync")
-    told = built("search", "horse", "--mode", "keyword").out
-    assert sorted(line.partition("; tenant ")[2] for line in told.splitlines() if "(keyword" in line) == ["", "acme)"]
+    printed = built("search", "horse", "--mode", "keyword").out
+    assert sorted(line.partition("; tenant ")[2] for line in printed.splitlines() if "(keyword" in line) == [
+        "",
+        "acme)",
+    ]
     assert "; tenant" not in built("search", "horse", "--mode", "keyword", "--tenant", "acme").out
 
 
-def test_a_required_tenant(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_without_a_required_tenant_is_a_usage_error(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     built.commit("p2", source("own.md", "a cat of acme", tenant_id="acme"))
     assert built("sync").code == Exit.OK
     monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
-    told = "this index requires a tenant: add --tenant NAME"
+    message = "this index requires a tenant: add --tenant NAME"
     nobody = built("search", "cat", "--json")
-    assert (nobody.code, nobody.err) == (Exit.USAGE, f"Error: {told}\n")
-    assert nobody.json == {"error": {"exit_code": Exit.USAGE, "message": told}}
+    assert (nobody.code, nobody.err) == (Exit.USAGE, f"Error: {message}\n")
+    assert nobody.json == {"error": {"exit_code": Exit.USAGE, "message": message}}
     assert sources(built, "cat", "--tenant", "acme") == ["own.md"]
 
 
-def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_does_not_use_former_sinks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not kept up to date."""
     shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
@@ -167,7 +170,7 @@ def test_a_sink_that_is_not_configured_any_more_is_not_asked(shell: Shell, monke
 
 
 @pytest.mark.parametrize("mode", ["keyword", "engine", "hybrid"])
-def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
+def test_search_without_a_reachable_engine_has_the_engine_exit_code(
     shell: Shell, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody listens at the address of the only engine: that is another thing than a search without hits."""
@@ -180,8 +183,8 @@ def test_where_no_engine_can_be_asked_nothing_is_said_to_be_found(
     assert (ended.code, ended.out) == (Exit.ENGINE, "")
     leg = "keyword" if mode == "hybrid" else mode
     assert f"no answer from {leg} search: Meilisearch does not answer at http://127.0.0.1:9" in ended.err
-    told = shell("search", "cat", "--mode", mode, "--json")
-    assert (told.code, told.json["hits"], leg in told.json["unavailable"]) == (Exit.ENGINE, [], True)
+    answer = shell("search", "cat", "--mode", mode, "--json")
+    assert (answer.code, answer.json["hits"], leg in answer.json["unavailable"]) == (Exit.ENGINE, [], True)
 
 
 def by_words(ended: Ended) -> str:
@@ -191,7 +194,7 @@ def by_words(ended: Ended) -> str:
     return reason
 
 
-def test_a_model_that_is_gone_leaves_the_words(both: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_without_the_model_answers_by_keywords(both: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_arguments: object, **_options: object) -> None:
         raise ModelUnavailable("it is not here")
 
@@ -202,7 +205,7 @@ def test_a_model_that_is_gone_leaves_the_words(both: Shell, monkeypatch: pytest.
     assert sources(both, "boat", "--mode", "keyword") == ["b.md"]
 
 
-def test_another_model_under_the_same_name_is_not_asked(both: Shell, models: Models) -> None:
+def test_search_with_another_model_of_that_name_answers_by_keywords(both: Shell, models: Models) -> None:
     """Its vectors would be compared with those of a model that it is not."""
     other = models.known[DEFAULT_MODEL] = HashEncoder(dimension=8, name="retrained")
     assert "than the model that made the live index" in by_words(both("search", "boat", "--json"))
@@ -210,7 +213,7 @@ def test_another_model_under_the_same_name_is_not_asked(both: Shell, models: Mod
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty"])
-def test_an_engine_that_lost_its_build_is_named(damage: str, both: Shell) -> None:
+def test_search_names_the_engine_without_its_build(damage: str, both: Shell) -> None:
     """First that of words, then that of vectors, which leaves the words."""
     words, aside = both.home / "fts", both.folder / "aside"
     words.rename(aside)
@@ -235,13 +238,13 @@ def test_an_engine_that_lost_its_build_is_named(damage: str, both: Shell) -> Non
         (["cat", "--offset", "10000"], "10005"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(built: Shell, wrong: list[str], named: str) -> None:
+def test_search_with_invalid_arguments_is_a_usage_error(built: Shell, wrong: list[str], named: str) -> None:
     ended = built("search", *wrong)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert named in ended.err
 
 
-def test_hits_of_a_later_page_have_the_numbers_of_their_places(built: Shell) -> None:
+def test_hits_after_an_offset_are_numbered_from_it(built: Shell) -> None:
     built.commit("p2", *(source(f"{n}.md", f"a cat {n}") for n in range(7)))
     assert built("sync").code == Exit.OK
     out = built("search", "cat", "--offset", "5", "--limit", "2", "--explain").out
@@ -252,8 +255,8 @@ def test_hits_of_a_later_page_have_the_numbers_of_their_places(built: Shell) -> 
 
 def test_several_words_are_one_query_and_may_begin_with_a_hyphen(built: Shell) -> None:
     assert len(built("search", "--json", "--", "-cat").json["hits"]) == 2
-    told = built("search", "cat", "the", "notes", "--limit", "1", "--json").json
-    assert (told["query"], told["hits"][0]["source_uri"]) == ("cat the notes", "notes.txt")
+    answer = built("search", "cat", "the", "notes", "--limit", "1", "--json").json
+    assert (answer["query"], answer["hits"][0]["source_uri"]) == ("cat the notes", "notes.txt")
     assert built("search").code == Exit.USAGE
     assert sources(built, '"the', 'notes"') == ["notes.txt"]
 
@@ -266,7 +269,7 @@ def test_several_words_are_one_query_and_may_begin_with_a_hyphen(built: Shell) -
         ("fts,chroma,jsonl", "semantic", ["fts", "chroma"]),
     ],
 )
-def test_no_more_sinks_are_opened_than_answer(
+def test_search_opens_only_the_sinks_it_needs(
     shell: Shell, sinks: str, mode: str, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of words in any case: it tells what holds what stands in quotes, too."""
@@ -288,7 +291,7 @@ def test_no_more_sinks_are_opened_than_answer(
 
 
 @pytest.mark.parametrize("query", ["\x1b[31mred\x1b[0m cat", "a\u202ecat cat"])
-def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> None:
+def test_output_contains_no_control_characters(built: Shell, query: str) -> None:
     built.commit("p2", source("\x1b[2Jevil.md", f"{query} and more", title="\x1b[31mtitle"))
     assert built("sync").code == Exit.OK
     ended = built("search", "cat", "--context", "1", "--explain", "--facet", "source_type")
@@ -298,12 +301,12 @@ def test_nothing_that_is_shown_moves_the_cursor(built: Shell, query: str) -> Non
 
 
 @pytest.mark.parametrize("char", "\n\x1b\x9b\u061c\u200e\u200f\u2028\u202a\u202e\u2066\u2069\ufff9", ids=ascii)
-def test_what_turns_the_direction_or_moves_the_cursor_is_spelt_out(char: str) -> None:
+def test_printable_escapes_control_and_direction_characters(char: str) -> None:
     assert printable(f"a{char}b") == f"a{ascii(char)[1:-1]}b"
 
 
 @pytest.mark.parametrize("word", ["x" * 5000, "long words " * 500, "語" * 5000])
-def test_what_has_no_end_is_shortened(built: Shell, word: str) -> None:
+def test_long_texts_are_cut(built: Shell, word: str) -> None:
     giant = source("own.md", f"{word} cat {word}", word, source_type="long", title=word, headings=[word])
     built.commit("p2", giant)
     assert built("sync").code == Exit.OK
@@ -338,8 +341,8 @@ def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
         ({"TERM": "dumb"}, False),
     ],
 )
-def test_who_wants_no_colours_gets_none(built: Shell, variables: dict[str, str], coloured: bool) -> None:
-    asked = ("search", "cat", "--mode", "hybrid")  # which warns, in this index
-    written = on_a_terminal(built.folder, *asked, CHUNKSINK_SINKS="fts", **variables)
+def test_colours_follow_the_environment(built: Shell, variables: dict[str, str], coloured: bool) -> None:
+    arguments = ("search", "cat", "--mode", "hybrid")  # which warns, in this index
+    written = on_a_terminal(built.folder, *arguments, CHUNKSINK_SINKS="fts", **variables)
     assert "a cat in the notes" in written.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert ("\x1b" in written) is coloured

@@ -72,10 +72,10 @@ class Server:
 
     def texts(self, query: str) -> list[str]:
         status, body = self.get(f"/api/search?q={query}&limit=50")
-        told = json.loads(body)
+        answer = json.loads(body)
         assert status == 200, body
-        assert told["unavailable"] == {}, body
-        return [hit["text"] for hit in told["hits"]]
+        assert answer["unavailable"] == {}, body
+        return [hit["text"] for hit in answer["hits"]]
 
     def end(self, sign: int = signal.SIGINT) -> int:
         self.process.send_signal(sign)
@@ -115,7 +115,7 @@ def bus(quick_shell: Shell) -> BusRoot:
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot, sign: int) -> None:
+def test_serve_prints_its_address_and_ends_with_a_signal(tmp_path: Path, bus: BusRoot, sign: int) -> None:
     with running(tmp_path, **WORDS) as server:
         assert server.address.startswith("http://127.0.0.1:")
         assert server.texts("cat") == ["the cat sleeps"]
@@ -128,7 +128,7 @@ def test_it_says_where_it_serves_and_ends_when_told(tmp_path: Path, bus: BusRoot
     assert server.complained == [], "no log of what was asked, no complaint"
 
 
-def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot) -> None:
+def test_serve_can_be_ended_during_its_start(tmp_path: Path, bus: BusRoot) -> None:
     port = free_port()
     server = Server(tmp_path, "--port", str(port), **WORDS)
     assert server.address == f"http://127.0.0.1:{port}/"
@@ -136,7 +136,7 @@ def test_it_can_be_ended_before_it_has_quite_begun(tmp_path: Path, bus: BusRoot)
     assert (server.printed[-1], server.complained) == ("stopped\n", [])
 
 
-def test_connections_that_say_nothing_block_nobody(tmp_path: Path, bus: BusRoot) -> None:
+def test_silent_connections_do_not_block_others(tmp_path: Path, bus: BusRoot) -> None:
     with running(tmp_path, **WORDS) as server, ExitStack() as stack:
         there = ("127.0.0.1", urllib.parse.urlsplit(server.address).port)
         silent = [
@@ -151,7 +151,7 @@ def test_connections_that_say_nothing_block_nobody(tmp_path: Path, bus: BusRoot)
         assert server.texts("boat") == ["a boat at sea"]
 
 
-def test_a_body_that_is_no_http_is_no_bug(tmp_path: Path, bus: BusRoot) -> None:
+def test_malformed_body_is_a_client_error(tmp_path: Path, bus: BusRoot) -> None:
     with running(tmp_path, CHUNKSINK_TOKENS=f"{'0' * 64}=*", **WORDS) as server:
         there = ("127.0.0.1", urllib.parse.urlsplit(server.address).port)
         for path, parts in product(("/sign-in", "/api/search"), (["ZZ\r\n"], ["3\r\nabc\r\n", "-1\r\n"])):
@@ -166,7 +166,7 @@ def test_a_body_that_is_no_http_is_no_bug(tmp_path: Path, bus: BusRoot) -> None:
     assert "Traceback" not in "".join(server.complained)
 
 
-def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
+def test_serve_on_a_used_port_is_a_usage_error(quick_shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         ended = quick_shell("serve", "--port", str(port))
@@ -175,7 +175,7 @@ def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "told"),
+    ("option", "value", "expected"),
     [
         ("--host", "no-such-host.invalid", "no-such-host.invalid"),
         ("--host", "192.0.2.1", "192.0.2.1"),
@@ -183,16 +183,16 @@ def test_a_port_in_use_is_told_with_the_remedy(quick_shell: Shell) -> None:
         ("--source-url", "https://[", "https://example.org/docs/"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused(
-    option: str, value: str, told: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+def test_serve_with_an_unusable_address_is_a_usage_error(
+    option: str, value: str, expected: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_TOKENS", f"{'0' * 64}=*")
     ended = quick_shell("serve", "--port", "0", option, value)
-    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
+    assert (ended.code, expected in ended.err) == (Exit.USAGE, True)
 
 
 @pytest.mark.parametrize("host", sampled(["0.0.0.0", "::", ""], 3))
-def test_other_machines_are_let_in_by_token_only(tmp_path: Path, bus: BusRoot, host: str) -> None:
+def test_other_addresses_require_tokens(tmp_path: Path, bus: BusRoot, host: str) -> None:
     ended = chunksink(tmp_path, "serve", "--host", host, "--port", "0", **WORDS)
     assert ended.code == Exit.USAGE
     assert "[tokens]" in ended.err
@@ -211,7 +211,7 @@ def test_other_machines_are_let_in_by_token_only(tmp_path: Path, bus: BusRoot, h
 
 
 @pytest.mark.promise(11)
-def test_a_token_of_the_configuration_is_bound_to_its_tenant(tmp_path: Path) -> None:
+def test_token_sees_only_its_tenant(tmp_path: Path) -> None:
     root = BusRoot(tmp_path / "chunks")
     owned = [source("a.md", f"secret of {name}", ids=name, tenant_id=name) for name in ("acme", "other")]
     commit(root, "p1", [*owned[0], *owned[1], *source("b.md", "secret of nobody")])
@@ -232,7 +232,7 @@ def test_a_token_of_the_configuration_is_bound_to_its_tenant(tmp_path: Path) -> 
 
 
 @pytest.mark.promise(12)
-def test_a_token_is_in_no_page_no_output_no_file_and_no_process_list(tmp_path: Path) -> None:
+def test_tokens_are_never_shown_or_stored(tmp_path: Path) -> None:
     """Good and wrong tokens, in a header, in the form, and where none belongs."""
     good, wrong = "canary-good-8c21", "canary-wrong-77ab"
     commit(BusRoot(tmp_path / "chunks"), "p1", source("a.md", "a cat"))
@@ -240,25 +240,25 @@ def test_a_token_is_in_no_page_no_output_no_file_and_no_process_list(tmp_path: P
     (tmp_path / "chunksink.toml").write_text(f'sinks = ["fts"]\n{table}')
     assert chunksink(tmp_path, "rebuild").code == Exit.OK
     with running(tmp_path) as server:
-        told = [server.get("/api/search?q=cat", token=token) for token in (good, wrong)]
-        told += [
+        answers = [server.get("/api/search?q=cat", token=token) for token in (good, wrong)]
+        answers += [
             server.get(f"{path}&token={token}", token=good)
             for path in ("/?q=x", "/api/search?q=x&filter=no")
             for token in (good, wrong)
         ]
-        told += [server.get("/sign-in", data={"token": token, "target": "/?q=cat"}) for token in (good, wrong)]
-        assert [status for status, _ in told[:2]] == [200, 401]
+        answers += [server.get("/sign-in", data={"token": token, "target": "/?q=cat"}) for token in (good, wrong)]
+        assert [status for status, _ in answers[:2]] == [200, 401]
         listed = Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
         server.end()
-        said = "".join([*server.printed, *server.complained, *(body for _, body in told)])
+        output = "".join([*server.printed, *server.complained, *(body for _, body in answers)])
     files = b"".join(file.read_bytes() for file in (tmp_path / ".chunksink").rglob("*") if file.is_file())
-    assert "serving" in said and "a cat" in said and b"a cat" in files, "or nothing was looked at"
+    assert "serving" in output and "a cat" in output and b"a cat" in files, "or nothing was looked at"
     for secret in (good, wrong):
-        assert secret not in said
+        assert secret not in output
         assert secret.encode() not in files + listed
 
 
-def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path: Path) -> None:
+def test_serve_before_the_first_index_names_the_remedy_and_then_serves(tmp_path: Path) -> None:
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p1", source("pets.md", "the cat sleeps"))
     with running(tmp_path, **WORDS) as server:
@@ -272,7 +272,7 @@ def test_before_the_first_index_it_says_what_to_run_and_then_serves_it(tmp_path:
         eventually(lambda: json.loads(server.get("/healthz")[1])["status"] == "ok", 10)
 
 
-def test_a_home_that_no_lease_can_be_written_to_is_told_to_who_may_see_all(tmp_path: Path, bus: BusRoot) -> None:
+def test_unwritable_leases_are_reported_only_to_tokens_for_all(tmp_path: Path, bus: BusRoot) -> None:
     leases = tmp_path / ".chunksink" / "leases"
     if leases.exists():
         leases.rename(leases.with_name("aside"))
@@ -311,14 +311,14 @@ class Poll:
         self._over.set()
         self._thread.join(60)
 
-    def first(self, wanted: list[str], since: float) -> float:
+    def first(self, expected: list[str], since: float) -> float:
         """How long after a moment this answer came for the first time."""
-        eventually(lambda: any(texts == wanted for _, texts in list(self.answers)), 15)
-        return next(at for at, texts in self.answers if texts == wanted) - since
+        eventually(lambda: any(texts == expected for _, texts in list(self.answers)), 15)
+        return next(at for at, texts in self.answers if texts == expected) - since
 
 
 @pytest.mark.parametrize("sinks", sampled(["fts,chroma", "fts"]))
-def test_it_follows_a_sync_and_a_flip_of_other_processes(tmp_path: Path, sinks: str) -> None:
+def test_serve_follows_syncs_and_flips_of_other_processes(tmp_path: Path, sinks: str) -> None:
     """Vectors come from an endpoint. Asked all the time, by two at once, without an error."""
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p1", [*source("pets.md", "the cat sleeps"), *source("sea.md", "a cat at sea")])
@@ -354,7 +354,7 @@ def test_it_follows_a_sync_and_a_flip_of_other_processes(tmp_path: Path, sinks: 
         assert server.complained == []
 
 
-def test_what_is_there_when_it_is_ready_is_not_looked_through_again() -> None:
+def test_get_ready_excludes_objects_from_garbage_collection() -> None:
     """A collection of all generations took a third of a second, in which nobody was answered."""
     from chunksink.commands.serve import get_ready
 

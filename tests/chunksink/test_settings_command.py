@@ -37,7 +37,7 @@ def own_file(**changes: Any) -> None:
     Path("meilisearch-settings.json").write_text(json.dumps(FILE | changes), encoding="utf-8")
 
 
-def test_another_homes_index_is_left_alone(live: MeilisearchSink, shell: Shell) -> None:
+def test_apply_to_the_index_of_another_home_is_refused(live: MeilisearchSink, shell: Shell) -> None:
     own_file(stopWords=["river"])
     ended = shell("settings", "apply", "--home", "elsewhere")
     assert (ended.code, "made by another home" in ended.err) == (Exit.USAGE, True)
@@ -46,7 +46,7 @@ def test_another_homes_index_is_left_alone(live: MeilisearchSink, shell: Shell) 
     assert live.live_settings()["stopWords"] == ["river"]
 
 
-def test_what_is_shown_asks_for_what_is_live(live: MeilisearchSink, shell: Shell) -> None:
+def test_show_prints_the_live_settings(live: MeilisearchSink, shell: Shell) -> None:
     """Also what no file has named; what is as it is by itself needs no name."""
     live.change_live_settings({"nonSeparatorTokens": ["#"], "searchCutoffMs": 150, "stopWords": None})
     shown = shell("settings", "show").json
@@ -55,7 +55,7 @@ def test_what_is_shown_asks_for_what_is_live(live: MeilisearchSink, shell: Shell
 
 
 @pytest.mark.usefixtures("live")
-def test_what_is_shown_is_written_to_a_file(shell: Shell) -> None:
+def test_show_with_output_writes_the_file(shell: Shell) -> None:
     file = Path("meilisearch-settings.json")
     command = ("settings", "show", "--output", str(file))
     ended = shell(*command)
@@ -63,8 +63,7 @@ def test_what_is_shown_is_written_to_a_file(shell: Shell) -> None:
     assert load_index_settings(file) == FILE
     file.write_text("{}")
     refused = shell(*command)
-    assert refused.code == Exit.USAGE
-    assert "is there already: name another file, or write over it with --force" in refused.err
+    assert (refused.code, "--force" in refused.err) == (Exit.USAGE, True)
     assert file.read_text() == "{}"
     file.rename("real.json")
     file.symlink_to("real.json")
@@ -73,7 +72,7 @@ def test_what_is_shown_is_written_to_a_file(shell: Shell) -> None:
     assert sorted(path.name for path in Path.cwd().iterdir()) == [".chunksink", file.name, "real.json"]
 
 
-def test_the_file_stays_where_nothing_can_be_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_without_a_server_keeps_the_file(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
     own_file(stopWords=["the"])
     ended = shell("settings", "show", "--output", "meilisearch-settings.json", "--force")
@@ -82,7 +81,7 @@ def test_the_file_stays_where_nothing_can_be_read(shell: Shell, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("live")
-def test_a_file_that_a_shell_emptied_is_shown_and_written_anew(shell: Shell) -> None:
+def test_emptied_file_is_restored_with_show(shell: Shell) -> None:
     file = Path("meilisearch-settings.json")
     file.write_text("\n")
     refused = shell("settings", "diff")
@@ -94,7 +93,7 @@ def test_a_file_that_a_shell_emptied_is_shown_and_written_anew(shell: Shell) -> 
 
 
 @pytest.mark.usefixtures("public_index")
-def test_a_file_that_leaves_out_what_we_need(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_without_required_settings_is_completed(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     scanty = {"filterableAttributes": ["tags"], "displayedAttributes": ["text", "title"]}
@@ -104,8 +103,8 @@ def test_a_file_that_leaves_out_what_we_need(quick_shell: Shell, monkeypatch: py
     edited = source("a.md", "a cat", "one more cat", version="2", tenant_id="acme", metadata=meta)
     quick_shell.commit("p1", edited, at=FEBRUARY)
     assert quick_shell("sync").code == Exit.OK
-    asked = ("--filter", "year>=2020", "--filter", "language=en", "--tenant", "acme", "--facet", "source_folder")
-    found = quick_shell("search", "cat", *asked, "--all-chunks", "--json")
+    options = ("--filter", "year>=2020", "--filter", "language=en", "--tenant", "acme", "--facet", "source_folder")
+    found = quick_shell("search", "cat", *options, "--all-chunks", "--json")
     assert found.code == Exit.OK, found.err
     assert {hit["text"] for hit in found.json["hits"]} == {"a cat", "one more cat"}
     assert quick_shell("settings", "diff").out == "the live index has the settings of the file\n"
@@ -149,12 +148,12 @@ def settings_tasks(sink: MeilisearchSink) -> int:
 
 @pytest.mark.usefixtures("live")
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "expected"),
     [({"bogus": 1}, "Unknown field `bogus`"), ({"rankingRules": ["bogus:up:down"]}, "ranking rule is invalid")],
 )
-def test_what_the_server_does_not_take_is_told_with_the_file(changes: dict[str, Any], told: str, shell: Shell) -> None:
+def test_settings_that_the_server_refuses_name_the_file(changes: dict[str, Any], expected: str, shell: Shell) -> None:
     """At once, or by its task."""
     own_file(**changes)
     ended = shell("settings", "apply")
-    assert (ended.code, told in ended.err) == (Exit.ENGINE, True)
+    assert (ended.code, expected in ended.err) == (Exit.ENGINE, True)
     assert "the index settings meilisearch-settings.json cannot be applied: " in ended.err

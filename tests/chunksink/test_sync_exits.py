@@ -1,4 +1,4 @@
-"""Exit codes that `chunksink sync` documents, what it tells with them, and how commands tell of the brake before it."""
+"""The exit codes of `chunksink sync`, their reports, and the brake in other commands."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert synced.texts() == ["a boat", "a cheetah", "a dog"]
 
 
-def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
+def test_missing_bus_deletes_nothing(synced: Shell) -> None:
     synced.root.path.rename(synced.folder / "elsewhere")
     before = synced.files()
     for command in ("sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition p1"):
@@ -62,7 +62,7 @@ def test_chunks_that_are_all_gone_are_no_deletion_either(synced: Shell) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "invalid"])
-def test_strict_writes_nothing(how: str, synced: Shell) -> None:
+def test_strict_sync_with_a_broken_partition_writes_nothing(how: str, synced: Shell) -> None:
     synced.commit("p3", D)
     if how == "missing":
         synced.remove("p2")
@@ -103,9 +103,7 @@ WAITING = [file.stem for file in (ROOT / "rebuild").glob("*.py") if "WAIT_SECOND
 @pytest.mark.parametrize(
     "command", sampled(["sync", "plan", "verify", "rebuild", "rollback", "forget", "retire-partition"])
 )
-def test_another_writer_is_waited_for_and_then_told(
-    command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_during_another_write_are_locked(command: str, synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in WAITING:
         monkeypatch.setattr(f"chunksink.rebuild.{module}.WAIT_SECONDS", 0.1)
     before = synced.files()
@@ -129,9 +127,7 @@ class _Once:
     def settled(self) -> None: ...
 
 
-def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
-    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_sync_of_a_watch_is_printed_as_json(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell = quick_shell
     shell.synced(p1=(source(f"{number}.md", f"text {number}") for number in range(20)))
     shell.commit("p1", D, at=FEBRUARY)
@@ -142,7 +138,7 @@ def test_a_sync_of_a_watch_that_fails_is_told_to_machines_too(
 
 
 @pytest.mark.parametrize("command", ["sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition x"])
-def test_no_chunks(command: str, quick_shell: Shell) -> None:
+def test_commands_without_chunks_are_usage_errors(command: str, quick_shell: Shell) -> None:
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
     assert ended.err.startswith("Error: no chunks at chunks: there is no such folder. ")
@@ -154,7 +150,7 @@ WITHOUT_INDEX += ["rollback", "forget a.md", *(f"search cat --mode {mode}" for m
 
 
 @pytest.mark.parametrize("command", WITHOUT_INDEX)
-def test_nothing_was_built_yet(quick_shell: Shell, command: str) -> None:
+def test_commands_before_the_first_index_are_usage_errors(quick_shell: Shell, command: str) -> None:
     """And nothing is made: the name of the home may be misspelt."""
     quick_shell.commit("p1", A)
     ended = quick_shell(*command.split())
@@ -177,7 +173,7 @@ def braked(quick_shell: Shell) -> Shell:
     return quick_shell
 
 
-def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
+def test_plan_reports_the_brake(braked: Shell) -> None:
     ended = braked("plan")
     assert ended.code == Exit.OK
     assert (
@@ -195,13 +191,13 @@ def test_a_plan_tells_what_its_sync_would_stop_at(braked: Shell) -> None:
     assert "brake" not in braked("plan").out
 
 
-def test_a_sink_that_is_new_is_built_first_and_stops_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brake_stops_a_new_sink_too(braked: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl")
     assert braked("plan", "--json").json["brake"] == BRAKE
     assert braked("sync").code == Exit.BRAKE
 
 
-def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
+def test_status_reports_the_brake_after_a_sync(braked: Shell) -> None:
     assert "run `chunksink sync`" in braked("status").out
     assert braked("status", "--json").json["brake"] is None
     assert braked("sync").code == Exit.BRAKE
@@ -211,7 +207,7 @@ def test_status_tells_it_once_the_chunks_were_read(braked: Shell) -> None:
     assert braked("status", "--json").json["brake"] == BRAKE
 
 
-def test_a_repair_stops_too_and_says_what_would_let_it_go_on(braked: Shell) -> None:
+def test_brake_stops_a_repair_and_names_the_flag(braked: Shell) -> None:
     ended = braked("verify", "--repair")
     assert ended.code == Exit.BRAKE
     assert "12 of the 20 sources" in ended.err
@@ -220,7 +216,7 @@ def test_a_repair_stops_too_and_says_what_would_let_it_go_on(braked: Shell) -> N
 
 
 @pytest.mark.promise(6)
-def test_what_sinks_beside_those_of_a_rebuild_had_counts(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brake_counts_the_builds_of_other_sinks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where no record is left of it: the rebuild of one sink would leave the others' builds to nobody."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.synced(p1=(source(f"docs/{number}.md", f"text {number}") for number in range(50)))

@@ -1,4 +1,4 @@
-"""Models that change, models whose files change under one name, and vectors that are computed anew."""
+"""Changed models, changed files of a model with the same name, and recomputed vectors."""
 
 import os
 from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
 
 
-def test_other_settings_of_one_model_are_told_apart(
+def test_models_with_the_same_name_are_distinguished_by_fingerprint(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another model to the cache, and bears the same name."""
@@ -109,13 +109,15 @@ def synced(shell: Shell, models: Models, model: Path) -> Shell:
 
 def due(shell: Shell) -> set[bool]:
     """Whether all that tell it say so."""
-    told = [shell("sync", "--json"), shell("plan", "--json"), shell("status", "--json")]
-    assert [each.code for each in told] == [Exit.OK] * 3
-    return {"have changed since the live index was made" in (each.json["rebuild_due"] or "") for each in told}
+    results = [shell("sync", "--json"), shell("plan", "--json"), shell("status", "--json")]
+    assert [each.code for each in results] == [Exit.OK] * 3
+    return {"have changed since the live index was made" in (each.json["rebuild_due"] or "") for each in results}
 
 
 @pytest.mark.parametrize("changed", ["weights", "1_Pooling/config.json", "a new one"])
-def test_it_is_told_and_not_loaded(changed: str, synced: Shell, models: Models, model: Path) -> None:
+def test_changed_model_files_make_a_rebuild_due_without_loading(
+    changed: str, synced: Shell, models: Models, model: Path
+) -> None:
     assert due(synced) == {False}
     before = (model / changed).read_bytes() if (model / changed).exists() else None
     (model / changed).write_bytes(b"other")
@@ -139,7 +141,7 @@ def test_files_that_look_the_same_are_not_read_again(
     assert read == [model]
 
 
-def test_a_rebuild_that_is_asked_for_uses_what_it_is_now(synced: Shell, models: Models, model: Path) -> None:
+def test_rebuild_uses_the_changed_model_files(synced: Shell, models: Models, model: Path) -> None:
     (model / "weights").write_bytes(b"other")
     models.known[DEFAULT_MODEL] = encoder_of(model, "other")
     before = synced.live()
@@ -154,7 +156,7 @@ def test_a_rebuild_that_is_asked_for_uses_what_it_is_now(synced: Shell, models: 
     assert due(synced) == {False}
 
 
-def test_a_model_that_is_gone_is_no_other(synced: Shell, model: Path) -> None:
+def test_missing_model_makes_no_rebuild_due(synced: Shell, model: Path) -> None:
     model.rename(model.with_name("elsewhere"))
     assert due(synced) == {False}
 
@@ -166,11 +168,11 @@ def rebuilt(shell: Shell, *arguments: str) -> tuple[int, int]:
     """How many vectors a rebuild computed, and how many it found in the cache."""
     ended = shell("rebuild", "--json", *arguments)
     assert ended.code == Exit.OK
-    told = ended.json["embeddings"]
-    return told["computed"], told["cached"]
+    embeddings = ended.json["embeddings"]
+    return embeddings["computed"], embeddings["cached"]
 
 
-def test_every_vector_is_computed_anew_once_the_run_may_begin(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fresh_cache_recomputes_every_vector(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
     monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     shell.synced(p1=many)

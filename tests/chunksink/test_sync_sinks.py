@@ -1,4 +1,4 @@
-"""Sinks and models that come, go and cannot be reached, as a sync meets them."""
+"""Syncs with new, former and unreachable sinks, and with changed models."""
 
 import socket
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def meilisearch(public_index: Any, meilisearch_server: MeilisearchServer, monkey
     return meilisearch_server.url
 
 
-def test_one_engine_is_out_of_reach_and_the_others_are_synced(
+def test_sync_with_an_unreachable_engine_updates_the_others(
     meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.synced(p1=[A])
@@ -58,7 +58,7 @@ def test_one_engine_is_out_of_reach_and_the_others_are_synced(
     assert shell("verify").code == Exit.OK
 
 
-def test_the_first_index_is_made_in_every_engine_or_not_at_all(
+def test_first_sync_with_an_unreachable_engine_builds_nothing(
     nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEILI_URL", nobody)
@@ -89,15 +89,15 @@ def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatc
     assert shell("plan", "--json").json["hash"] == idle["hash"]
 
 
-def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_does_not_write_to_a_former_sink(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.commit("p1", A, B)
-    told = "chroma is no longer configured: it is not kept up to date, and the next rebuild leaves it out"
+    expected = "chroma is no longer configured: it is not kept up to date, and the next rebuild leaves it out"
     ended = shell("sync")
-    assert (ended.out.startswith("synced fts"), ended.err.splitlines()) == (True, [told])
+    assert (ended.out.startswith("synced fts"), ended.err.splitlines()) == (True, [expected])
     assert shell("sync", "--json").json["unconfigured"] == ["chroma"]
-    assert told in shell("status").out.splitlines()
+    assert expected in shell("status").out.splitlines()
     found = shell("status", "--json").json
     assert (found["current"], found["unconfigured"], list(found["sinks"])) == (True, ["chroma"], ["fts"])
     assert (len(shell.texts()), len(shell.texts("chroma"))) == (3, 2)
@@ -106,17 +106,15 @@ def test_a_sink_that_left_the_configuration_is_left_alone(shell: Shell, monkeypa
     assert shell.texts("chroma") == shell.texts()
 
 
-def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unbuilt_sink_is_reported_by_status_and_verify(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
-    told = "jsonl has no build yet: `chunksink sync` makes it"
+    expected = "jsonl has no build yet: `chunksink sync` makes it"
     found = shell("status", "--json").json
     assert (found["current"], found["unbuilt"]) == (False, ["jsonl"])
-    assert told in shell("status").out.splitlines()
+    assert expected in shell("status").out.splitlines()
     verified = shell("verify")
-    assert (verified.code, told in verified.err) == (Exit.DRIFT, True)
+    assert (verified.code, expected in verified.err) == (Exit.DRIFT, True)
     report = shell("verify", "--json").json
     assert (report["ok"], report["unbuilt"]) == (False, ["jsonl"])
     assert shell("prove", "proof.json").code == Exit.DRIFT
@@ -125,9 +123,7 @@ def test_a_sink_without_a_build_is_no_index_that_is_as_it_should_be(
 
 
 @pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--sink", "fts"], ["rebuild-index"]])
-def test_a_rebuild_leaves_out_what_is_not_configured(
-    arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rebuild_leaves_out_former_sinks(arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     ended = shell(*arguments)
@@ -135,7 +131,7 @@ def test_a_rebuild_leaves_out_what_is_not_configured(
     assert list(shell.live().builds) == ["fts"]
 
 
-def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) -> None:
+def test_rebuild_of_an_unconfigured_sink_is_a_usage_error(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     ended = quick_shell("rebuild", "--sink", "fts", "--sink", "jsonl")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -144,7 +140,7 @@ def test_a_sink_that_is_not_configured_is_not_built_alone(quick_shell: Shell) ->
     assert "unknown sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
 
 
-def test_an_engine_that_left_and_is_gone_stops_nothing(
+def test_unreachable_former_sink_does_not_stop_a_rebuild(
     meilisearch: str, nobody: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.synced(p1=[A])
@@ -164,7 +160,7 @@ def test_an_engine_that_left_and_is_gone_stops_nothing(
     assert shell("rebuild", "--json").json["not_removed"] == []
 
 
-def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
+def test_sync_with_an_unreachable_new_sink_updates_the_others(
     quick_shell: Shell, nobody: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell = quick_shell
@@ -179,9 +175,7 @@ def test_a_new_sink_out_of_reach_is_told_and_the_others_sync(
 
 
 @pytest.mark.usefixtures("public_index")
-def test_a_build_whose_making_was_refused_is_made_once_that_is_mended(
-    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_build_is_created_after_the_fix(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of the first try is an index without settings and marker."""
     quick_shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
@@ -204,10 +198,10 @@ def test_a_new_sink_is_built_with_the_live_model(shell: Shell, models: Models, m
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma,fts,jsonl")
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     shell.commit("p3", source("c.md", "a ship"))
-    models.asked()
+    models.take_texts()
     models.loaded.clear()
     report = shell("sync", "--json").json
-    assert (models.asked(), len(models.loaded), report["embeddings"]["computed"]) == (["a ship"], 1, 1)
+    assert (models.take_texts(), len(models.loaded), report["embeddings"]["computed"]) == (["a ship"], 1, 1)
     assert "other is configured" in report["rebuild_due"]
     assert (report["chunks"]["written"], report["families"]["added"], report["families"]["unchanged"]) == (4, 1, 2)
     took = {
@@ -234,7 +228,7 @@ def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return quick_shell
 
 
-def test_a_new_sink_is_named_with_what_it_took(added: Shell) -> None:
+def test_sync_reports_a_new_sink(added: Shell) -> None:
     ended = added("sync")
     assert ended.code == Exit.OK
     assert "1 source added, 1 source unchanged (3 chunks written)" in ended.out

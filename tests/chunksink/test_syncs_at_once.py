@@ -61,27 +61,27 @@ def generations(shell: Shell) -> int:
 
 
 @pytest.mark.usefixtures("both_would_build")
-def test_the_first_ones(shell: Shell, models: Models) -> None:
+def test_two_first_syncs_build_one_index(shell: Shell, models: Models) -> None:
     shell.commit("p1", A, B)
     second, first = sync_twice()
     assert (first.families.added, first.written) == (2, 3)
     assert (second.status, second.families.unchanged, second.written) == ("ok", 2, 0)
-    assert (generations(shell), sorted(models.asked())) == (1, ["a boat", "a cat", "a mat"])
+    assert (generations(shell), sorted(models.take_texts())) == (1, ["a boat", "a cat", "a mat"])
 
 
 @pytest.mark.usefixtures("both_would_build")
-def test_with_another_model(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_syncs_with_a_new_model_rebuild_once(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.commit("p1", A, B)
     sync_alone(monkeypatch)
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
-    models.asked()
+    models.take_texts()
     second, first = sync_twice(rebuild=True)
     assert (first.written, second.written, second.rebuild_due) == (3, 0, None)
-    assert (generations(shell), sorted(models.asked())) == (2, ["a boat", "a cat", "a mat"])
+    assert (generations(shell), sorted(models.take_texts())) == (2, ["a boat", "a cat", "a mat"])
 
 
 @pytest.mark.usefixtures("both_would_build")
-def test_with_a_new_sink(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_syncs_with_a_new_sink_build_it_once(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_shell.commit("p1", A, B)
     sync_alone(monkeypatch)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")

@@ -62,14 +62,14 @@ def test_findings_when_many_are_grouped_by_code_with_their_true_number(shell: Sh
     assert len(shell("validate", "--json").json["findings"]) == every.out.count("\n") - 1
 
 
-def test_a_missing_source_checksum_is_an_error_where_that_is_asked(shell: Shell) -> None:
+def test_missing_source_checksum_is_an_error_with_the_option(shell: Shell) -> None:
     (case,) = [case for case in CASES.values() if case.require_source_checksum]
     case.build(shell.root)
     assert shell("validate").code == Exit.OK
     assert case.code in shell("validate", "--require-source-checksum").out
 
 
-def test_a_clean_bus_says_so(shell: Shell) -> None:
+def test_validate_of_a_clean_bus_exits_with_ok(shell: Shell) -> None:
     shell.root.canonical.mkdir(parents=True)
     ended = shell("validate")
     assert (ended.code, "nothing here yet" in ended.out) == (Exit.OK, True)
@@ -80,7 +80,7 @@ def test_a_clean_bus_says_so(shell: Shell) -> None:
     assert shell("validate", "--json").json == {"ok": True, "partitions": 2, "chunks": 2, "findings": []}
 
 
-def test_only_the_partitions_that_are_named(shell: Shell) -> None:
+def test_validate_with_partition_reads_only_these(shell: Shell) -> None:
     for key, content in (("bad", b"{\n"), ("good", lines_of([chunk(0)])), ("fine", b"")):
         put(shell.root, key, content)
     ended = shell("validate", "--partition", "good", "--partition", "fine")
@@ -89,7 +89,7 @@ def test_only_the_partitions_that_are_named(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--chunks", "nowhere"], "no chunks at nowhere"),
         (["--partition", "absent"], f"no partition absent in chunks; there are {KEY}"),
@@ -98,19 +98,19 @@ def test_only_the_partitions_that_are_named(shell: Shell) -> None:
         (["--home", "a-file"], "a-file"),
     ],
 )
-def test_a_call_that_makes_no_sense(arguments: list[str], told: str, shell: Shell) -> None:
+def test_validate_with_invalid_arguments_is_a_usage_error(arguments: list[str], expected: str, shell: Shell) -> None:
     put(shell.root, KEY, b"")
     Path("a-file").write_text("")
     before = listing(shell.root.path)
     ended = shell("validate", *arguments)
-    assert (ended.code, ended.out, told in ended.err) == (Exit.USAGE, "", True)
+    assert (ended.code, ended.out, expected in ended.err) == (Exit.USAGE, "", True)
     assert listing(shell.root.path) == before
 
 
 # -- --fields: what of the chunks the index will have ------------------------------------------------------------------
 
 
-def test_the_table_and_what_is_left_out(shell: Shell) -> None:
+def test_fields_are_counted_and_unread_values_listed(shell: Shell) -> None:
     dates = ["1999-12-31", "31.12.1999", "1.1.2000"]
     chunks = [chunk(i, metadata={"date": date, "product": "p"}) for i, date in enumerate(dates)]
     put(shell.root, "k", lines_of(chunks))
@@ -136,7 +136,7 @@ def test_a_long_value_is_cut_and_none_moves_the_cursor(shell: Shell) -> None:
     assert len(line) < 150
 
 
-def test_it_waits_for_chunks_without_errors(shell: Shell) -> None:
+def test_fields_are_not_counted_while_there_are_errors(shell: Shell) -> None:
     put(shell.root, "k", b"{\n")
     ended = shell("validate", "--fields")
     assert (ended.code, "Fields of the index" in ended.out) == (Exit.INVALID_INPUT, False)
@@ -218,7 +218,7 @@ def test_ctrl_c_ends_it_with_its_own_code_and_a_finished_record(
     assert listing(long_run.path) == before
 
 
-def test_a_reader_that_leaves_is_no_error_of_ours(long_run: BusRoot, tmp_path: Path, ended: list[Popen]) -> None:
+def test_closed_output_has_its_own_exit_code(long_run: BusRoot, tmp_path: Path, ended: list[Popen]) -> None:
     process = start(long_run, tmp_path, stdout=subprocess.PIPE)
     ended.append(process)
     assert process.stdout is not None
@@ -234,7 +234,7 @@ def test_a_reader_that_leaves_is_no_error_of_ours(long_run: BusRoot, tmp_path: P
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
-def test_a_full_disk_behind_the_output_is_told_in_one_line(form: list[str], tmp_path: Path) -> None:
+def test_full_disk_behind_the_output_is_one_line(form: list[str], tmp_path: Path) -> None:
     root = put(BusRoot(tmp_path / "bus"), "k", b"{\n")
     with Path("/dev/full").open("w") as full:
         process = start(root, tmp_path / "home", *form, stdout=full)

@@ -44,7 +44,7 @@ def test_a_commit_during_a_sync_is_followed_by_another_one(watched: Watched) -> 
     assert not watched.is_due()
 
 
-def test_only_commits_count_and_those_that_come_together_are_one(watched: Watched) -> None:
+def test_only_commits_are_due_and_simultaneous_ones_count_once(watched: Watched) -> None:
     commit(watched.root, "p1.manifest.json")
     watched.while_it_rests = lambda: commit(watched.root, "p2.manifest.json")
     assert watched.is_due()
@@ -56,7 +56,7 @@ def test_only_commits_count_and_those_that_come_together_are_one(watched: Watche
     assert watched.is_due()
 
 
-def test_a_failure_is_retried_later_and_later(watched: Watched) -> None:
+def test_failures_are_retried_with_growing_waits(watched: Watched) -> None:
     assert [watched.watch.failed() for _ in range(6)] == [5, 10, 20, 40, 60, 60]
     watched.now += 59
     assert not watched.is_due()
@@ -68,13 +68,13 @@ def test_a_failure_is_retried_later_and_later(watched: Watched) -> None:
     assert watched.watch.failed() == 5
 
 
-def test_a_commit_does_not_wait_for_the_next_retry(watched: Watched) -> None:
+def test_commit_is_due_before_the_next_retry(watched: Watched) -> None:
     watched.watch.failed()
     commit(watched.root, "p1.manifest.json")
     assert watched.is_due()
 
 
-def test_while_something_is_held_any_file_that_comes_counts(watched: Watched) -> None:
+def test_any_new_file_is_due_while_a_partition_is_held(watched: Watched) -> None:
     """Files that were copied by hand may come in any order."""
     watched.watch.held()
     watched.now += 100
@@ -105,9 +105,7 @@ def link_a_release(root: BusRoot) -> None:
 
 
 @pytest.mark.parametrize("replace", [replace_the_manifests, link_a_release, replace_the_root])
-def test_another_folder_in_its_place_is_synced_and_watched(
-    replace: Callable[[BusRoot], None], watched: Watched
-) -> None:
+def test_replaced_folder_is_synced_and_watched(replace: Callable[[BusRoot], None], watched: Watched) -> None:
     replace(watched.root)
     assert watched.is_due()
     assert not watched.is_due()

@@ -1,4 +1,4 @@
-"""`chunksink why` tells where a chunk stands, whether it counts, and what every engine has of it."""
+"""`chunksink why`: the places of a chunk, whether it counts, and its copy in every engine."""
 
 import json
 from contextlib import closing
@@ -52,7 +52,7 @@ def everywhere(copy: str) -> dict[str, str]:
     return dict.fromkeys(("fts", "memory", "jsonl"), copy)
 
 
-def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, shell: Shell) -> None:
+def test_why_of_a_current_chunk(home: Home, shell: Shell) -> None:
     found = why(shell, MAT)
     [standing] = found["standings"]
     assert (standing["partition"], standing["line"], standing["verdict"]) == ("p1", 3, "current")
@@ -67,7 +67,7 @@ def test_a_chunk_that_counts_and_is_where_it_should_be(home: Home, shell: Shell)
     assert "fts         present in the engine; receipt matches\n" in found["printed"]
 
 
-def test_an_older_version_is_superseded(home: Home, shell: Shell) -> None:
+def test_why_of_an_older_version_is_superseded(home: Home, shell: Shell) -> None:
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
     home.sync()
     found = why(shell, CAT)
@@ -77,7 +77,7 @@ def test_an_older_version_is_superseded(home: Home, shell: Shell) -> None:
     assert why(shell, NEW_CAT)["standings"][0]["verdict"] == "current"
 
 
-def test_what_is_still_in_an_engine_without_counting(home: Home, shell: Shell) -> None:
+def test_why_of_a_superseded_chunk_that_an_engine_still_has(home: Home, shell: Shell) -> None:
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
     with home.session() as session:
         session.refresh()
@@ -87,7 +87,7 @@ def test_what_is_still_in_an_engine_without_counting(home: Home, shell: Shell) -
     assert "it should not be there; `chunksink sync` removes it" in found["printed"]
 
 
-def test_a_tombstone_retires_it(home: Home, shell: Shell) -> None:
+def test_why_of_a_chunk_with_a_tombstone_is_retired(home: Home, shell: Shell) -> None:
     tombstones = [Tombstone(parent_id=parent_of("a.md"), reason="withdrawn", at=MARCH)]
     commit(home.root, "p2", source("c.md", "a cow"), at=MARCH, tombstones=tombstones)
     home.sync()
@@ -97,7 +97,7 @@ def test_a_tombstone_retires_it(home: Home, shell: Shell) -> None:
     assert copies(found) == everywhere("absent")
 
 
-def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, shell: Shell) -> None:
+def test_why_of_an_id_in_two_sources_names_both(home: Home, shell: Shell) -> None:
     [other] = source("other.md", "another text")
     commit(home.root, "p2", [{**other, "chunk_id": CAT}])
     home.sync()
@@ -110,7 +110,7 @@ def test_an_id_of_two_sources_names_both_and_their_lines(home: Home, shell: Shel
     assert "`chunksink why CHUNK_ID`" in found["held"]
 
 
-def test_of_a_source_in_parts_none_counts(home: Home, shell: Shell) -> None:
+def test_why_of_a_split_source_is_undecided(home: Home, shell: Shell) -> None:
     parts = [source("a.md", text, ids=text) for text in ("one part", "another part")]
     for key, (record,) in zip(("p2", "p3"), parts, strict=True):
         del record["chunk_count"]
@@ -123,7 +123,7 @@ def test_of_a_source_in_parts_none_counts(home: Home, shell: Shell) -> None:
     assert "split between partitions" in found["printed"]
 
 
-def test_held_for_a_partition_that_is_gone(home: Home, shell: Shell) -> None:
+def test_why_of_a_chunk_in_a_missing_partition_is_held(home: Home, shell: Shell) -> None:
     home.root.manifest_file("p1").unlink()
     home.root.chunks_file("p1").unlink()
     home.sync()
@@ -134,14 +134,14 @@ def test_held_for_a_partition_that_is_gone(home: Home, shell: Shell) -> None:
     assert "repair" not in found["printed"]
 
 
-def test_a_file_that_changed_since_is_not_read_for_it(home: Home, shell: Shell) -> None:
+def test_why_after_the_file_changed_has_no_line(home: Home, shell: Shell) -> None:
     commit(home.root, "p1", source("c.md", "a much longer text than there was before, so that all has moved"))
     found = why(shell, CAT)
     assert found["standings"][0]["line"] is None
     assert "changed or gone" in found["printed"]
 
 
-def test_an_engine_that_lost_it_or_holds_something_else(home: Home, shell: Shell) -> None:
+def test_why_shows_different_and_absent_copies(home: Home, shell: Shell) -> None:
     with closing(FtsSink(home.folder / "fts").open(home.live().builds["fts"])) as build:
         build._connection.execute("update documents set title = 'other' where id = ?", [sink_id(CAT)])
         build._connection.execute("delete from documents where id = ?", [sink_id(MAT)])
@@ -152,7 +152,7 @@ def test_an_engine_that_lost_it_or_holds_something_else(home: Home, shell: Shell
     assert copies(why(shell, MAT))["fts"] == "absent"
 
 
-def test_a_refused_document(home: Home, shell: Shell) -> None:
+def test_why_of_a_refused_document_shows_the_refusal(home: Home, shell: Shell) -> None:
     home.encoder = PoisonedEncoder(dimension=8)
     poison = source("c.md", "a poison")
     commit(home.root, "p2", poison)
@@ -164,7 +164,7 @@ def test_a_refused_document(home: Home, shell: Shell) -> None:
     assert "refused: " in found["printed"]
 
 
-def test_an_open_intent(home: Home, shell: Shell) -> None:
+def test_why_shows_an_open_intent(home: Home, shell: Shell) -> None:
     with State(home.folder) as state:
         state.db.execute("insert into intent values (?, ?)", [home.live().builds["fts"], parent_of("a.md")])
         state.db.conn.commit()
@@ -172,13 +172,13 @@ def test_an_open_intent(home: Home, shell: Shell) -> None:
     assert {name for name, sink in found["sinks"].items() if sink["open_intent"]} == {"fts"}
 
 
-def test_an_engine_that_cannot_be_asked(home: Home, shell: Shell) -> None:
+def test_why_when_an_engine_fails_has_the_engine_exit_code(home: Home, shell: Shell) -> None:
     FtsSink(home.folder / "fts").drop(home.live().builds["fts"])
     found = why(shell, CAT, Exit.ENGINE)
     assert copies(found) == {"fts": "unknown", "memory": "present", "jsonl": "present"}
 
 
-def test_by_the_id_that_engines_have(home: Home, shell: Shell) -> None:
+def test_why_accepts_the_id_in_engines(home: Home, shell: Shell) -> None:
     odd = source("c.md", "a cow")
     odd[0]["chunk_id"] = "not/for engines"
     commit(home.root, "p2", odd)
@@ -200,7 +200,7 @@ def test_a_source_by_its_names_is_explained_by_its_first_chunk(name: str, home: 
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("h-" + "0" * 64, "has it been synced?"),
         ("nowhere.md", "has it been synced?"),
@@ -209,14 +209,14 @@ def test_a_source_by_its_names_is_explained_by_its_first_chunk(name: str, home: 
         ("twice.md", "names 2 sources"),
     ],
 )
-def test_an_id_that_nobody_knows(name: str, told: str, home: Home, shell: Shell) -> None:
+def test_why_of_an_unknown_or_ambiguous_id_is_a_usage_error(name: str, expected: str, home: Home, shell: Shell) -> None:
     things = [record | {"chunk_id": f"thing-{n}x"} for n, record in enumerate(source("c.md", "1", "2"))]
     of_tenants = [source("twice.md", name, ids=name, tenant_id=name) for name in ("acme", "other")]
     commit(home.root, "p2", [*things, *of_tenants[0], *of_tenants[1]])
     home.sync()
     assert why(shell, "thing-1")["chunk_id"] == "thing-1x", "what its id alone begins with"
     ended = shell("why", name)
-    assert (ended.code, told in ended.err) == (Exit.USAGE, True)
+    assert (ended.code, expected in ended.err) == (Exit.USAGE, True)
 
 
 @pytest.mark.parametrize(

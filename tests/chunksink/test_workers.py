@@ -1,4 +1,4 @@
-"""Processes that share the work: whoever asks for them needs no precaution, and however it ends none is left."""
+"""Worker processes need no guard in the calling script, and none survives it."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ def test_a_killed_process_leaves_no_worker(tmp_path: Path) -> None:
     assert not any(map(is_running, workers))
 
 
-def test_where_the_work_fails_its_workers_end_at_once() -> None:
+def test_failure_ends_the_workers() -> None:
     began = time.monotonic()
     with pytest.raises(ZeroDivisionError), worker_processes(0, 2) as workers:
         assert workers is not None
@@ -97,12 +97,12 @@ def test_no_thread_outlives_the_pool(fails: bool, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("size", "jobs"), [(0, None), (2**40, 1)])
-def test_where_one_is_enough_none_is_started(size: int, jobs: int | None) -> None:
+def test_small_input_starts_no_worker(size: int, jobs: int | None) -> None:
     with worker_processes(size, jobs) as workers:
         assert workers is None
 
 
-def test_ctrl_c_is_for_the_parent_from_the_beginning(tmp_path: Path) -> None:
+def test_workers_never_receive_ctrl_c(tmp_path: Path) -> None:
     """A terminal sends it to all of them; a worker that is still importing would end with a traceback."""
     script = tmp_path / "script.py"
     script.write_text("""

@@ -1,5 +1,4 @@
-"""What is written to the records of a home is written in the writer's lock, but for notes that are the same whoever
-makes them."""
+"""All writes to `state.db` happen in the writer's lock, except of values that are the same in every process."""
 
 import traceback
 from collections.abc import Iterator, Sequence
@@ -52,7 +51,7 @@ def _is_free() -> bool:
         return False
 
 
-def test_in_every_run(quick_shell: Shell, outside: set[str]) -> None:
+def test_every_run_writes_in_the_lock(quick_shell: Shell, outside: set[str]) -> None:
     quick_shell.commit("p1", A)
     quick_shell.commit("p2", B)
     with chunksink.open() as index:
@@ -73,7 +72,7 @@ def test_in_every_run(quick_shell: Shell, outside: set[str]) -> None:
     assert "cancel_flip" in outside, "such a write is noticed"
 
 
-def test_in_a_sync_without_records(quick_shell: Shell, outside: set[str]) -> None:
+def test_sync_without_records_writes_in_the_lock(quick_shell: Shell, outside: set[str]) -> None:
     quick_shell.commit("p1", A)
     with chunksink.open() as index:
         index.sync()
@@ -83,7 +82,7 @@ def test_in_a_sync_without_records(quick_shell: Shell, outside: set[str]) -> Non
     assert outside == set()
 
 
-def test_in_a_rebuild_that_goes_on_where_one_ended(
+def test_continued_rebuild_writes_in_the_lock(
     quick_shell: Shell, outside: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And whose engine loses something, before it goes on and when it is to be verified."""

@@ -41,7 +41,7 @@ def test_index_from_first_sync_to_proof_stays_correct(folder: Path) -> None:
     assert chunksink(folder, "verify", "--deep").code == Exit.OK
     assert chunksink(folder, "prove", "proof.json").code == Exit.OK
     ended = chunksink(folder, "prove", "proof.json", "--check")
-    assert (ended.code, ended.out.splitlines()[-1]) == (Exit.OK, "proof.json matches what the engines hold")
+    assert (ended.code, ended.out.splitlines()[-1]) == (Exit.OK, "proof.json matches what the engines contain")
 
 
 def test_sync_without_changes_does_not_load_the_model(folder: Path) -> None:

@@ -47,7 +47,7 @@ class TestStandard(RetrieversIntegrationTests):
         return "cat"
 
 
-def test_a_document_says_where_it_is_from(legs: Legs) -> None:
+def test_document_has_its_text_and_source(legs: Legs) -> None:
     retriever = ChunksinkRetriever(index=LegsIndex(legs), k=1, mode="keyword", context=1)
     (document,) = retriever.invoke('"number 3"')
     assert isinstance(document, Document)
@@ -58,7 +58,7 @@ def test_a_document_says_where_it_is_from(legs: Legs) -> None:
     assert document.metadata["same_text"] == []
 
 
-def test_sources_of_the_same_text_are_one_document(tmp_path: Path) -> None:
+def test_copies_are_one_document(tmp_path: Path) -> None:
     with legs_over(tmp_path, [family(f"v{n}/a.md", "a moored boat") for n in range(2)]) as legs:
         (document,) = ChunksinkRetriever(index=LegsIndex(legs), k=5).invoke("boat")
     (other,) = document.metadata["same_text"]
@@ -66,13 +66,13 @@ def test_sources_of_the_same_text_are_one_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise(11)
-@pytest.mark.parametrize("asked", ["other", None])
-def test_no_call_names_another_tenant(asked: Any, legs: Legs) -> None:
-    """Whose documents a chain sees is said by who builds it, not by what a model writes into a call."""
+@pytest.mark.parametrize("other_tenant", ["other", None])
+def test_call_with_another_tenant_is_an_error(other_tenant: Any, legs: Legs) -> None:
+    """The author of a chain decides what it sees, not a model that writes a call."""
     index = LegsIndex(legs)
     retriever = ChunksinkRetriever(index=index, tenant="acme")
     with pytest.raises(InvalidQuestion, match="tenant"):
-        retriever.invoke("cat", tenant=asked)
+        retriever.invoke("cat", tenant=other_tenant)
     assert index.tenants == []
     retriever.invoke("cat", tenant="acme")
     retriever.invoke("cat")
@@ -80,7 +80,7 @@ def test_no_call_names_another_tenant(asked: Any, legs: Legs) -> None:
 
 
 @pytest.mark.promise(11)
-def test_a_call_may_narrow_to_a_tenant(tmp_path: Path) -> None:
+def test_call_can_select_a_tenant(tmp_path: Path) -> None:
     mine = family("a.md", "A cat that is mine", tenant_id="acme")
     yours = family("b.md", "A cat that is yours", tenant_id="other")
     with legs_over(tmp_path, [mine, yours]) as legs:
@@ -94,7 +94,7 @@ def test_a_call_may_narrow_to_a_tenant(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise(11)
-def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+def test_misspelt_tenant_is_an_error(legs: Legs) -> None:
     index = LegsIndex(legs)
     with pytest.raises(ValidationError, match="tenant_id"):
         ChunksinkRetriever(index=index, tenant_id="acme")  # type: ignore[call-arg]
@@ -105,7 +105,7 @@ def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
     assert index.tenants == []
 
 
-async def test_an_asynchronous_call_takes_and_refuses_the_same(legs: Legs) -> None:
+async def test_asynchronous_call_has_the_same_arguments(legs: Legs) -> None:
     index = LegsIndex(legs)
     retriever = ChunksinkRetriever(index=index)
     with pytest.raises(TypeError, match="takes no top_k"):
@@ -115,13 +115,13 @@ async def test_an_asynchronous_call_takes_and_refuses_the_same(legs: Legs) -> No
     assert index.tenants == [None, "acme"]
 
 
-def test_a_call_may_filter_and_take_what_langchain_itself_takes(legs: Legs) -> None:
+def test_call_accepts_filters_and_langchains_arguments(legs: Legs) -> None:
     retriever = ChunksinkRetriever(index=LegsIndex(legs), name="ours", tags=["a"], metadata={"b": 1})
     assert len(retriever.invoke("cat", {"tags": ["c"]}, k=2, verbose=True, run_id=uuid4())) == 2
     assert retriever.invoke("cat", filters=["source_type=none"]) == []
 
 
-def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs) -> None:
+def test_outage_is_an_error(legs: Legs) -> None:
     nobody = replace(legs, keyword=None, semantic=None, unavailable={"keyword": "fts is out of reach"})
     with pytest.raises(NothingAnswered, match="no answer from keyword search: fts is out of reach"):
         ChunksinkRetriever(index=LegsIndex(nobody), mode="keyword").invoke("cat")

@@ -1,4 +1,4 @@
-"""The LlamaIndex retriever, asked as that framework asks, over real engines."""
+"""The LlamaIndex retriever over real engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def retriever(legs: Legs, **chosen: Any) -> ChunksinkRetriever:
     return ChunksinkRetriever(LegsIndex(legs), **chosen)
 
 
-def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
+def test_nodes_are_ordered_by_score(legs: Legs) -> None:
     found = retriever(legs, similarity_top_k=3).retrieve("cat number 4")
     assert len(found) == 3
     assert found[0].node.metadata["source_uri"] == "4.md"
@@ -46,7 +46,7 @@ def test_the_best_come_first_with_their_scores(legs: Legs) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_node_knows_its_source_and_its_neighbours_and_shows_no_hashes(legs: Legs) -> None:
+def test_node_has_relations_and_shows_no_hashes(legs: Legs) -> None:
     from llama_index.core.schema import MetadataMode, NodeRelationship, QueryBundle
 
     (found,) = retriever(legs, mode="keyword", similarity_top_k=1).retrieve(QueryBundle('"number 2"'))
@@ -61,7 +61,7 @@ def test_a_node_knows_its_source_and_its_neighbours_and_shows_no_hashes(legs: Le
 
 
 @pytest.mark.promise(11)
-def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
+def test_misspelt_tenant_is_an_error(legs: Legs) -> None:
     with pytest.raises(TypeError, match="tenant_id"):
         retriever(legs, tenant_id="acme")
     with pytest.raises(TypeError, match="tenant"):
@@ -70,7 +70,7 @@ def test_a_misspelt_tenant_serves_nobody(legs: Legs) -> None:
         retriever(legs, mode="zz")
 
 
-def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
+def test_outage_is_an_error(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "chunksink.retrievers")
     down = {"keyword": "fts is out of reach"}
     nobody = replace(legs, keyword=None, semantic=None, unavailable=down | {"semantic": "chroma is out of reach"})
@@ -79,13 +79,13 @@ def test_no_answer_is_not_taken_for_there_being_nothing(legs: Legs, caplog: pyte
             retriever(nobody, mode=mode).retrieve("cat")
     assert retriever(replace(legs, keyword=None, unavailable=down)).retrieve("cat")
     assert retriever(legs).retrieve("zebra")
-    told = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
-    assert told[0] == "no answer from keyword search: fts is out of reach"
-    assert len(told) > 1
+    messages = [record.getMessage() for record in caplog.records if record.name == "chunksink.retrievers"]
+    assert messages[0] == "no answer from keyword search: fts is out of reach"
+    assert len(messages) > 1
 
 
 def test_nodes_have_custom_fields_and_metadata_and_filters_use_them(tmp_path: Path) -> None:
     with legs_over(tmp_path, TICKETS) as legs:
         (found,) = retriever(replace(legs, fields=CUSTOM), filters={"priority": 2}).retrieve("cat")
-    told = {name: found.node.metadata[name] for name in ("priority", "due", "note")}
-    assert told == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
+    metadata = {name: found.node.metadata[name] for name in ("priority", "due", "note")}
+    assert metadata == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
