@@ -84,7 +84,7 @@ def test_why_of_a_superseded_chunk_that_an_engine_still_has(home: Home, shell: S
     found = why(shell, CAT)
     assert copies(found) == everywhere("present")
     assert {sink["receipt"] for sink in found["sinks"].values()} == {"another version"}
-    assert "it should not be there; `chunksink sync` removes it" in found["printed"]
+    assert "`chunksink sync` removes it" in found["printed"]
 
 
 def test_why_of_a_chunk_with_a_tombstone_is_retired(home: Home, shell: Shell) -> None:
