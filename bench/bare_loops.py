@@ -110,8 +110,8 @@ def _upserts(client: Any, families: Sequence[Family], size: int) -> float:
 def _metadata(document: Document) -> dict[str, Any]:
     fields = {name: list(value) if isinstance(value, tuple) else value for name, value in document.as_dict().items()}
     del fields["id"], fields["text"]
-    custom = fields.pop("fields", {})
-    return fields | {f"fields.{name}": value for name, value in custom.items()}  # Chroma stores no objects
+    fields.pop("fields", None)
+    return fields | {f"fields.{name}": value for name, value in document.fields.items()}  # Chroma stores no objects
 
 
 def fts(families: Sequence[Family], empty: Path) -> float:
