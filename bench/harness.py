@@ -42,6 +42,7 @@ MODULES = (
     "search",
     "serve",
     "relevance",
+    "answers",
 )
 """Where the cases are, in the order of a chunk's journey."""
 SIZES = ("small", "full")
