@@ -9,12 +9,15 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable
 from chunksink.embeddings.tokens import Arrays
 
 GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
 _TOKEN_BUDGET = 1024
+_starting = threading.Lock()
 OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
 
 
@@ -78,4 +81,6 @@ def import_openvino() -> Any:
         import openvino
     except (ImportError, OSError) as error:
         raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
+    with _starting:  # its bindings to numpy start with the first array: two threads would wait for each other forever
+        _ = openvino.Tensor(np.zeros(1, dtype=np.float32)).data
     return openvino
