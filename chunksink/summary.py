@@ -151,6 +151,9 @@ def _input(report: "RunReport") -> Iterator[str]:
     yield from first([str(finding) for finding in report.findings], _SHOWN, total=report.errors)
     if report.findings:
         yield "these partitions were not read; their sources are unchanged. `chunksink validate` shows the remedies"
+    if report.wrong_field_values:
+        values = counted(report.wrong_field_values, "value")
+        yield f"{values} without the type of their custom field, so no document has them: `chunksink validate`"
     held = [
         f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
         f"{_examples(report.held_sources.get(reason, ()), families)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS, Finding, Severity
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, FIELD_VALUE, MEANINGS, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
@@ -166,6 +166,10 @@ class Catalog:
     def errors(self) -> int:
         """The number of errors in partitions as they were last read."""
         return number(self._db, "select count(*) from finding where severity = 'error'")
+
+    def wrong_field_values(self) -> int:
+        """The number of values that do not have the type of their custom field."""
+        return number(self._db, "select count(*) from finding where code = ?", [FIELD_VALUE])
 
     def held(self, limit: int = -1) -> list[HeldFamily]:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])

@@ -126,6 +126,8 @@ class RunReport:
     findings: tuple[Finding, ...]
     """The first errors in partitions."""
     errors: int
+    wrong_field_values: int
+    """Values that do not have the type of their custom field, so that documents do not have them."""
     missing_partitions: tuple[str, ...]
     written: int
     deleted: int
@@ -167,6 +169,7 @@ class RunReport:
             "held_sources": {reason: list(names) for reason, names in self.held_sources.items()},
             "findings": [asdict(finding) for finding in self.findings],
             "errors": self.errors,
+            "wrong_field_values": self.wrong_field_values,
             "missing_partitions": list(self.missing_partitions),
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
             "model_change": asdict(self.model_change) if self.model_change else None,
@@ -206,6 +209,7 @@ def conclude(
         held_sources=_held_sources(session, written),
         findings=tuple(finding for finding in catalog.findings(_EXAMPLES) if finding.is_error),
         errors=catalog.errors(),
+        wrong_field_values=catalog.wrong_field_values(),
         missing_partitions=tuple(catalog.missing_partitions()),
         written=outcome.chunks_written,
         deleted=outcome.chunks_deleted,

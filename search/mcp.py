@@ -19,10 +19,11 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.errors import SearchError
-from chunksink.search.filters import FilterField, filter_fields, parse_filters
+from chunksink.search.filters import FilterField, filter_fields, parse_filters, parse_sort
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.fields import SORTABLE
 from chunksink.sinks.reader import FacetValue
 
 _logger = logging.getLogger("chunksink.search")
@@ -142,6 +143,13 @@ def mcp_server(
             ),
         ] = None,
         context: Annotated[int, Field(ge=0, le=5, description="How many passages before and after each hit.")] = 0,
+        sort: Annotated[
+            str | None,
+            Field(
+                description="List what has every word of the query, or everything for an empty one, by this field; "
+                f"with - before it from the highest value. Fields: {', '.join((*SORTABLE, *fields.sortable()))}."
+            ),
+        ] = None,
     ) -> Found:
         with errors_for_assistants():
             question = Question(
@@ -151,6 +159,7 @@ def mcp_server(
                 offset=offset,
                 filters=parse_filters(filters or (), fields),
                 context=context,
+                sort=parse_sort(sort, fields),
             )
             answer = answers.search(question, access)
         for leg, reason in answer.unavailable.items():

@@ -28,7 +28,10 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
     # Normalise the query like the texts.
     question = replace(question, text=canonical_text(question.text))
     if not question.text.strip() and question.sort is None:
-        raise InvalidQuestion("The query is empty: enter a question or words.")
+        raise InvalidQuestion(
+            "The query is empty: enter a question or words. With an order (`--sort year`), all documents that pass "
+            "the filters are listed."
+        )
     if access.denied:
         notice = "This index serves each tenant its own documents: name the tenant."
         took = (perf_counter() - started) * 1000

@@ -120,7 +120,7 @@ class FieldSet:
         return {
             "fields": found or None,
             "fields_text": self._text(found),
-            "metadata": _other_metadata(record, {field.keys for field in self.fields}),
+            "metadata": _other_metadata(record, {field.keys for field in self.fields if field.name in found}),
         }
 
     def _text(self, found: Mapping[str, Any]) -> str | None:

@@ -28,7 +28,7 @@ _USED = frozenset(
 )
 _LEADING_ZERO = re.compile("0[0-9]")  # part of a name: 007
 _READERS: dict[FieldType, Callable[[Any], Any]] = {
-    "boolean": values.flag,
+    "boolean": lambda value: None if str(value) in ("0", "1") else values.flag(value),
     "number": lambda value: None if isinstance(value, str) and _LEADING_ZERO.match(value) else values.number(value),
     "datetime": lambda value: values.moment(value) if isinstance(value, str) else None,
     "string": values.label,

@@ -26,7 +26,7 @@ _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800, 253_402_300_799  # the years 1 to 9999
 _LABEL_ENDS = re.compile("[,;\n]")
-_FLAGS = {"true": True, "false": False}
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
@@ -205,8 +205,8 @@ def number(value: Any) -> int | float | None:
 
 
 def flag(value: Any) -> bool | None:
-    """True or false, or the text of one of them."""
-    return _FLAGS.get(value.strip().lower()) if isinstance(value, str) else boolean(value)
+    """True or false, yes or no, 1 or 0."""
+    return _FLAGS.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 
 def moment(value: Any) -> int | None:
