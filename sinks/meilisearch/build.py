@@ -85,8 +85,7 @@ class MeilisearchBuild:
     def flush(self) -> list[RefusedDocument]:
         self._await_payloads()
         surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
-        path = f"{self._path}/documents/delete-batch"
-        deletions = [int(self._connection.send(path, list(ids))["taskUid"]) for ids in batches(surplus, _PAGE)]
+        deletions = [self._start_deletion(ids) for ids in batches(surplus, _PAGE)]
         for error in tasks.failures(self._connection, deletions, self._limits.patience).values():
             raise error
         self._pending = PendingWork(self._replacements)
@@ -241,6 +240,9 @@ class MeilisearchBuild:
             stored = (rows.stored(each, None, False) for each in page)
             found.update((one.parent_id, one.document_hash) for one in stored)
         return found
+
+    def _start_deletion(self, ids: Sequence[str]) -> int:
+        return int(self._connection.send(f"{self._path}/documents/delete-batch", list(ids))["taskUid"])
 
     def _removed(self) -> BuildMissing:
         """The error for an index that was removed meanwhile. When documents or settings are sent, Meilisearch creates

@@ -148,14 +148,14 @@ def test_lost_deletion_is_requested_again(
 ) -> None:
     one, two = family("a", ALPHA), family("b", BETA)
     build = build_of(sink, [one, two])
-    order = build._start_task
+    order = build._start_deletion
 
     def lost(*arguments: Any) -> int:
         number = order(*arguments)
         server.purge()
         return number
 
-    monkeypatch.setattr(build, "_start_task", lost)
+    monkeypatch.setattr(build, "_start_deletion", lost)
     build.delete([two.parent_id])
     with pytest.raises(NotConfirmed, match="cancelled or purged"):
         build.flush()
