@@ -69,7 +69,7 @@ def plain(shell: Shell, models: Models) -> Shell:
     """An index without custom fields; then they are configured."""
     shell.begin("plain tickets", "sync", p1=TICKETS)
     configure(shell, FIELDS)
-    models.asked()
+    models.take_texts()
     return shell
 
 
@@ -150,11 +150,11 @@ def test_new_fields_are_refused_until_a_sync_has_written_them_without_embedding(
     assert (plan["embeddings"]["missing"], plan["embeddings"]["tokens"]) == (0, 0)
     assert plan["examples"]["changed"] == ["a.md", "b.md"]
 
-    models.asked()
+    models.take_texts()
     synced = plain("sync", "--json").json
     assert synced["chunks"] == {"written": 3, "deleted": 0}
     assert synced["embeddings"]["computed"] == 0
-    assert models.asked() == []
+    assert models.take_texts() == []
     assert found(plain, "boat", "--filter", "project=apollo", "--mode", "keyword") == ["a.md"]
     assert {status["to_write"] for status in plain("status", "--json").json["sinks"].values()} == {0}
     changed = plain.digests()
@@ -165,9 +165,9 @@ def test_new_fields_are_refused_until_a_sync_has_written_them_without_embedding(
 
 def test_removed_field_is_metadata_again(tickets: Shell, models: Models) -> None:
     configure(tickets, FIELDS.replace("[fields.project]\nfacet = true\nsearch = true\n", ""))
-    models.asked()
+    models.take_texts()
     synced = tickets("sync", "--json").json
-    assert (synced["chunks"]["written"], synced["embeddings"]["computed"], models.asked()) == (3, 0, [])
+    assert (synced["chunks"]["written"], synced["embeddings"]["computed"], models.take_texts()) == (3, 0, [])
     (hit,) = answer(tickets, "red", "--mode", "keyword")["hits"]
     assert hit["metadata"] == {"note": "kept", "project": "apollo"}
     assert "project" not in hit["fields"]
@@ -219,9 +219,9 @@ def test_index_of_the_version_before_is_updated_without_embedding(
             for statement in statements:
                 other.execute(statement)
     configure(shell, FIELDS)
-    models.asked()
+    models.take_texts()
     synced = shell("sync", "--json")
-    assert (synced.code, synced.json["embeddings"]["computed"], models.asked()) == (Exit.OK, 0, [])
+    assert (synced.code, synced.json["embeddings"]["computed"], models.take_texts()) == (Exit.OK, 0, [])
     assert {name: sink["written"] for name, sink in synced.json["sinks"].items()} == {
         "meilisearch": 3,
         "fts": 4,
