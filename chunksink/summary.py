@@ -153,7 +153,7 @@ def _input(report: "RunReport") -> Iterator[str]:
         yield "these partitions were not read; their sources are unchanged. `chunksink validate` shows the remedies"
     if report.wrong_field_values:
         values = counted(report.wrong_field_values, "value")
-        yield f"{values} without the type of their custom field, so no document has them: `chunksink validate`"
+        yield f"{values} of custom fields left out for the wrong type; `chunksink validate` lists them"
     held = [
         f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
         f"{_examples(report.held_sources.get(reason, ()), families)}"

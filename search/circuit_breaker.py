@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import ParamSpec, TypeVar, cast
 
-from chunksink.sinks.capabilities import SupportsFamilies, capability, required
+from chunksink.sinks.capabilities import SupportsFamilies, SupportsPatterns, capability, required
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
@@ -19,7 +19,6 @@ from chunksink.sinks.reader import (
     Piece,
     Reader,
     Sort,
-    SupportsPatterns,
     VectorReader,
     unknown,
 )

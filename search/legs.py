@@ -8,7 +8,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words, phrases_of
 from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, MOST_VALUES, SEMANTIC, Question
-from chunksink.sinks.capabilities import capability
+from chunksink.sinks.capabilities import SupportsPatterns, capability
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import InvalidFilter, SinkError
@@ -19,7 +19,6 @@ from chunksink.sinks.reader import (
     HybridReader,
     KeywordReader,
     Reader,
-    SupportsPatterns,
     VectorReader,
     unknown,
 )

@@ -13,7 +13,7 @@ from typing import Protocol, TypeGuard, TypeVar
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Vectors
-from chunksink.sinks.reader import Reader
+from chunksink.sinks.reader import Filter, Reader
 
 C = TypeVar("C")
 
@@ -106,6 +106,13 @@ class SupportsFamilies(Protocol):
 
     def families(self, ids: Sequence[str]) -> Mapping[str, str]:
         """The family of each of these documents, by id. Documents without text are left out."""
+
+
+class SupportsPatterns(Protocol):
+    """A keyword reader that finds all sources with a `Filter` by patterns, for engines that cannot."""
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        """The families of all documents that pass; at most `limit`."""
 
 
 class Wrapper(Protocol):

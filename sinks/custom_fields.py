@@ -23,6 +23,8 @@ MAX_MEMBERS = 1000
 """Of all lists of a document together: Chroma cannot store more than 5,461."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
+_NOT_KEPT = frozenset(("stable_id",))
+"""Numbers of passages among all documents of a file: they change with other documents."""
 _READ_BY_US = frozenset(
     path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
 )
@@ -149,7 +151,7 @@ def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
         return None
     kept: dict[str, Any] = {}
     for name, raw in metadata.items():
-        if name in _READ_BY_US or ("metadata", name) in used or len(kept) == MAX_METADATA:
+        if name in _READ_BY_US or name in _NOT_KEPT or ("metadata", name) in used or len(kept) == MAX_METADATA:
             continue
         if isinstance(raw, str):
             value: Any = values.text(raw, MAX_METADATA_TEXT)

@@ -220,13 +220,6 @@ class KeywordReader(Reader, Protocol):
         only these families are counted."""
 
 
-class SupportsPatterns(Protocol):
-    """A keyword reader that finds all sources with a `Filter` by patterns, for engines that cannot."""
-
-    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        """The families of all documents that pass; at most `limit`."""
-
-
 FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
 """From document ids to families, for the known documents that have a text."""
 

@@ -29,6 +29,7 @@ _WIDTHS = ((50_000, 800), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
 """The values of `EF_SEARCH`: (up to this many documents, value)."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
+GRAPH: dict[str, Any] = {"space": "cosine"}
 
 
 @dataclass(frozen=True)
@@ -219,5 +220,5 @@ def collection_in(client: "ClientAPI", name: str, where: str, initial: dict[str,
     except BuildMissing:
         if initial is None:
             raise
-    graph: Any = {"hnsw": {"space": "cosine", EF_SEARCH: ef_search(0)}}
+    graph: Any = {"hnsw": {**GRAPH, EF_SEARCH: ef_search(0)}}
     return client.create_collection(name, metadata=initial, configuration=graph, embedding_function=None)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.capabilities import SupportsReader, capability
+from chunksink.sinks.capabilities import SupportsPatterns, SupportsReader, capability
 from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, family, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
@@ -17,7 +17,6 @@ from chunksink.sinks.reader import (
     Hit,
     KeywordReader,
     Sort,
-    SupportsPatterns,
     VectorReader,
 )
 

@@ -43,7 +43,7 @@ def run_in_bash(line: str, folder: Path) -> str:
 def run_here(line: str, folder: Path) -> str:
     """A command of chunksink runs in this process, where its libraries are loaded already."""
     program, *arguments = shlex.split(line)
-    operators = {";", "|", ">", "&&"} & set(shlex.shlex(line, posix=True, punctuation_chars=True))
+    operators = {";", "|", ">", "&&", "||"} & set(shlex.shlex(line, posix=True, punctuation_chars=True))
     if program != "chunksink" or operators:
         return run_in_bash(line, folder)
     printed = io.StringIO()

@@ -45,7 +45,7 @@ def served(rebuilt: Path, tmp_path: Path) -> Path:
 
 def test_long_texts_are_not_cut_silently_and_repeats_are_counted(served: Path) -> None:
     output = (served / "output.txt").read_text()
-    assert "1 chunk longer than the model takes at once; `chunksink cache long-texts` lists them" in output
+    assert "1 chunk longer than the model's maximum; `chunksink cache long-texts` lists them" in output
     assert "1 text in more than one source, as in " in output
     report = chunksink(served, "rebuild", "--json").json
     assert report["embeddings"]["long_chunks"] == 1

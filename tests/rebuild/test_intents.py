@@ -166,7 +166,7 @@ def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home,
 def test_half_saved_vectors_are_created_again_after_a_kill(
     embedded_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle, "_GRAPH", {"space": "cosine", "batch_size": 2, "sync_threshold": 2})
+    monkeypatch.setattr(handle, "GRAPH", {"space": "cosine", "batch_size": 2, "sync_threshold": 2})
     commit(embedded_home.root, "p1", source("docs/a.md", "a0", "a1", "a2"))
     embedded_home.rebuild()
     commit(embedded_home.root, "p2", source("docs/b.md", "b0", "b1"))
