@@ -31,7 +31,7 @@ _READ_BY_US = frozenset(
 _TYPES: dict[FieldType, tuple[Read, str]] = {
     "string": (values.label, "a string or a number"),
     "number": (values.number, "a number of up to 15 digits"),
-    "boolean": (values.flag, "true or false"),
+    "boolean": (values.flag, "true or false, yes or no, 1 or 0"),
     "datetime": (values.moment, "a date and time of ISO 8601, of a mail, or in seconds since 1970"),
     "strings": (values.members, "a list of strings, or one string"),
 }
