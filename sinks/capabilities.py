@@ -109,7 +109,7 @@ class SupportsFamilies(Protocol):
 
 
 class SupportsPatterns(Protocol):
-    """A keyword reader that finds all sources with a `Filter` by patterns, for engines that cannot."""
+    """A keyword reader that lists the sources that match patterns. Other engines cannot filter by patterns."""
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
         """The families of all documents that pass; at most `limit`."""

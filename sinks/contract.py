@@ -10,7 +10,7 @@ Rules for all methods:
 - Retry, throttling and fault recording wrap a sink; they are not branches inside it.
 - One process writes a build. The home's lock decides which.
 - One thread at a time uses a build, but not always the same one. Nothing in it may be bound to the thread that created
-  it, as a connection of `sqlite3` is without `check_same_thread=False`.
+  it. A connection of `sqlite3` needs `check_same_thread=False`.
 - Readers work during writes. They always find a family that exists before and after the write.
 """
 
@@ -48,8 +48,8 @@ class RefusedDocument:
 class Stored:
     """One document as stored in the engine. A hash that is not stored is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it, as far as the sink stores the
-    fields they depend on. With `vectors=True` it reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it. A hash whose fields the sink does
+    not store is read instead. With `vectors=True` it reads `vector`.
     """
 
     id: str
@@ -59,8 +59,8 @@ class Stored:
     document: Document | None = None
     vector: Vectors | None = None
     damage: str = ""
-    """With `content=True`: why a search may miss this stored document; "" if it does not. Such a document counts as
-    changed; replacing its family repairs it."""
+    """With `content=True`: why a search may miss this stored document; "" if searches find it. A document with damage
+    counts as changed; replacing its family repairs it."""
 
     def hashes(self) -> tuple[str, str, str, str]:
         return self.id, self.parent_id, self.document_hash, self.text_hash
@@ -82,11 +82,11 @@ class Build(Protocol):
         """How many documents the engine has now, including foreign ones."""
 
     def replace(self, families: Sequence[Family]) -> int:
-        """Replace these families. May return before anything is done. Returns how many documents the engine is sent.
+        """Replace these families. May return before anything is done. Returns how many documents it sends.
 
         A sink may skip documents that it lists with the same id and `document_hash`, except those in the family's
-        `rewrite`. When the engine has confirmed the documents, every other document that it then lists for these
-        families is removed. A document that moved to another family is already stored under that family, so it stays.
+        `rewrite`. After the engine has confirmed the documents, the sink lists these families and removes all other
+        documents. A document that moved to another family stays, because it is already stored under that family.
         A refused document is left out without affecting the others. The later of two replacements of a family counts.
         """
 
@@ -143,8 +143,8 @@ class Sink(Protocol):
     def flip(self, old: str | None, new: str) -> None:
         """Move the sink's public name from `old` to `new` in one step, for other programs.
 
-        Raises `BuildMissing` if `new` does not exist. Does nothing if `new` is already live, and raises `Refused` if
-        a build other than `old` is. A sink without a public name only checks that `new` exists: readers follow the
+        Raises `BuildMissing` if `new` does not exist. Does nothing if `new` is already live. Raises `Refused` if
+        any build but `old` is live. A sink without a public name only checks that `new` exists: readers follow the
         home's pointer.
         """
 

@@ -20,11 +20,11 @@ from chunksink.sinks.fields import PROJECTION, Read
 MAX_TEXT = 8000
 """Characters of a value that is searched and not filtered."""
 MAX_MEMBERS = 1000
-"""Of all lists of a document together: Chroma cannot store more than 5,461."""
+"""The limit of all lists of a document together. Chroma cannot store more than 5,461 members."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
-"""Numbers of passages among all documents of a file: they change with other documents."""
+"""The number of a passage within its file. It changes when other documents of the file change."""
 _READ_BY_US = frozenset(
     path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
 )
@@ -93,8 +93,8 @@ class FieldSet:
         return Rules(require_source_checksum, self if self.fields else None)
 
     def shown(self, name: str, value: Any) -> Any:
-        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds. That of a field of an
-        earlier configuration is unchanged."""
+        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds. A value
+        whose field is no longer configured is unchanged."""
         field = self.get(name)
         match field.options.type if field is not None else None:
             case "datetime":
@@ -133,7 +133,7 @@ class FieldSet:
         return "\n".join(lines) or None
 
     def problems(self, record: Record) -> Iterator[Problem]:
-        """The values of a chunk that do not have the type of their field. Documents do not have them."""
+        """The values of a chunk that do not have the type of their field. Documents are stored without them."""
         for field in self.fields:
             raw, value = field.read(record)
             if raw is not None and value is None and raw not in ("", []):
@@ -145,7 +145,7 @@ NO_FIELDS = FieldSet()
 
 
 def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
-    """The other scalar values of the metadata as a JSON object: engines would store a column for each key."""
+    """The other scalar values of the metadata as one JSON object, because engines would store a column for each key."""
     metadata = record.get("metadata")
     if not isinstance(metadata, dict):
         return None

@@ -381,4 +381,4 @@ VALUE_TYPES: Mapping[str, type] = {
     for rule in PROJECTION
     if rule.filter
 }
-"""The types of their values, or of the members of a list."""
+"""The type of the values of each field in `FILTERS`; for a list, of its members."""

@@ -89,7 +89,7 @@ class Replacements:
         return document.id in self._kept.get(document.parent_id, ())
 
     def surplus(self, ids_of: Callable[[Sequence[str]], Iterable[str]]) -> list[str]:
-        """Ids stored for complete families that these no longer have. Call it when all documents are written.
+        """Stored ids that the complete families no longer have. Call it when all documents are written.
 
         `ids_of` lists the ids that the engine stores for some families.
         """

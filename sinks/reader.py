@@ -26,7 +26,7 @@ WILDCARDS = re.compile(r"[*?]")
 
 
 def is_custom(field: str) -> bool:
-    """Whether the name can be that of a custom field in documents. Engines write it into their queries."""
+    """Whether this is a valid name of a custom field. Engines write the name into their queries unquoted."""
     return field.startswith(CUSTOM) and NAME.fullmatch(field.removeprefix(CUSTOM)) is not None
 
 
@@ -127,7 +127,7 @@ def _check_value(field: str, value: Value) -> None:
 
 
 def require_facets(fields: Sequence[str]) -> None:
-    """Raise `InvalidFilter` if one of these fields has no facets. The fields that can be filtered have them."""
+    """Raise `InvalidFilter` if one of these fields has no facets. All fields that can be filtered have facets."""
     unknown = [field for field in fields if field not in FILTERS and not is_custom(field)]
     if unknown:
         raise InvalidFilter(f"no facets for {', '.join(unknown)}. Fields with facets: {', '.join(sorted(FILTERS))}")
@@ -205,8 +205,8 @@ class KeywordReader(Reader, Protocol):
         """The approximate score of a document that contains the whole query; None if unknown."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        """Similar words that occur, for each query word that occurs in no document that passes the filters. Empty for
-        an engine that tolerates typos itself."""
+        """A similar word for each query word that is missing from all documents that pass the filters. Empty for an
+        engine that tolerates typos itself."""
 
     def facets(
         self,
@@ -221,7 +221,7 @@ class KeywordReader(Reader, Protocol):
 
 
 FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
-"""From document ids to families, for the known documents that have a text."""
+"""Maps document ids to families. Unknown documents and documents without text are left out."""
 
 
 def unknown(_ids: Sequence[str]) -> Mapping[str, str]:
@@ -234,7 +234,7 @@ class VectorReader(Reader, Protocol):
     ) -> list[Hit]:
         """The nearest documents that have a text, best first; the score is the cosine similarity.
 
-        `families` is a faster source for the family of a hit than the engine.
+        `families` returns the family of a hit faster than the engine.
         """
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:

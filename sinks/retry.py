@@ -37,7 +37,7 @@ class RetryPolicy:
     """How long a call is retried, and how fast documents are written."""
 
     deadline_seconds: float = 120.0
-    """For one call: no attempt begins later. A running attempt is not interrupted; that is up to the timeout of the
+    """No attempt of a call begins later. A running attempt is not interrupted; that is up to the timeout of the
     engine's client, which should be shorter."""
     first_wait_seconds: float = 0.25
     """The minimum wait. The maximum is twice this at first and doubles with every attempt."""

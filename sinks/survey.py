@@ -54,7 +54,7 @@ class Unread:
 
 @dataclass
 class Candidate:
-    """Metadata that no field reads yet, and could be a custom field."""
+    """Metadata that no field reads yet, and that could become a custom field."""
 
     types: list[FieldType]
     """The types that read all its values, the most specific one first."""
@@ -68,7 +68,7 @@ class Candidate:
             self.values.add(str(value)[:_SHOWN])
 
     def table(self, name: str, path: str, chunks: int) -> list[str]:
-        """Its table for the configuration; `chunks` have it. Empty if no type reads all values."""
+        """Its table for the configuration; `chunks` is how many chunks have it. Empty if no type reads all values."""
         if not self.types:
             return []
         lines = [f"[fields.{name}]"]
@@ -80,7 +80,7 @@ class Candidate:
 
 @dataclass
 class Survey:
-    """Counts of chunks: by field those that fill it and those with an unreadable value; by path the unused values."""
+    """How many chunks fill a field, have an unreadable value for it, or have an unused value at a path."""
 
     fields: FieldSet = NO_FIELDS
     chunks: int = 0
@@ -124,7 +124,7 @@ class Survey:
 
 
 def _new_name(key: str, taken: frozenset[str]) -> str:
-    """The name of a field for this key of the metadata; none that is taken."""
+    """A free field name for this key of the metadata."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", key).strip("_")[:50]
     name = plain if re.match("[A-Za-z]", plain) and plain not in taken else f"my_{plain}"
     return next(one for one in chain([name], (f"{name}_{number}" for number in count(2))) if one not in taken)

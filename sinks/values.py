@@ -65,8 +65,8 @@ def facet(value: Any) -> str | None:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of a string, and of the decomposed, folded form that Meilisearch measures (up to 3 times for Hangul). Typed
-    input may contain a lone surrogate."""
+    """Bytes of a string, and of its decomposed, folded form. Meilisearch measures that form; in Hangul it is up to 3
+    times as long. Typed input may contain a lone surrogate."""
     if text.isascii():
         return len(text), len(text)
     folded = unicodedata.normalize("NFKD", text).lower()
@@ -98,7 +98,7 @@ def last_count(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> float | None:
-    """A finite number from 0, rounded to milliseconds: engines change the last of more digits."""
+    """A finite number from 0, rounded to milliseconds: engines change the last digit of longer numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER // 1000:
         return None
     return round(float(value), 3) if math.isfinite(value) and value >= 0 else None
@@ -144,8 +144,8 @@ def _name(person: Any) -> str | None:
 
 
 def epoch(value: Any) -> int | None:
-    """Whole UTC seconds since 1970 from a number or an ISO 8601 string. A string without a zone is UTC. Numbers that
-    as seconds would be after the year 5000 are milliseconds."""
+    """Whole UTC seconds since 1970 from a number or an ISO 8601 string. A string without a zone is UTC. Numbers
+    from 10^11, the year 5138 in seconds, are milliseconds."""
     if not isinstance(value, str):
         number = math.floor(value) if seconds(value) is not None else integer(value)
         return number // 1000 if number is not None and abs(number) >= _MILLISECONDS else number
@@ -193,8 +193,7 @@ def _written(value: Any) -> Any:
 
 
 def number(value: Any) -> int | float | None:
-    """A number of up to 15 digits, which every engine keeps, or the text of one. Further digits are rounded off; 3.0 is
-    3."""
+    """A number, or a text with one, rounded to 15 digits: every engine keeps these. 3.0 becomes 3."""
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = (float(value) if match[1] or match[2] else int(value)) if match else None
@@ -210,7 +209,7 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> int | None:
-    """Whole UTC seconds, as `epoch` reads them, and from dates of mails and of HTTP."""
+    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of mails and of HTTP."""
     found = epoch(value)
     if found is None and isinstance(value, str):
         with suppress(ValueError, OverflowError):

@@ -52,7 +52,7 @@ class ChromaBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         latest = self._replacements.begin(families)
-        by_id: dict[str, tuple[Document, Vectors, bool]] = {}  # the later family gets an id that occurs twice
+        by_id: dict[str, tuple[Document, Vectors, bool]] = {}  # an id in two families goes to the later one
         for family in latest:
             usable, refused = with_usable_vectors(family)
             self._replacements.refuse(refused)
@@ -62,8 +62,8 @@ class ChromaBuild:
         width = len(vectors[0]) if vectors else 0
         parts = rows.slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
-        # Also families that are new to the build. Searching for their old chunks in `flush` takes less than a hundredth
-        # of the time of the write.
+        # Families that are new to the build are added too: searching for their old documents in `flush` takes less than
+        # a hundredth of the time of the write.
         self._replacements.add(latest)
         return sent
 

@@ -36,15 +36,15 @@ def package() -> ModuleType:
 
 def open_folder(path: Path) -> "ClientAPI":
     """A separate engine in this process. chromadb caches engines by the text of the path, even if they failed to start.
-    So each call writes the path differently, and never plainly, as other code may do with its own settings."""
+    So each call spells the path differently. Other code may use the plain path, with its own settings."""
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
     client: ClientAPI = package().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
 
 
 def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], timeout: float) -> "ClientAPI":
-    """A client that has not called the server yet. The calls in `chromadb.HttpClient()` have no timeout, and hide the
-    reason of a failure."""
+    """A client that has not called the server yet. `chromadb.HttpClient()` calls it at once, without a timeout,
+    and hides the reason of a failure."""
     import httpx
 
     package()
@@ -81,7 +81,7 @@ def module_command(module: str, *arguments: str) -> list[str]:
 
 
 def module_environment() -> dict[str, str]:
-    """The environment of that process, with the import path of this one."""
+    """The environment for `module_command`, with the import path of this process."""
     import_path = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)
     return {**os.environ, "PYTHONPATH": import_path}
 

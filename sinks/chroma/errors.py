@@ -53,7 +53,7 @@ def translated(where: str) -> Iterator[None]:
         is_here = not isinstance(where, Address) and not isinstance(error, SinkError)
         if is_here and (remedy := shortage(error)) is not None:
             raise OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again") from error
-        if type(error).__name__ == "PanicException":  # of the embedded engine, and no `Exception`
+        if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
             raise BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}") from error
         if not isinstance(error, Exception):
             raise
@@ -121,7 +121,7 @@ def _internal(message: str, where: str) -> SinkError:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status. For one without its own class, Chroma raises a bare Exception in the context of httpx's."""
+    """The HTTP status. If it has no error class, Chroma raises a bare Exception whose context is httpx's error."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

@@ -52,7 +52,7 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """Up to 1,000 documents; None if there are more, or if there are not `more_than` the graph search found."""
+    """Up to 1,000 documents; None if there are more. Also None if the graph search found as many (`more_than`)."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 
@@ -71,7 +71,7 @@ def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Can
 def of_tenant(
     collection: "Collection", filters: Sequence[Filter], known: dict[str, "Candidates | None"]
 ) -> Candidates | None:
-    """The tenant's documents from the cache `known`. They are read if missing there, or if one that passes is newer."""
+    """The tenant's documents from the cache `known`. They are read if the cache lacks them, or one that passes."""
     tenant = [one for one in filters if one.field == "tenant_key"]
     where: Any = rows.where(filters)
     passing = None if tenant == list(filters) else set(collection.get(where=where, include=[])["ids"])

@@ -1,7 +1,7 @@
 """Chroma in this process: one folder per build.
 
-An engine does not see vectors that another one wrote. So every writer and every reader has its own engine, even within
-one process.
+An engine does not see vectors that another engine writes after it has loaded its own. So every writer and every reader
+opens a new engine, even within one process.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,8 +37,8 @@ class Folder:
         return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        """A writer is not opened while the seal has all the answers. Importing Chroma and opening a build takes most of
-        a second, which is most of a sync that has nothing to do (ADR 0020)."""
+        """A writer opens the build only when the seal cannot answer. Importing Chroma and opening a build takes most of
+        a second. That is most of the time of a sync that has nothing to do (ADR 0020)."""
         path = build_folders.existing(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:

@@ -130,7 +130,7 @@ class Handle:
         return self._counted()[1]
 
     def is_sealed(self) -> bool:
-        """Whether the build is still as its last writer left it, and did not have to be opened."""
+        """Whether the build is unopened and still as its last writer left it."""
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
@@ -180,7 +180,7 @@ def signature_of(database: Path | None) -> Signature | None:
 
 
 def stable_signature(database: Path | None) -> Signature | None:
-    """The current signature if any later write is sure to change it, else None. Waits once if the file is very new."""
+    """The current signature; None if a later write might not change it. Waits once if the file is very new."""
     for attempt in range(2):
         signature = signature_of(database)
         if signature is None or signature.is_settled(time.time_ns()):

@@ -165,11 +165,11 @@ def _first(
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, changed: bool) -> dict[str, str]:
-    """The families of the documents that still exist; "" for one without text, which is not cached: it may get one.
+    """The families of the documents that still exist; "" for one without text. "" is not cached: a text may follow.
 
-    Chroma reads all metadata or none, which for a hundred documents takes ten times as long as the search. So it reads
-    them only for families that neither the cache nor `families` knows. If the build `changed`, it also checks that the
-    others still exist.
+    Chroma reads all metadata or none. For a hundred documents that takes ten times as long as the search. So it is done
+    only for documents whose family neither the cache nor `families` knows. If the build `changed`, the others are
+    checked too: they may no longer exist.
     """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}

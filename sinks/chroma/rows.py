@@ -38,7 +38,7 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Custom fields as metadata. Numbers are floats, because Chroma does not compare whole numbers with others. The
-    members of all lists are in one list, as NAME=MEMBER: then its name is known before any document is."""
+    members of all lists are in the list `fields`, as NAME=MEMBER. Its name is fixed, so it can always be sent."""
     members = [f"{name}={member}" for name, value in fields.items() if isinstance(value, list) for member in value]
     single = {f"{CUSTOM}{name}": _operand(value) for name, value in fields.items() if not isinstance(value, list)}
     return {"fields": members or None, **single}
@@ -141,8 +141,8 @@ def where(filters: Sequence[Filter]) -> Where:
 
 
 def _bound(condition: Filter, operator: str, bound: float) -> dict[str, Any]:
-    """Custom numbers have 15 digits, and Chroma changes bounds with more. So a bound is rounded, and excluded if it was
-    rounded out of the range."""
+    """Custom numbers have 15 digits, and Chroma changes bounds with more. So a bound is rounded. If
+    rounding moves it out of the range, the rounded bound is excluded."""
     if not condition.custom:
         return {f"{operator}e": int(bound)}
     rounded = float(f"{bound:.15g}")

@@ -35,12 +35,12 @@ READER_SECONDS = 10.0
 WRITER_SECONDS = 60.0
 _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
-"""After this time a reader checks whether the holder of the turn is stopped. A search must answer within two."""
+"""Then a reader checks whether the holder of the turn is stopped. A search must answer within two seconds."""
 
 Numbers = tuple[int, ...]
 
 _abandoned: dict[int, Event] = {}
-"""By inode of a lock's file: a thread that may still wait although its caller gave up. No second one is started."""
+"""By inode of the lock file: set when the thread whose caller gave up gets the lock. No second one is started."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def remove(path: Path) -> None:
 
 
 def snapshot(path: Path) -> Snapshot | None:
-    """The sealed state, if the files match the seal; else None, and the build must be opened to know."""
+    """The sealed state if the files match the seal; else None. Then only opening the build tells its state."""
     seal = _read(path)
     if seal.held is None or seal.held.database != signature_of(path / DATABASE):
         return None

@@ -56,7 +56,7 @@ class ChromaSink:
 
 class EmbeddedChromaSink(ChromaSink):
     """Builds in a folder. After `prepare`, a separate process fills the next new build. Other builds are written in
-    this process: starting one takes a second, which pays only for many writes."""
+    this process, because starting another takes a second. That pays only for many writes."""
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
         super().__init__(Folder(root), store_text=store_text)

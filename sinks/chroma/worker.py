@@ -2,8 +2,8 @@
 
 In this process they could not: Chroma holds Python's global lock while it writes or reads.
 
-The process handles one call at a time, and ends when this one does, because that closes the pipe. No call begins after
-that, because each checks the pipe within its turn. So the next writer, which opens the build in a turn, is alone.
+The process handles one call at a time. It ends after this process, whose end closes the pipe. Each call first checks
+the pipe within its turn, so none begins later. The next writer opens the build in a turn, so it is alone.
 """
 
 import subprocess

@@ -85,7 +85,7 @@ class Threads:
         self._senders = self._all() - {os.getpid()}
 
     def pin(self) -> None:
-        """Move these threads to the current processor of this one, which the system chose by load."""
+        """Move these threads to the processor of the main thread. The system chose that processor by load."""
         if not self._is_possible:
             return
         processor = int((_TASKS / str(os.getpid()) / "stat").read_text().rpartition(")")[2].split()[_PROCESSOR])

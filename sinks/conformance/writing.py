@@ -234,7 +234,7 @@ class SinkConformance:
         assert held(build, content=True) == wanted([right])
 
     def test_replace_with_changed_metadata_leaves_no_old_metadata(self, build: Build) -> None:
-        """Also in documents of the family whose text does not change."""
+        """This includes documents of the family whose text does not change."""
         fill(build, [family("a", ALPHA, metadata=RICH["metadata"]), family("b", BETA)])
         edited = family("a", ["edited", *ALPHA[1:]], metadata={"title": "new"})
         fill(build, [edited])

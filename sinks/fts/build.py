@@ -113,7 +113,7 @@ class FtsBuild:
             last = page[-1]["row"]
 
     def scrub(self) -> None:
-        """FTS5 keeps the words of deleted rows until it merges its parts, and SQLite its pages."""
+        """FTS5 keeps the words of deleted rows until it merges its parts. SQLite keeps their pages until VACUUM."""
         with translated(self._path):
             for index in schema.INDEXES:
                 self._connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")

@@ -56,7 +56,7 @@ def beginning(query: Query) -> str:
 
 
 def prefix_without_word(query: Query) -> str:
-    """As `beginning`, without the exact word, which still matches if its stem begins in the same way."""
+    """As `beginning`, without the exact word. That word still matches if its stem has the same beginning."""
     return " OR ".join(_prefixes(query.prefix))
 
 
@@ -66,7 +66,7 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The matches of `longer` that may contain only another form of the word. Empty if there are none."""
+    """The matches of `longer` that may have only other forms of the typed word. Empty if there are none."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

@@ -1,8 +1,8 @@
 """Checks whether both indexes match the documents, and rebuilds them.
 
 A damaged index is invisible in `documents`: searches only find less. FTS5 can compare the word index with the
-documents. It cannot do that for the trigram index, where each column is indexed with a suffix. For that one it checks
-the consistency, and this module counts whether every row has as many trigrams as its text has characters.
+documents. It cannot compare the trigram index, where a suffix follows each column. So FTS5 only checks that this index
+is consistent. This module then checks that every row has as many trigrams as its text has characters.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
 def damage(connection: sqlite3.Connection) -> str:
     """What is wrong with the indexes, for people; "" if nothing is. Call it in a transaction that excludes writers."""
     wrong = [] if _is_consistent(connection, _WORDS) else ["its word index does not match its documents"]
-    if not _is_consistent(connection, _TRIGRAMS) or not _counts_agree(connection):  # counting reads the index
+    if not _is_consistent(connection, _TRIGRAMS) or not _counts_agree(connection):  # counting needs consistency
         wrong.append("its trigram index does not match its documents")
     return " and ".join(wrong)
 

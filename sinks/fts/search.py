@@ -15,8 +15,8 @@ from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
-_READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they contain the query as typed
-_NOT_AS_TYPED = 0.1  # share of the score for another form than the typed one
+_READ_TEXTS = 500  # how many of the best hits are read, if the index cannot tell whether they have the query as typed
+_NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
 _FEW_ROWS = 20  # a name in at most this many rows identifies a thing
 _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ
 
@@ -37,7 +37,7 @@ class Search:
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
 
     def sorted(self, query: Query | None, sort: Sort, limit: int) -> list[Hit]:
-        """The documents that have every word, or all documents without a query, by a field."""
+        """The documents that have every word, ordered by a field. Without a query, all documents."""
         found, values = "SELECT row FROM documents", list[str]()
         if query is not None:
             terms = [*query.words, *query.runs, *query.phrases]
@@ -99,7 +99,7 @@ class Search:
         return (f"AND {self._tenant.owns(row)}", self._tenant.values) if self._tenant else ("", [])
 
     def _rarest(self, query: Query) -> Query:
-        """The query with its rarest words, if it has too many. Words that occur nowhere go first."""
+        """The query with its rarest words, if it has too many. Words that occur nowhere are dropped first."""
         if len(query.words) <= MAX_TERMS:
             return query
         frequency = {word: self._rows_with(query, word) for word in query.words}
@@ -108,8 +108,8 @@ class Search:
         return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
     def _prefix_weight(self, query: Query) -> float:
-        """The weight of words that only begin with the last word. They are rarer than the word itself and would count
-        more; this weight reduces their idf to that of both together."""
+        """The weight of words that only begin with the last word. They are rarer than the word itself, so they would
+        count more. This weight reduces their idf to the idf of the word and them together."""
         if not query.prefix:
             return statements.PREFIX_WEIGHT
         rows = self._about_rows()
@@ -245,7 +245,7 @@ class Search:
 
 
 def _counts(field: str) -> str:
-    """A statement for the values of a field among the rows `found` and their numbers of families, highest first."""
+    """A statement for the values of a field in the rows `found`, with the number of families of each, highest first."""
     source, value = "found", f"found.{field}"
     if field in LISTS or field.startswith(CUSTOM):
         source, value = f"found, {members_of(field, 'found')} label", "label.value"

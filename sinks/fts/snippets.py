@@ -56,7 +56,7 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 
 
 def around(text: str, patterns: Sequence[str]) -> tuple[Piece, ...]:
-    """The text around the first match of the longest pattern, with all matches marked; else its beginning."""
+    """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning."""
     patterns = sorted(patterns, key=len, reverse=True)
     found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
     first = found.start() if found else 0

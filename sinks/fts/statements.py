@@ -2,7 +2,7 @@
 
 Runs of one or two characters have no trigram. For them, all positions of the trigrams that begin with them are counted.
 MATCH with all these trigrams would take quadratic time, and with only the most frequent ones it would miss rare rows.
-Words beside a script without spaces, and phrases with one, are searched in the texts of the rows with their trigrams.
+Words beside a script without spaces, and phrases in one, are searched in the texts of rows that have their trigrams.
 """
 
 import json
@@ -59,8 +59,8 @@ PREFIX_WEIGHT = 0.5
 JOINED_WEIGHT = 0.5
 """Extra weight of words that were typed joined (dry-run) where they are adjacent."""
 _INCOMPLETE = 0.85
-"""Factor of a row that lacks one of a few words, or has none of them in its text: all passages of a source have the
-same title."""
+"""Factor of a row that lacks one of a few words. Also of a row that has none of them in its text, because all passages
+of a source have the same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _ROW_MATCHES = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
@@ -179,7 +179,7 @@ def _words(query: Query, tenant: Tenant | None) -> Source:
 
 
 def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
-    """Matching rows. For a short query, rows that match outside their text only count a little less."""
+    """Matching rows. For a short query, rows without a match in their text count a little less."""
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values

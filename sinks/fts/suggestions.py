@@ -1,4 +1,4 @@
-"""Spelling suggestions: similar words for query words that occur in no document that passes the filters."""
+"""Spelling suggestions for query words that are missing from all documents that pass the filters."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
-    """Suggestions by query word, for words that occur in no document that passes the filters. Some may have none."""
+    """By query word: a similar word, if the query word is missing from all documents that pass the filters."""
     words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
     expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
     missing = [word for word in words if not _forms(connection, expression_of[word], filters)]
@@ -53,8 +53,8 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems similar to the beginning of the word, cut to their length, because the ending may contain the typo. For a
-    tenant only stems in its documents."""
+    """Stems similar to as many first letters of the word: the ending may contain the typo. For a tenant, only stems
+    that occur in its documents."""
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):

@@ -64,7 +64,7 @@ def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenan
 
 def bm25_part(score: float, most: float, size: bytes, of_all: float, average: float) -> float:
     """The score of a phrase in a row without its idf, from FTS5's score and the highest possible one. Column weights
-    are whole numbers, so the weighted frequency is one too; rounding removes all influence of other tenants."""
+    are whole numbers, so the weighted frequency is whole too. Rounding removes all influence of other tenants."""
     length, share = sum(_numbers(size)), score / most
     frequency = round(share / (1 - share) * K1 * (1 - B + B * length / of_all))
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / average))

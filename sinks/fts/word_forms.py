@@ -46,7 +46,7 @@ def spellings(term: str) -> list[str]:
 
 
 def _with_or_without_dots(words: str) -> Iterator[str]:
-    """Spellings with ё, which many Russian texts write as е: all combinations, or if there are many, one ё each."""
+    """Spellings with ё, which many Russian texts write as е: all combinations, or at most one ё if many."""
     plain = words.replace("ё", "е")
     places = [place for place, sign in enumerate(plain[:_MAX_DOTTED]) if sign == "е"]
     most = len(places) if len(places) <= _ALL_DOTTED else 1
@@ -115,8 +115,8 @@ _AFTER_DOUBLED = ("ed", "ing")
 
 @dataclass(frozen=True)
 class Beginning:
-    """`exact` is a term whose stem is the longest that the typed text begins with. `guessed` are words of which some
-    other form begins with the typed text."""
+    """`exact` is the term with the longest stem that the typed text begins with. `guessed` are words; another form of
+    each may begin with the typed text."""
 
     exact: str
     guessed: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Beginning:
 
 @lru_cache(maxsize=1024)
 def beginning_of(typed: str) -> Beginning:
-    """The terms that find all words with this beginning, which may be longer than their stems."""
+    """The terms that find all words with this beginning. It may be longer than the stems of these words."""
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Beginning(typed)
     plain = typed.lower()

@@ -123,8 +123,8 @@ class JsonlBuild:
                     path.unlink()
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
-        """Save these lines in a new file, or append them to `after`. They are synced here and not in `flush`, because
-        after a failed sync the lines must be written again, which repeating this call does."""
+        """Save these lines in a new file, or append them to `after`. They are synced here and not in `flush`: after a
+        failed sync they must be written again, and a repeated call does that."""
         folder = self._folder / PENDING
         if not self._cleaned:  # at the first write, not on opening: a scan must not remove a writer's files
             shutil.rmtree(folder, ignore_errors=True)

@@ -60,7 +60,7 @@ class MeilisearchBuild:
         unchanged, embedder = self._unchanged(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
-        latest: dict[str, Row] = {}  # the later family gets an id that occurs twice
+        latest: dict[str, Row] = {}  # an id in two families goes to the later one
         for family in families:
             for document, vector in self._with_usable_vectors(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
@@ -110,7 +110,7 @@ class MeilisearchBuild:
             yield rows.stored(fields, embedder, content)
 
     def mark_without_vectors(self, dimensions: int) -> None:
-        """Mark documents without a vector of this length as having none, which Meilisearch requires."""
+        """Mark documents without a vector of this length as having no vector: Meilisearch requires the mark."""
         stored = (rows.stored(each, EMBEDDER, False) for each in self._stored_fields(content=False, vectors=True))
         ids = [each.id for each in stored if each.vector is None or each.vector.shape != (dimensions,)]
         for some in batches(ids, _PAGE):  # after reading all: a write would shift the pages
@@ -229,7 +229,7 @@ class MeilisearchBuild:
                 self._isolate(half, str(error))
 
     def _unchanged(self, families: Sequence[Family]) -> set[tuple[str, str]]:
-        """Family and hash of the documents in the index that are up to date. Empty while writes are pending."""
+        """Family and hash of each stored document with one of these ids. Empty while writes are pending."""
         if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()

@@ -56,7 +56,7 @@ class Connection:
 
     @cached_property
     def _payloads(self) -> "httpx.Client":
-        """One connection per payload: after a refusal the rest of the payload is unread, so it cannot be reused."""
+        """One connection per payload: after a refusal the rest of the payload is unread, and blocks the connection."""
         import httpx
 
         _ = self.http  # the version first

@@ -65,8 +65,8 @@ class ServerIndex:
 
 
 class Indexes:
-    """The indexes of one public name: the one with that name, and those whose marker has it. Their names begin with it
-    and a hyphen, but foreign indexes may have such names too."""
+    """The indexes of one public name: the one with that name, and those with that name in their marker. The latter are
+    called `<public>-...`, but foreign indexes may have such names too."""
 
     def __init__(self, connection: Connection, public: str, patience: float) -> None:
         self.connection = connection
@@ -80,8 +80,8 @@ class Indexes:
         return ServerIndex(name, marker, synonyms[MARKER][3] if marker else None, primary_key)
 
     def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
-        """The index of a build, even if it was never signed. With `unmarked` also the index under the public name if
-        that may have lost its marker; then the caller must know that it was this build."""
+        """The index of a build, even if it was never signed. With `unmarked` also the index under the public name, if
+        it may have lost its marker. Then the caller must know that it was this build."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # prefer the live one
         indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:
@@ -226,8 +226,8 @@ class Indexes:
         return indexes
 
     def _is_leftover(self, index: ServerIndex) -> bool:
-        """Whether Meilisearch itself created this index, for settings or refused documents that were sent to a missing
-        one. It is empty, so its name is free."""
+        """Whether Meilisearch itself created this index, because settings or refused documents were sent to its name.
+        It is empty, so its name is free."""
         if index.primary_key is not None or index.marker is not None:
             return index.primary_key is None
         try:

@@ -19,7 +19,7 @@ _MAX_PARTS = 10  # Meilisearch ignores more
 
 @dataclass(frozen=True)
 class Step:
-    """A query with `words` of the `typed` words, all of which are required."""
+    """A query that requires `words` of the `typed` words."""
 
     query: str
     words: int = 1
@@ -27,8 +27,8 @@ class Step:
     strategy: str = "all"
 
     def score(self, own: float) -> float:
-        """The score of a hit: Meilisearch's `own` score as for `frequency`, times the square of the share of words.
-        Without the factor, two of ten words would score nearly as high as all, and outrank vector hits."""
+        """The score of a hit: `own` is that of Meilisearch. The last factor is the square of the share of words.
+        Without it, two of ten words would score nearly as high as all, and outrank vector hits."""
         return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
 
 

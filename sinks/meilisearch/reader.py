@@ -130,7 +130,7 @@ class MeilisearchReader:
             every, requested = True, requested * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        """The queries to send, so that a filter does not hide documents that pass it. Empty if nothing can match."""
+        """The queries to send. A word that no passing document has must not hide the hits. Empty if none can match."""
         query = rows.sendable(query)
         tenant = [one for one in filters if one.field == "tenant_key"]
         steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]

@@ -87,7 +87,7 @@ def _string(value: Any) -> str:
 
 
 def _vector(fields: Mapping[str, Any], embedder: str | None) -> Vectors | None:
-    """None also for several vectors: only others store them, and Meilisearch searches each."""
+    """None also for several vectors: only other programs store several, and Meilisearch searches each."""
     try:
         (only,) = fields[VECTORS][embedder]["embeddings"]
         return np.asarray(only, dtype=np.float32)

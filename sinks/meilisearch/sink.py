@@ -89,7 +89,7 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """With `dimensions` also the embedder. The server keeps the vectors while it is missing."""
+        """With `dimensions` also the embedder. While an index lacks an embedder, the server keeps its vectors."""
         name = self._indexes.find(build_id).name
         changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))
@@ -108,7 +108,7 @@ class MeilisearchSink:
         return self._settings_of(self._indexes.public)
 
     def change_live_settings(self, patch: Mapping[str, Any]) -> None:
-        """Send settings to the index under the public name, which reindexes what they affect."""
+        """Send settings to the index under the public name. The server reindexes what they affect."""
         self._change_settings(self._indexes.public, patch)
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class MeilisearchSink:
         self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """The server's settings. One that it returned in another form counts as the one that was sent."""
+        """The server's settings. A setting that it returns in another form is replaced by the one that was sent."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()

@@ -40,8 +40,8 @@ class PendingWork:
 
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
-    """In order. Confirmed ones stay until all are confirmed: a lost one is sent again without the documents that later
-    ones overwrote."""
+    """In order. Confirmed payloads stay until all are confirmed: a lost payload is sent again without the documents
+    that later payloads overwrote."""
     refused_count: int = 0
     """How many documents the server refused."""
     any_accepted: bool = False
