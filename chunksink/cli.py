@@ -155,7 +155,7 @@ def _handle_sigterm() -> None:
 
 
 def _detect_hidden_interrupts() -> None:
-    """sqlite3 passes exceptions of the functions it calls to this hook, where that is enabled, before it drops them."""
+    """Notice Ctrl-C in functions that SQLite calls: sqlite3 shows this hook their exceptions before it drops them."""
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook
 

@@ -146,7 +146,7 @@ def _message(error: Exception) -> str:
 
 
 def _remedy(error: OSError) -> str:
-    """A remedy for an error of the operating system. One that we raised with our own text contains its remedy."""
+    """A remedy for an error of the operating system; empty if the text is our own, since that names the remedy."""
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:

@@ -4,8 +4,8 @@
         report = index.sync()
 
 Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. An encoder that a run has
-loaded stays loaded for the next one. Runs that write hold the writer's lock, and so does `plan`; a rebuild holds it for
-one batch at a time. `verify` holds it while it reads the chunks, not while it reads the engines.
+loaded stays loaded for the next one. Runs that write and `plan` hold the writer's lock. A rebuild releases it
+after each batch. `verify` holds it only while it reads the chunks.
 """
 
 import os
@@ -231,7 +231,7 @@ class Index:
         return status_of(self.config)
 
     def why(self, name: str) -> "Explanation":
-        """Everything known about a chunk, by its id or a beginning of it, or about the first chunk of a source."""
+        """Everything known about one chunk. `name` is its id, the beginning of its id, or a source: its first chunk."""
         from chunksink.home_cache import cached_vector
         from chunksink.rebuild.explain import why
         from chunksink.rebuild.locks import reading_live
@@ -267,9 +267,9 @@ class Index:
         return proof_of(self.config, self.verify(deep=deep))
 
     def plan(self, *, adopt: bool = False) -> "Forecast":
-        """What a sync would do and cost, also the first one. Nothing is written except the records of this home.
+        """What the next sync would do and cost, even if it is the first. Only records of this home are written.
 
-        Before the first index the model is loaded if the cache has vectors, to check whether they are of this model.
+        Before the first index the model is loaded if the cache has vectors: they may be from another model.
         Without the model on this machine, every vector counts as missing.
         """
         from chunksink.rebuild.forecast import plan
@@ -291,8 +291,8 @@ class Index:
             return generation
 
     def retire_partition(self, key: str) -> "RetireReport":
-        """Retire a partition that will not come back. The next sync removes the sources that only it had, and restores
-        those that its tombstones withdrew and another partition has."""
+        """Retire a partition that will not come back. The next sync removes the sources that only this
+        partition had, and restores those that its tombstones withdrew, if another partition has them."""
         from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("retire-partition", tolerant=True) as session:
@@ -303,8 +303,8 @@ class Index:
             return retired
 
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
-        """Erase a source from every build, the cache, dead letters and run records. `tenant` or `every` decides if
-        several sources have this name. The bus may be missing."""
+        """Erase a source from every build, the cache, dead letters and run records. If several sources have this
+        name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
         from chunksink.rebuild.forget import forget
         from chunksink.rebuild.locks import WAIT_SECONDS
 

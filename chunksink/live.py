@@ -78,7 +78,7 @@ class LiveSearch:
             return contents(view.legs, access, fields, limit)
 
     def embed_query(self, text: str) -> "Vectors":
-        """By the model of the live index. Raises InvalidQuestion if that has none."""
+        """The vector of a query by the model of the live index. Raises InvalidQuestion if the index has no vectors."""
         from chunksink.search.errors import InvalidQuestion
 
         with self._current() as view:

@@ -133,7 +133,7 @@ def keep_live_sinks(config: Config) -> Config:
     """Default sinks do not move an existing index from fts to Meilisearch or back.
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set. An index in both was not made by default.
+    Meilisearch and MEILI_URL is not set. The defaults never choose both, so an index in both stays.
     """
     from chunksink.rebuild.state import live_sinks
 

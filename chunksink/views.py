@@ -38,9 +38,9 @@ class View:
 
 
 def open_view(config: Config, queries: Queries, needed: Collection[str] | None = None) -> View:
-    """The live generation of a home. Raises NoGeneration if there is none. Legs that cannot be opened are listed in it.
+    """The live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
 
-    With `needed`, sinks are opened until all these legs are found.
+    With `needed`, sinks are opened only until these legs are found.
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
@@ -145,8 +145,8 @@ def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | 
 
 
 def _from_chunks(config: Config, families: Mapping[str, str]) -> "list[Document]":
-    """Documents from the chunks on disk, for the families by document id; none if these have changed or are
-    unreadable."""
+    """Documents from the chunks on disk; `families` maps their ids to families. Empty if the chunks are
+    unreadable or have changed."""
     from chunksink.chunkbus.errors import ChunkBusError
 
     try:

@@ -21,7 +21,7 @@ _Files = frozenset[tuple[object, ...]]
 
 
 class BusWatch:
-    """Iterate over it to wait for syncs that are due, and report how each ended. Ctrl-C ends the iteration."""
+    """Each iteration waits until a sync is due. Then call `settled`, `failed` or `held`. Ctrl-C ends it."""
 
     def __init__(
         self,

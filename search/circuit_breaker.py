@@ -109,7 +109,7 @@ class CircuitBreaker:
         return self._call(required(self._reader, HybridReader).hybrid, query, vector, limit, filters, every=every)
 
     def refresh(self) -> None:
-        """Postponed while calls fail at once: some readers refresh without a call, so success would prove nothing."""
+        """Postponed while the breaker is open: a refresh may succeed without the engine, and would close it."""
         if self._failure is None:
             self._call(self._reader.refresh)
         else:

@@ -41,7 +41,7 @@ _ONLY_MARKS = re.compile(
 )
 _SIGNS = str.maketrans("", "", f"`*{_OPEN}{_CLOSE}")
 _MOST = 5_000
-"""Characters at each end of a piece that are processed. What is shown is shorter."""
+"""Only this many characters at each end of a piece are processed. Excerpts are shorter."""
 _MOST_SHOWN = 600
 """The longest excerpt around found words, in characters. Engines return less, except for very long words."""
 

@@ -71,7 +71,7 @@ def _of_chunksink(name: str) -> FilterField:
 
 
 def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple[Filter, ...]:
-    """All conditions must hold. Values of one field are alternatives; of its bounds the narrowest count."""
+    """All conditions must hold, but several values of one field are alternatives."""
     known = filter_fields(fields)
     values: dict[str, list[Value]] = {}
     patterns: dict[str, list[str]] = {}
@@ -211,7 +211,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
-    """The first and the last value that people mean: a day is all its seconds."""
+    """The first and last value that the text stands for: a day stands for all its seconds."""
     if field.type == "datetime":
         return _moments(name, value)
     if field.type == "boolean":

@@ -19,7 +19,7 @@ _GOOD = 0.5
 class Ranking:
     """The results of one leg: keys and their scores, best first.
 
-    `other_scores` has its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
+    `other_scores` are its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
     lowest of these scores. `most` is roughly the score of a document that contains the whole query, if known. `scale`
     is the scale of an earlier, less deep request to the same leg; if None, one is computed.
     """
@@ -95,7 +95,7 @@ def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], flo
 
 
 def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
-    """The mean of the legs' scores, each scaled to 0..1. A key that a leg has no score for gets 0.
+    """The mean of the legs' scores, each scaled to 0..1. A key without a score in a leg gets 0 there.
 
     The best score of a leg becomes 1, unless it is below half of the best possible score. Then that half becomes 1, so
     that the best of poor hits does not outrank good ones.

@@ -32,7 +32,7 @@ PhraseHits = Sequence[Hit] | None
 _DEPTH_FACTOR = 4
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
-"""Maps ids of documents, each with its source, to the documents that the chunks have."""
+"""Reads documents from the chunks. The argument maps their ids to their sources."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 
 @dataclass(frozen=True)
 class Legs:
-    """The legs of one generation. `unavailable` maps legs that failed to the reasons; `from_chunks` reads documents
-    that the engines lack, `fields` are the configured custom fields; none while `lacks_fields`."""
+    """The legs of one generation. `unavailable` maps failed legs to reasons. `from_chunks` reads documents that the
+    engines lack. `fields` are the configured custom fields; there are none while `lacks_fields`."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
@@ -171,7 +171,7 @@ class Legs:
 
 
 def _without_patterns(filters: Sequence[Filter], words: KeywordLeg | None) -> Sequence[Filter]:
-    """Filters for vector stores, which know no patterns: the sources that pass, as the keyword index lists them."""
+    """Filters for vector stores, which know no patterns: the keyword index lists the sources that match."""
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters

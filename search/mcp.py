@@ -32,7 +32,7 @@ _MAX_TEXT = 20_000
 _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
-"""Keys rather than properties: nobody filters by them in words."""
+"""Not offered as filters: they identify sources instead of describing them."""
 _COUNTED = "schema_version"
 """A field of every document: its values add up to the number of sources."""
 _INSTRUCTIONS = (
@@ -195,7 +195,7 @@ def mcp_server(
 
 
 class _StrictTool(Tool):
-    """Refuses unknown arguments: to ignore a misspelt filter would answer another question."""
+    """Refuses unknown arguments: if a misspelt filter were ignored, the hits would be wrong."""
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         known = self.parameters["properties"]

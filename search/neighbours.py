@@ -126,7 +126,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
 
 
 def _introduction(document: Document, *, hidden_counts: bool) -> str | None:
-    """The text below the headings if it only introduces the next chunk ("" if there is none); otherwise None."""
+    """None if the document has content of its own; else the text below its headings, which may be empty."""
     text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
     if not document.text or len(text) > _MOST_INTRODUCTION:
         return None

@@ -74,7 +74,7 @@ def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:
 
 
 def _ask(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:
-    """Ask the keyword leg. The result is `default` without one, or if it fails, which the leg itself reports."""
+    """Ask the keyword leg; `default` if there is none, or if it fails. The leg itself reports its failure."""
     try:
         return default if legs.keyword is None else ask(legs.keyword.reader)
     except SinkError:

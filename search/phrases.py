@@ -23,7 +23,7 @@ _QUOTED = re.compile(
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
 MOST_PHRASE_HITS = 2_000
-"""The highest number of documents with the phrases that the semantic leg compares, since each vector must be read."""
+"""The semantic leg compares at most this many documents with the phrases, since each vector must be read."""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class Queries:
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
 
     def of(self, generation: Generation) -> "QueryModel":
-        """The same model for every generation that was made with it, since loading takes seconds. One that moved to
-        another folder, or has another precision, is loaded again."""
+        """The same model for every generation that was made with it, since loading takes seconds. It is loaded again
+        if its folder or precision has changed."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))

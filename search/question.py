@@ -35,7 +35,7 @@ MOST_CHARACTERS = 10_000
 class Question:
     """Asks for `limit` hits after the first `offset` ones. With `collapse` each source is one hit, its best chunk.
     `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count.
-    With `sort` the hits are all documents that have every word, in that order."""
+    With `sort` the hits are all documents that have every word, sorted by that field."""
 
     text: str
     mode: Mode = "hybrid"

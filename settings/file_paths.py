@@ -13,7 +13,7 @@ _SINK_PATHS = ("folder", "settings_file")
 
 
 def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a file in `folder`, with its paths resolved. `defaults` are the folders that it need not name."""
+    """The settings of a file in `folder`, with its paths resolved. `defaults` apply to folders that it omits."""
     if folder == Path():
         return dict(values)  # messages then show paths as they were written
     placed: dict[str, Any] = _placed({**defaults, **values}, folder)
@@ -54,7 +54,7 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
 
 
 def index_settings_of(folder: Path) -> str | None:
-    """The index settings for a configuration file elsewhere: the file beside it, else the one shipped with chunksink.
+    """For a configuration file in another folder: the index settings beside it, else those shipped with chunksink.
 
     The current folder's file does not count. None if the default search finds the right file.
     """

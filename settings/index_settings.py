@@ -109,7 +109,7 @@ def complete(desired: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """The settings that differ on the live index. Those that neither the file nor chunksink knows are not compared."""
+    """The settings that differ on the live index. Not compared: those in neither the file nor `DEFAULTS`."""
     return [
         Difference(name, live.get(name), value)
         for name, value in complete(desired).items()
@@ -118,7 +118,7 @@ def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Dif
 
 
 def unknown(desired: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """The names in `desired` that are not in `known`, the names of an index; with suggestions."""
+    """The names in `desired` that an index with the settings `known` does not have, with suggestions."""
     found = [f"{name}{suggestion(name, known)}" for name in desired if name not in known]
     for name, value in desired.items():
         if name not in WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
@@ -186,7 +186,7 @@ def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[
 
 
 def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
-    """The file's rules, after our rules for the fields that they do not allow: the first matching rule counts."""
+    """Our rules for fields that the file does not allow, then the file's rules: the first matching rule counts."""
     try:
         filled = [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
         rules = msgspec.convert(filled, list[str | _Rule])

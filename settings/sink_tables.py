@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ForIndex = Callable[[str, str, Any], Any]
-"""From a sink, an option and its shared value: the value that the chosen index uses."""
+"""Maps a sink, an option and its shared value to the value for the chosen index."""
 
 _OURS = {"chroma", "fts", "jsonl", "meilisearch"}
 """Known without a search through installed packages."""
@@ -60,7 +60,7 @@ def with_environment(
     meilisearch_url: str | None,
     for_index: ForIndex,
 ) -> Any:
-    """The tables with the options that variables set: `PREFIX` `MEILISEARCH_URL` sets `url` of the sink `meilisearch`.
+    """The tables with the options from variables: `<prefix>MEILISEARCH_URL` sets `url` of the sink `meilisearch`.
 
     Sink names of several words are recognised if a table or `sinks` contains them; otherwise the first word counts.
     """

@@ -48,6 +48,6 @@ def command(as_json: bool) -> None:
 
 
 def _address(sink: Sink, build_id: str) -> dict[str, str]:
-    """Optional for sinks of other packages."""
+    """Where the build is; empty for sinks of other packages that do not tell."""
     addressed = capability(sink, SupportsAddress)
     return dict(addressed.address(build_id)) if addressed is not None else {}

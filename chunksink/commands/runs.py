@@ -48,7 +48,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
 
 
 def _line(run: RunRecord) -> str:
-    """Without the time of its start, with which the id begins."""
+    """The start time is left out, because the id begins with it."""
     seconds = f"{run.seconds:,.1f} s" if run.seconds is not None else ""
     result = printable(run.error) if run.error else _changes(run.facts)
     command, status = printable(run.command), printable(run.status)

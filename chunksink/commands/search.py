@@ -30,7 +30,7 @@ _MOST_VALUES = 20
 _MOST_NAMED = 3
 """At most this many sources with the same text are named; `--json` lists all."""
 _FRAGMENT_CHARACTERS = 300
-"""Longer fragments of links are cut. In that of a long heading each letter may be quoted."""
+"""Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
 """Mark bold text while lines are broken. `printable` escapes both, so no text contains them."""
 _SPACE = re.compile(r"\s+")

@@ -40,7 +40,7 @@ _HEADER_SECONDS = 10.0
 _MOST_PER_ADDRESS = 250
 """Connections of one address; all clients behind a proxy share its address."""
 _REQUEST_LINE_BYTES = 256 * 1024
-"""Ten thousand characters of any script in an address."""
+"""Enough for a query of 10,000 characters of any script, quoted in the address."""
 _TOKEN_REMEDY = """\
 make a token and its hash:
   python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
@@ -135,7 +135,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
     # While it runs, the server has its own handlers; when it ends, it sends itself the signal again.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        # Started after our imports, since two threads that import one module at once may fail, and after the handlers.
+        # Started after the handlers and our imports: two threads that import the same module at once may fail.
         Thread(target=warm, daemon=True).start()
         click.echo(greeting)
         server.run(sockets=[listener])
@@ -209,7 +209,7 @@ class _LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Also works in the middle of a request, for example for a malformed body: its other answer is dropped."""
+        """Also works within a request, for example for a malformed body. The application's answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

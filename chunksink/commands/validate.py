@@ -144,7 +144,7 @@ def _check_chunking(root: BusRoot, keys: list[str], report: Callable[[Finding], 
 
 
 def _groups(shown: dict[str, list[Finding]], codes: Counter[str]) -> Iterator[str]:
-    """The first findings of each code below their true number."""
+    """For each code, the number of all its findings, then the first ones."""
     for code, findings in shown.items():
         yield f"{code}: {counted(codes[code], 'finding')}"
         yield from (f"  {finding.reason}" for finding in findings)

@@ -110,7 +110,7 @@ class Live:
 
 
 def index(home: Path) -> str:
-    """`state.db`, and the home's id, which its builds carry."""
+    """Whether `state.db` can be read, and `home.id`, which marks the builds of this home, is intact."""
     if not (home / "state.db").exists():
         return _NO_INDEX
     file = home / "home.id"
