@@ -8,7 +8,7 @@ SHRUNK = 4
 
 
 def wrong_allowance(number: object) -> str | None:
-    """Why this is not a number of deletions that a caller may allow; None if it is one."""
+    """Why `allow_deletions` cannot have this value; None if it can."""
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return None
     return f"allow_deletions must be a whole number, 0 or more, not {number!r:.100}"

@@ -114,7 +114,7 @@ def _wrong_types(record: dict[str, Any], type_: type[msgspec.Struct]) -> Iterato
 
 @cache
 def _single_fields(type_: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
-    """One single-field type for each field: msgspec stops at the first error, but all fields are checked."""
+    """A separate type for each field, because msgspec stops at the first error and every field must be checked."""
     return {field.name: msgspec.defstruct("Single", [(field.name, field.type)]) for field in fields(type_)}
 
 

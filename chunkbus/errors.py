@@ -55,7 +55,7 @@ class InvalidManifest(ChunkBusError):
 
 
 class InvalidPartitionKey(ChunkBusError):
-    """The key is not 1 to 128 of A-Z a-z 0-9 . _ - or does not begin with a letter or digit."""
+    """A key must have 1 to 128 of the characters A-Z a-z 0-9 . _ - and begin with a letter or digit."""
 
 
 class NotABusRoot(ChunkBusError):

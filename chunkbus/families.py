@@ -1,6 +1,6 @@
 """Groups the lines of a chunks file into stretches: neighbouring lines of one version of one family.
 
-Families and versions are hash numbers, equal in every process. A run costs as much as its families, not its chunks.
+Families and versions are hash numbers, equal in every process. The cost grows with families, not with chunks.
 """
 
 import json
@@ -15,7 +15,7 @@ from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 STRETCH = ("first", "lines", "expected", "version", "checksum", "refused", "family", "document", "source")
 """The columns of one stretch: its first line, its number of lines, the highest `chunk_count`, and hash numbers.
 
-`version` is one reading of one family; `checksum` is 0 if its source has none; `source` is the same for all tenants.
+`version` identifies one version of one family. `checksum` is 0 without a source checksum. `source` ignores the tenant.
 """
 _LINES, _EXPECTED = STRETCH.index("lines"), STRETCH.index("expected")
 _MOST = 2**63 - 1

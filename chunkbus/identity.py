@@ -63,7 +63,7 @@ def _normalise_path(path: str) -> str:
 def derive_document_id(
     source: str | None, source_checksum: str | None, title: str | None = None, tenant: str | None = None
 ) -> str:
-    """Stable id of one version of a source: from its name and checksum, or from checksum and title without a name.
+    """Stable id of one version of a source: from its name and checksum, or without a name from checksum and title.
 
     The tenant is part of it: two tenants with the same file must not share chunk ids.
     """

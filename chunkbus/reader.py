@@ -46,8 +46,8 @@ def read_manifest(root: BusRoot, key: str) -> Manifest:
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     """The manifest and the chunks file that belongs to it, even during a commit or after a writer was killed.
 
-    A writer renames the manifest first and the chunks after it, so a manifest that is the same before and
-    after opening belongs to the file that was opened. Without a readable manifest: the file under its own name.
+    A writer renames the manifest first, then the chunks. So if the manifest is the same before and after opening, it
+    belongs to the opened file. Without a readable manifest, the file under its own name is opened.
     """
     path = root.manifest_file(key)
     while True:
@@ -65,7 +65,7 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
 
 
 def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
-    """The waiting file of the manifest, else the file under its own name, which a writer may be renaming now."""
+    """The manifest's waiting file, else the file under its own name. None if neither exists, as during a rename."""
     checksum = committed_checksum(manifest)
     if checksum is not None:
         waiting = _open_or_none(root.waiting_file(key, checksum))

@@ -116,7 +116,7 @@ def scan_file(
 
 
 def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
-    """Joins neighbouring blocks into larger ranges for workers; they omit the dropped ends of overlong lines."""
+    """Joins neighbouring blocks into larger ranges for workers. A range omits the dropped end of an overlong line."""
     status = os.fstat(file.fileno())
     start, end = 0, -1  # the open range, without its last line break
 

@@ -6,5 +6,5 @@ _LEFT_OUT = re.compile(r"[^\w\- ]")
 
 
 def slug_of(heading: str) -> str:
-    """The anchor of the first such heading; viewers number the others (`fixed-1`)."""
+    """The anchor of the first heading with this text; viewers number the later ones (`fixed-1`)."""
     return _LEFT_OUT.sub("", heading.strip().lower()).replace(" ", "-")

@@ -23,7 +23,7 @@ from chunksink.chunkbus.shortage import shortage
 
 RANGES_IN_FLIGHT = 8
 RULES = 5
-"""Increase it when a change of the rules may change the result for the same files: then the files are read again."""
+"""Increase it when the same files may now have another result. All files are then read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
@@ -192,7 +192,7 @@ class PartialValidation:
         return block
 
     def finish(self, root: BusRoot, file: BinaryIO, manifest: Manifest, chunks: int, documents: int) -> None:
-        """Compares the file with its manifest. `documents`: the number of documents or of sources, the smaller one."""
+        """Compares the file with its manifest. `documents`: documents or sources, whichever are fewer."""
         mismatches = _compare_with_manifest(manifest, chunks, documents, self._checksum.hexdigest())
         inventory = self._inventory
         if any(True for _ in chain(mismatches, inventory.outdated_versions(file), inventory.split_families(root))):
@@ -200,7 +200,7 @@ class PartialValidation:
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:
-    """Raises _ReadFailed for an unreadable file, unlike for a full disk or a closed output."""
+    """Raises _ReadFailed if the file cannot be read, but not for a full disk or a closed output."""
     try:
         yield from items
     except OSError as error:

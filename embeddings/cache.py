@@ -31,7 +31,7 @@ from chunksink.embeddings.rows import CODES, flaw, seal
 _LOOKUP_SIZE = 1000
 _COLUMNS = "vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
-"""As a new row, with an id above all existing ones."""
+"""Replaces a row by a new one, with an id above all existing ones."""
 _INSERT = f"""
 INSERT INTO {_COLUMNS}
 ON CONFLICT (fingerprint, text_hash) DO UPDATE SET
@@ -64,7 +64,7 @@ class VectorCache(CacheFile):
         """Use `open`."""
         super().__init__(path)
         self._outdated: dict[bytes, tuple[int, int]] = {}
-        """By model: the inode of the file, and its last row that counts as missing because it is being recomputed."""
+        """By model: the file's inode, and a row id. Rows up to this id are being recomputed and count as missing."""
 
     @classmethod
     def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:

@@ -73,7 +73,7 @@ _TABLES = (
 )""",
     "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash)",
 )
-"""In the form in which SQLite records them; a sound file has exactly these."""
+"""Written exactly as SQLite records them, because `_live` compares them with the file's."""
 
 
 def _migrations() -> Migrations:
@@ -175,7 +175,7 @@ class CacheFile:
             return kept
 
     def _live(self) -> Database:
-        """The open database. If another process has set the file aside, that of the new file."""
+        """The open database. If another process has set the file aside, the new file is opened."""
         if self._db is not None and self._inode != inode(self.path):
             self.close()
         if self._db is None:

@@ -3,8 +3,8 @@
 The key is read from an environment variable when it is needed, sent to this address only (redirects are not followed),
 and removed from every message. Temporary failures are tried again until the deadline, refusals never.
 
-Requests run in an event loop in a separate thread, because there a request can be cancelled at any moment: at its
-deadline, even if the server sends a byte every second, and when its answer is no longer needed.
+Requests run in an event loop in a separate thread, where they can be cancelled at any moment. A request is cancelled at
+its deadline, even if the server is still sending, and when its answer is no longer needed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class EndpointConnection:
                 response = await self._client.post(self._address, content=content, headers=headers)
         except (httpx.RequestError, TimeoutError) as error:
             failure = error
-        if failure is not None:  # raised outside the block, since a server can make the client's error repeat the key
+        if failure is not None:  # outside the block: a chained client error could repeat the key
             raise self._no_answer(failure, key)
         if response.status_code == 200:
             try:
@@ -270,7 +270,7 @@ def _wait(state: RetryCallState) -> float:
 def vectors_in(content: bytes, expected: int) -> Vectors:
     """The vectors of an answer, in the order of the request; ValueError if it has none, or not the requested ones.
 
-    If only some are missing, `TextRefused`: smaller requests then find the texts without one.
+    `TextRefused` if only some are missing. Smaller requests then show which texts have none.
     """
     try:
         answer = msgspec.json.decode(content, type=_Answer)

@@ -60,7 +60,7 @@ class ModelInfo:
     files: str = ""
     """A digest of all files of the model's folder; "" for an endpoint."""
     index_dimension: int = 0
-    """If it is not 0, indexes have only so many numbers of each vector."""
+    """How many numbers of each vector indexes have; 0 means all."""
 
     @property
     def dimension_in_index(self) -> int:
@@ -125,7 +125,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        """Batches for texts that each follow this prompt."""
+        """Batches of vectors for these texts, each computed with the prompt before its text."""
 
     def _gathered(self, batches: Iterable[EncodedBatch], count: int) -> Vectors:
         import numpy as np

@@ -99,7 +99,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, texts: Sequence[str], prompt: str, windows: list[int]) -> Iterator[tuple[list[int], list[str]]]:
-        """The parts of each request, after the positions of their texts. Appends each text's count to `windows`."""
+        """For each request, the positions of its texts, then its parts. Appends each text's part count to `windows`."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0

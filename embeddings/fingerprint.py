@@ -1,8 +1,8 @@
 """The model fingerprint: what decides the meaning of a vector, and nothing else.
 
-In: weights, tokenizer and its settings, architecture, the chain of modules with pooling and normalisation, prompts,
-maximum length, long-text policy. Out: names, paths, dates, library versions, precision and device, so that neither
-an upgrade nor another copy of the same files makes anyone embed again.
+It includes weights, tokenizer and its settings, architecture, the chain of modules with pooling and normalisation,
+prompts, maximum length and long-text policy. It excludes names, paths, dates, library versions, precision and device.
+So nothing is embedded again after an upgrade, or with another copy of the same files.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _PASSING = {
     "use_cache",
 }
 # Settings of a tokenizer that affect no vector: paths, bookkeeping, decoding, chat, and the cutting and padding that we
-# do ourselves. The maximum length is a part of its own. Every other key counts: a key too many embeds again needlessly,
-# a key too few serves wrong vectors.
+# do ourselves. The maximum length is a part of its own. Every other key counts: one too many embeds needlessly again,
+# one too few serves wrong vectors.
 _PASSING_TOKENIZER = {
     "_commit_hash",
     "_name_or_path",

@@ -56,7 +56,7 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRuntime:
-    """What will compute a model on this machine. Loading the model may still show that it cannot."""
+    """The runtime that should compute a model on this machine. Loading the model may show that it cannot."""
 
     prepared: bool = False
     """Whether OpenVINO's graph exists, so that the model loads at once."""

@@ -10,7 +10,7 @@ from chunksink.embeddings.errors import ModelChanged
 
 
 class LazyEncoder(Encoder):
-    """The encoder that `info` describes, opened on first use; `ModelChanged` if the model is another one by then."""
+    """The encoder that `info` describes, opened on first use; `ModelChanged` if the model has changed by then."""
 
     def __init__(self, info: ModelInfo, open_encoder: Callable[[], Encoder]) -> None:
         self.info = info

@@ -34,8 +34,8 @@ def load_encoder(
 
     Prompts are the model's own unless they are set; "" switches one off. `max_length` can only lower the model's.
     `token_budget` (tokens in one batch) and `workers` affect speed and memory only. On a processor, OpenVINO computes
-    from a graph in `model_cache`; a missing graph is made first. On a GPU, if no graph can be made, or without
-    `use_graph`, sentence-transformers computes.
+    from a graph in `model_cache`; a missing graph is made first. sentence-transformers computes on a GPU, and wherever
+    no graph can be made or `use_graph` is False.
     """
     found = resolve_model(settings.model, network=network)
     cache = model_cache or default_model_cache()
@@ -77,7 +77,7 @@ def load_encoder(
 
 
 def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None) -> int:
-    """0 for whole vectors. A model whose training did not allow for it is refused: its answers would be poor."""
+    """0 for whole vectors. ModelUnsupported if the model was not trained for this dimension: answers would be poor."""
     if requested in (None, dimension):
         return 0
     file = found.folder / "config.json"

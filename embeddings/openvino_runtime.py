@@ -27,7 +27,7 @@ class OpenVinoRuntime:
     token_budget = _TOKEN_BUDGET
 
     def __init__(self, folder: Path, precision: Precision) -> None:
-        """Those parts of an int8 graph that are not int8 are computed in float32."""
+        """In an int8 graph, all parts that are not int8 are computed in float32."""
         from tokenizers import Tokenizer
 
         openvino = import_openvino()
@@ -74,7 +74,7 @@ class OpenVinoRuntime:
 
 
 def import_openvino() -> Any:
-    """OpenVINO. The package with which it and NNCF report to their makers is hidden from this process."""
+    """Imports OpenVINO. Hides `openvino_telemetry` from this process, with which it and NNCF report to their makers."""
     modules: dict[str, Any] = sys.modules
     modules["openvino_telemetry"] = None
     try:

@@ -22,7 +22,7 @@ OpenEncoder = Callable[[EncoderSettings], Encoder]
 class _Loaded:
     encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
-    """The settings that opened it, and those that a build records of it."""
+    """The settings that opened it, and the settled ones that a build records."""
     files: str
     """The signature of the model's files before it was loaded."""
     process: int

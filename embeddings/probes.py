@@ -19,7 +19,7 @@ PROBES: Mapping[bytes, str] = {
 }
 """By text hash."""
 LEAST_COSINE = 0.999
-"""Between two vectors of a text by one model. Endpoints compute in varying batches, some on varying machines."""
+"""The least between two vectors of a text by one model. Endpoints vary their batches, and some their machines."""
 
 
 def require_same_model(encoder: Encoder, cached: Mapping[str, Vectors]) -> None:

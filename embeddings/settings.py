@@ -1,6 +1,6 @@
 """The settings of an encoder, and the function that opens it.
 
-A build keeps the settings of its encoder, so that queries are encoded like its texts after the configuration changed.
+A build keeps the settings of its encoder. So queries are encoded like its texts, even if the configuration has changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EncoderSettings:
     precision: PrecisionRequest = "auto"
     long_texts: LongTexts = "windows"
     max_length: int | None = None
-    """In tokens. For an endpoint in characters, and `None` means 24,000."""
+    """In tokens. For an endpoint in characters, by default 24,000."""
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
     query_prompt: str | None = None
@@ -80,7 +80,7 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
 
 
 def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
-    """Whether the wanted settings open the encoder that `made` describes, as `settled` does. Ignores weights."""
+    """Whether the wanted settings open the encoder of `made`, which `settled` returned. Ignores weights."""
     by_default = wanted.max_length is None and wanted.endpoint is not None
     return made == replace(
         wanted,

@@ -133,7 +133,7 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
 
 
 def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) -> dict[bytes, int]:
-    """Length before any cut of those texts that the model has embedded. Skips rows that fail their check. For up to a
+    """Lengths before any cut, for texts that the model has embedded. Skips rows that fail their check. Takes up to a
     thousand texts."""
     key = raw_fingerprint(fingerprint)
     marks = ",".join("?" * len(text_hashes))
@@ -161,7 +161,7 @@ def _described(cache: VectorCache, fingerprint: str) -> tuple[str, int | None, i
 def _details(raw: object) -> dict[str, Any]:
     """Recorded details; empty if they cannot be read."""
     try:
-        details = orjson.loads(raw)  # type: ignore[arg-type]  # of another type is refused as well
+        details = orjson.loads(raw)  # type: ignore[arg-type]  # other types raise ValueError, too
     except ValueError:
         return {}
     return details if isinstance(details, dict) else {}

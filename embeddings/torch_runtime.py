@@ -48,8 +48,8 @@ _FULL_BYTES = 2**28
 class TorchRuntime:
     """A model from `read_model`. If the precision is bfloat16, only matrix multiplications use it.
 
-    Sums, norms, pooling and the residual stream stay float32. That is as fast as converting the whole model, and the
-    difference of the cosine to float32 from 1 is a tenth.
+    Sums, norms, pooling and the residual stream stay float32. That is as fast as converting the whole model, with a
+    tenth of its error (1 minus the cosine to the float32 vector).
     """
 
     def __init__(self, model: SentenceTransformer, precision: Precision, device: str) -> None:

@@ -24,7 +24,7 @@ from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, Windows, ba
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""Up to so many are encoded on one core: that took 8 to 15 ms, and 20 to 41 ms on both cores of a busy machine."""
+"""Up to this many are encoded on one core. That took 8 to 15 ms; on both cores of a busy machine, 20 to 41 ms."""
 
 
 class Runtime(Protocol):
@@ -45,7 +45,7 @@ class Runtime(Protocol):
         """One row for each row of the input arrays."""
 
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
-        """Open while the computing threads start. Each of them first calls the function that it returns."""
+        """A block in which the computing threads start. Each thread first calls the function that the block gets."""
 
     def is_out_of_memory(self, error: Exception) -> bool:
         """Whether this error of `vectors` means that a smaller batch may pass."""

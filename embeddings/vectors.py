@@ -83,7 +83,7 @@ def vectors_for(
 
     A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
     concern all texts (endpoint down, out of memory, disk full) are raised, after the computed vectors were committed.
-    Before an endpoint computes the first vector of a report, EndpointChanged if its model has changed.
+    EndpointChanged if an endpoint's model has changed; this is checked before a report's first vector is computed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
     for some in _windows(items, window, window_chars):
@@ -156,8 +156,8 @@ class _Run:
         return [text_hash for text_hash in hashes if text_hash not in done], (*found.corrupt, *found.outdated)
 
     def _check_endpoint(self, window: _Window) -> None:
-        """Compares the endpoint's vectors with the cached ones of the probes, or of texts in the window if there are no
-        cached probes. While all vectors are recomputed there is nothing to compare with."""
+        """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
+        window. Does nothing while all vectors are recomputed."""
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return

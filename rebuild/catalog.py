@@ -77,7 +77,7 @@ class RepeatedTexts:
     texts: int
     chunks: int
     examples: tuple[tuple[str, str], ...]
-    """Pairs of chunk ids of two sources that share a text; the most frequent texts."""
+    """Pairs of chunk ids of two sources that share a text, for the most frequent texts."""
     sources: tuple[tuple[str, str], ...] = ()
 
 

@@ -36,11 +36,11 @@ _BYTES = 16
 """Length of the hash of a line."""
 
 _WAITING = 200_000
-"""Most unmatched lines in memory."""
+"""The most unmatched lines that are kept in memory."""
 
 _TABLES = (
     "create temp table if not exists removed_row (id integer primary key)",
-    # From the first to the last of these former places, every line was kept and moved by `shift`.
+    # A row is a run of kept lines: their former places are `first` to `last`, and all moved by `shift`.
     "create temp table if not exists kept (first integer primary key, last integer, shift integer)",
     "create temp table if not exists removed (family text, parent_id text, document_id text, text_hash text)",
     "delete from removed_row",
@@ -59,8 +59,8 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# A family without its former first line is undecided, and gets its place when it is decided. `standing` has families
-# of all partitions, so the condition selects those of this one.
+# A family that lost its first line is undecided, and gets its new place from `decide`. `standing` has families of all
+# partitions, so the condition selects those of this one.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
@@ -91,7 +91,7 @@ order by offset
 
 
 class _OwnerFields(msgspec.Struct, gc=False):
-    """The tenant of a chunk or of its metadata."""
+    """The fields that identify the owner, in a chunk or in its metadata."""
 
     parent_id: str | None = None
     tenant_id: str | None = None

@@ -41,8 +41,8 @@ class Convergence:
     """The result of the last scan in words, by sink."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
-        """Compare marker and count of each build with its records, and with `spot_check` some documents. Builds that
-        differ are scanned, with `scan` all. Without `sign`, markers of other homes or runs are kept. Returns whether
+        """Compare marker and count of each build with its records, and with `spot_check` some documents. Scan builds
+        that differ, or with `scan` all builds. Without `sign`, markers of other homes or runs are kept. Returns whether
         any build was scanned."""
         scanned = False
         for target in self._answering():
@@ -105,7 +105,7 @@ class Convergence:
         )
 
     def _note_projection(self) -> None:
-        """From now on searches may use the custom fields."""
+        """Record that searches may use the custom fields from now on."""
         projection, noted = projection_id(self.session.intake.fields), self.session.state.projections()
         with self.lock():
             for target in self._answering():
@@ -118,7 +118,7 @@ class Convergence:
     def _check_build(
         self, target: Target, *, scan: bool, deep: bool, sign: bool = True, spot_check: bool = False
     ) -> bool:
-        """Whether it was scanned."""
+        """Returns whether the build was scanned."""
         db, build_id, report = self.session.state.db, target.build_id, self.outcome.sink(target.sink)
         receipts, spots = Receipts(db, build_id), SpotCheck(db, build_id)
         build_scan = Scan(db, target.build, build_id, self.session.records)
@@ -141,7 +141,7 @@ class Convergence:
         report.drifted_sources = report.drifted_sources or tuple(names)
         new_stamp = receipts.has_intents() or not build_scan.is_clean() if signed else sign
         with self.lock():
-            if new_stamp:  # an older copy may have the present one; if the run is killed here, the next one scans again
+            if new_stamp:  # an older copy may have the present stamp; after a kill here, the next run scans again
                 receipts.expect_stamps(())
             build_scan.make_receipts(receipts)
             if new_stamp:
@@ -159,7 +159,7 @@ class Convergence:
         return changed
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """Compares the count. With open intents it proves nothing; the plan or a scan closes them."""
+        """Whether the count is the confirmed one. Open intents make it meaningless; the plan or a scan closes them."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

@@ -21,9 +21,9 @@ from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
 LEAST_COSINE = 0.99999
-"""Engines normalise, and batches differ in the last bits."""
+"""Not 1, because engines normalise and batches differ in the last bits."""
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
-"""Between two vectors of a text if one of them was computed in this precision."""
+"""The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """From text hashes to their cached vectors, each with the least cosine of a correct vector to it."""
 
@@ -65,7 +65,7 @@ class DocumentEmbedder:
         return cached_vectors(self._cache, model or self.info, text_hashes, request)
 
     def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
-        """The cached vectors, and for each the least cosine of a correct stored vector. They can differ, since the
+        """The cached vectors, and for each the least cosine of a correct stored vector. The two can differ, since the
         cached one may have been recomputed in another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
@@ -119,8 +119,8 @@ class Embedders:
         self._of_live: DocumentEmbedder | None = None
 
     def configured(self, *, with_model: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
-        """The embedder of the configured model, loaded at once for its fingerprint; `with_model` is False if no vectors
-        are needed. Without `replace_damaged`, a damaged cache is an error."""
+        """The embedder of the configured model, which is loaded at once to learn its fingerprint. `with_model` is False
+        if no vectors are needed. Without `replace_damaged`, a damaged cache is an error."""
         load = partial(self._open, self.settings)
         encoder = LazyEncoder.at_once(load) if with_model else LazyEncoder(NO_MODEL, load)
         return self._embedder(self.settings, encoder, replace_damaged)
@@ -129,7 +129,7 @@ class Embedders:
         self, live: Generation, *, first_vectors: bool = False, replace_damaged: bool = True
     ) -> DocumentEmbedder:
         """The embedder of the live index's model, one for the whole run. The model is loaded when a text has no vector
-        yet. With `first_vectors`, for an index that has none, it is the configured model."""
+        yet. `first_vectors` chooses the configured model, for a live index without vectors."""
         embedder = self._of_live
         if embedder is None or first_vectors or embedder.info.fingerprint != live.model_fingerprint:
             lazy = LazyEncoder(live.model, partial(self._open, live.encoder))

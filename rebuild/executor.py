@@ -194,7 +194,7 @@ class Executor:
 
 
 def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:
-    """Batches of items, each complete once it reaches the size `most`, the first one at `first`."""
+    """Batches of items. A batch ends when it reaches the size `most`; the first batch, the size `first`."""
     batch: list[T] = []
     total, limit = 0, first or most
     for item in items:

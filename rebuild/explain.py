@@ -59,7 +59,7 @@ class Occurrence:
     partition_state: str
     offset: int
     line: int | None
-    """None if the file has changed since it was read; so is `source`."""
+    """None if the file has changed since it was read; then `source` is None, too."""
     source: str | None
     """The source's name in the chunk."""
     document_id: str

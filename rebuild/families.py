@@ -26,12 +26,12 @@ PART = 5000
 """Documents. A larger family is read in parts of this size, so that memory does not grow with it."""
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
-"""A text counts as one more document for each of so many characters."""
+"""Characters. A text counts as one more document for each block of this length."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFamily:
-    """The documents of a family, or of a part of a large one. Only the last part has the hashes."""
+    """The documents of a family, or of a part of a large one. Only the last part has the right `family_hash`."""
 
     family: str
     taken: int
@@ -157,7 +157,7 @@ class FamilyReader:
                     yield part
 
     def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
-        """The texts at these places, which are sorted by partition; PartitionChanged as above."""
+        """The texts at these places, which are sorted by partition; PartitionChanged as in `families`."""
         for partition, members in groupby(places, key=lambda place: place[0]):
             with self._rereading(partition), PartitionReader(self._root, partition) as reader:
                 texts = [reader.record(place, text_hash)["text"] for _, place, text_hash in members]

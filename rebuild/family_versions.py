@@ -90,8 +90,8 @@ select family, 'duplicate id', min(detail) from (
 ) join current on family in (one, other) group by family
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
-# Two partitions with one version of a family have parts of it if no id is in both; else one is a copy. Usually one id
-# is in all partitions. Only otherwise are they compared in pairs.
+# If one version of a family is in two partitions without a common id, each has a part of it; else one is a copy.
+# Usually one id is in all partitions. Only otherwise are partitions compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition

@@ -62,7 +62,7 @@ def roll_back(session: Session) -> Generation:
 
 
 def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
-    """BuildBroken if its count differs. Open intents are left to the next sync."""
+    """BuildBroken if the build's count differs from its receipts. Open intents are left to the next sync."""
     stored, confirmed = build.count(), receipts.documents()
     if stored != confirmed and not receipts.has_intents():
         raise BuildBroken(
@@ -72,7 +72,7 @@ def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
 
 
 def live_generation(session: Session, *, adopt: bool = False) -> Generation | None:
-    """The live generation, after an unfinished flip was completed, or undone if one of its builds is missing. The
+    """The live generation. An unfinished flip is completed first, or undone if one of its builds is missing. The
     caller holds the writer's lock."""
     if (begun := session.state.begun_flip()) is not None:
         with suppress(BuildMissing, BuildBroken):
@@ -113,6 +113,6 @@ def drop_orphans(session: Session) -> list[NotRemoved]:
 
 
 def show(session: Session, name: str, build_id: str, *, adopt: bool = False) -> None:
-    """Show this build under the sink's public name, if it does not yet."""
+    """Show this build under the sink's public name, unless it is shown already."""
     sink = session.sink(name)
     sink.flip(shown_build(session, sink, adopt=adopt, sign=True), build_id)

@@ -27,7 +27,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 _EXAMPLES = 20
 _PAGE = 1000
 _LEAST_DIGITS = 12
-"""Digits of its hash that name a plan."""
+"""The fewest digits of its hash that name a plan."""
 
 SAMPLE = 300
 """Texts in the sample, enough to estimate the share of text in a line to a few percent."""
@@ -44,7 +44,7 @@ CachedTexts = Callable[[Sequence[str]], set[str]]
 class SyncPlan:
     plan: Plan
     builds: dict[str, str]
-    """For each configured sink; the sink's name if it has no build yet."""
+    """The build of each configured sink; the sink's name if it has no build yet."""
     empty: dict[str, str]
     """Sinks whose build must be written completely, and why."""
     hash: str | None
@@ -179,7 +179,7 @@ def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan if the plan is not the named one. Call it before recreating missing builds: the plan includes that."""
+    """OtherPlan if the plan is not the named one. Call it before recreating builds, which a plan includes."""
     if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
@@ -272,7 +272,7 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], cached_
         repeated += sum(chunks - 1 for text, chunks in page if text[2] not in hits)
         missing += len(misses)
         size += sum(place.length for _, place, _ in misses)
-        sample = sorted([*sample, *misses], key=itemgetter(2))[:SAMPLE]  # their hashes make it random
+        sample = sorted([*sample, *misses], key=itemgetter(2))[:SAMPLE]  # sorted by hash, so as good as random
     texts = list(session.records.texts(sorted(sample, key=itemgetter(0))))
     share = size / max(1, sum(place.length for _, place, _ in sample))
     tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))

@@ -64,7 +64,7 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, of all generations."""
     texts: int
-    """Texts found in records or builds, also of former versions; the vectors of other texts could not be found."""
+    """Texts found in records or builds, also of former versions. Only vectors of these texts could be dropped."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""
@@ -136,7 +136,7 @@ def _recorded(session: Session, select: str, families: Iterable[str]) -> set[str
 
 
 def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> set[str]:
-    """Those of these texts that another source has, too: their vectors stay."""
+    """The texts that another source has, too: their vectors stay."""
     select = "select text_hash, family from chunk where text_hash in (select value from json_each(?))"
     rows = session.state.db.execute(select, [orjson.dumps(list(texts)).decode()])
     return {text_hash for text_hash, family in rows if family not in families}
@@ -200,7 +200,7 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
 
 
 def names_of(name: str) -> list[str]:
-    """The name, then shorter forms in case it is an address from a search: without parts of its fragment, unquoted."""
+    """The name and its unquoted form. An address from a search also gets shorter forms, with less of its fragment."""
     address, _, fragment = name.partition("#")
     parts = fragment.split("&")
     shorter = [f"{address}#{'&'.join(parts[:kept])}" for kept in reversed(range(1, len(parts)))] + [address]

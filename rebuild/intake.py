@@ -105,8 +105,8 @@ class Intake:
                 self._set_state(key, MISSING, None)
 
     def _accept_changes(self, key: str, on_bytes: OnBytes) -> bool:
-        """Reads only the changed lines of a partition that had no findings. False, and no change, if the whole
-        partition must be validated."""
+        """Reads only the changed lines of a partition that had no findings. Returns False and changes nothing if the
+        whole partition must be validated."""
         if not self._had_no_finding(key):
             return False
         signatures, is_settled = settled_signatures(_files(self.root, key))
@@ -217,7 +217,7 @@ class Intake:
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
-            if written_at != created_at:  # the date of chunks without their own
+            if written_at != created_at:  # chunks without a date have this one
                 ageless = "select family, partition from chunk where partition = ? and created_at is null"
                 self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
 

@@ -17,9 +17,9 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 
 WAIT_SECONDS = 10.0
-"""Wait for another run at the start."""
+"""How long to wait for another run at the start."""
 WAIT_BETWEEN_SECONDS = 6 * 3600.0
-"""Wait for a sync in the middle of a rebuild."""
+"""How long to wait for a sync in the middle of a rebuild."""
 LEASES = "leases"
 
 
@@ -85,7 +85,7 @@ def reading_live(state: State) -> Iterator[Generation]:
 
 @contextmanager
 def removing(state: State, generation: Generation) -> Iterator[bool]:
-    """Yields whether nobody reads the generation. Then nobody can start to until the block ends."""
+    """Yields whether nobody reads the generation. If so, nobody can begin to read it until the block ends."""
     with _leased(state.home, generation, fcntl.LOCK_EX) as is_unread:
         yield is_unread
         if is_unread:

@@ -1,4 +1,4 @@
-"""Which builds belong to this home: according to their markers, to the records, or if both were lost, to their content.
+"""Decides which builds belong to this home: by their markers, by the records or, if both are lost, by their content.
 
 A sink's public name is changed only if it shows a build of this home or one that may be adopted. Builds of this home
 without a record are scanned before anything replaces them.

@@ -1,7 +1,7 @@
 """The diff: what must be written to and removed from each build so that it matches the catalog.
 
 The catalog is compared with receipts. A rebuild begins without any; a repair makes them by a scan. A build is compared
-as a whole once, afterwards only its families that differed or changed, which database triggers record in `moved`.
+as a whole once. After that, only the families in `moved` are compared: they differed, or triggers noted a change.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Plan:
             yield [((partition, Place(*place), text), chunks) for partition, *place, text, chunks in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Counts for one build, or for all: then a family counts as added if none of its builds had it."""
+        """Counts for one build, or for all. For all, a family counts as added if no build had it."""
         counts = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(counts, unchanged=total - counts.added - counts.changed)

@@ -36,7 +36,7 @@ from chunksink.sinks.capabilities import SupportsPrepare, capability
 _ROUNDS = 6
 _LAST_ATTEMPTS = 20
 _WORTH_PREPARING = 4 * 2**20
-"""Bytes of chunks: a few seconds of writing, enough to win back the second that preparing a sink takes."""
+"""Bytes of chunks. Preparing a sink takes a second, which pays off if writing takes a few."""
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ class Rebuild:
         return self.embedder.settings, self.embedder.info
 
     def _fill(self, generation: Generation) -> None:
-        """Write and verify in rounds, until the chunks have not changed since a verification; then flip, under the same
-        lock."""
+        """Write and verify in rounds, until the chunks are unchanged after a verification. Then flip, under the lock of
+        that comparison."""
         with ExitStack() as stack:
             with self.session.lock():
                 opening = Opening(heal=True, adopt=self.options.adopt)
@@ -224,8 +224,8 @@ class Rebuild:
         return True
 
     def _last_round(self, convergence: Convergence, targets: list[Target]) -> bool:
-        """Under the lock, so that no other run reads chunks. A partition may still be rewritten meanwhile; each attempt
-        has less to do."""
+        """Rounds under the lock, so that no other run reads chunks. If a partition is rewritten meanwhile, the next
+        attempt has less to do."""
         for _ in range(_LAST_ATTEMPTS):
             if self._round(convergence, targets):
                 return True

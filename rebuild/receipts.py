@@ -115,7 +115,7 @@ class Receipts:
         return [DeadLetter(*row) for row in rows]
 
     def next_without_vector(self, limit: int) -> dict[str, set[str]]:
-        """Refused documents whose text has no vector, by family; those first that were not returned for longest."""
+        """Refused documents whose text has no vector, by family. Documents that waited longest come first."""
         chosen = (
             "select id from dead_letter where build = :build and substr(reason, 1, length(:reason)) = :reason "
             "and family in (select family from current) and family not in (select family from held) "
@@ -130,7 +130,7 @@ class Receipts:
         return documents
 
     def retry_dead_letters(self) -> int:
-        """Let the next sync send their families again; returns the number of documents."""
+        """Let the next sync send the families of dead letters again. Returns the number of dead letters."""
         with write_transaction(self.db):
             letters = "select build, family from dead_letter where build = ?"
             self.db.execute(f"insert or ignore into intent {letters}", [self.build_id])

@@ -127,7 +127,7 @@ class RunReport:
     """The first errors in partitions."""
     errors: int
     wrong_field_values: int
-    """Values that do not have the type of their custom field, so that documents do not have them."""
+    """Values of a wrong type for their custom field; documents are indexed without them."""
     missing_partitions: tuple[str, ...]
     written: int
     deleted: int

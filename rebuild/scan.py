@@ -50,7 +50,7 @@ select family from current left join stored_family f using (family)
 where family not in (select family from held) {among}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
-# Compared with the receipts from before the scan.
+# What was lost or altered, compared with the receipts from before the scan.
 _LOSSES = """
 select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
     r.family_hash is c.family_hash and r.family in (select family from drift) as altered

@@ -133,7 +133,7 @@ def rebuild_due(configured: EncoderSettings, live: Generation, model_cache: Path
 
 
 def _files_changed(live: Generation, model_cache: Path) -> str | None:
-    """Whether the files of a local model differ from those that made the index."""
+    """The reason if files of a local model differ from those that made the index; else None."""
     folder = Path(live.model.source.partition(":")[2])
     if not live.model.files or not folder.is_dir():
         return None

@@ -1,7 +1,7 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
 Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, at most
-`MOST_DOCUMENTS`, so a known number of syncs, a round, compares every source.
+`MOST_DOCUMENTS`. So every source is compared after a known number of syncs, which is called a round.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""A build that is opened only for the check compares ten times as much: that takes as long as opening it."""
+"""A build that is opened only for the check gets parts ten times as large: comparing one takes as long as opening."""
 _ROUNDS_AFTER_A_WRITE = 2
-"""After another program has written: the current round may already be past those documents."""
+"""Two, because the current round may already be past the documents that another program has written."""
 
 # Families that differ from their receipts are left out: a sync writes them anyway, or they are held.
 _COMPARABLE = """
@@ -88,7 +88,7 @@ class SpotCheck:
         self._save()
 
     def _next_families(self, part: int) -> list[str]:
-        """The next families with at least `part` documents. Advances the position, and at the end the round."""
+        """The next families with at least `part` documents. At the end of the build, starts the next round."""
         families, documents = list[str](), 0
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, part + 1]).fetchall()
         for family, size, is_comparable in rows:

@@ -33,7 +33,7 @@ NO_MODEL = ModelInfo(
 )
 """The model of a generation without vectors."""
 _MUCH_LESS = 10
-"""Work this many times smaller than the recorded one is not measured."""
+"""Work that is this many times smaller than the recorded work does not replace it."""
 MODEL, EMBEDDED = "model", "embedded"
 """Kinds of work that are measured besides writing to sinks: loading the model, and embedding a byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"
@@ -82,7 +82,7 @@ class State(Store):
     def __init__(self, home: Path) -> None:
         super().__init__(home / "state.db", migrations())
         self.db.register_function(family_key, deterministic=True)
-        self.db.conn.create_aggregate("content_of", 1, ContentOf)  # type: ignore[arg-type]  # of bytes, too
+        self.db.conn.create_aggregate("content_of", 1, ContentOf)  # type: ignore[arg-type]  # it takes bytes, too
         self.home_id = home_id(home)
 
     @classmethod

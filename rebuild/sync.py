@@ -42,7 +42,7 @@ class SyncOptions(RunOptions):
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
-    """Sync the live builds, and build missing ones unless a plan is named, since plans are for live builds."""
+    """Sync the live builds, and build missing ones. A named plan builds none, because plans are for live builds."""
     outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):
@@ -77,7 +77,7 @@ def _sync_and_report(session: Session, live: Generation, options: SyncOptions, o
 
 
 def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome) -> Sink | None:
-    """A configured sink without a build in this generation that was not tried in this run."""
+    """A configured sink that has no build in this generation and was not tried in this run."""
     tried = {*live.builds, *session.unreachable, *outcome.failed}
     return next((sink for name, sink in session.sinks.items() if name not in tried), None)
 
@@ -106,8 +106,8 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
 
 
 def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOptions:
-    """If engines have builds, for example because records were lost, they could lose documents: then all chunks must
-    be valid."""
+    """If engines have builds already, as when records were lost, documents could be lost. Then all chunks must be
+    valid."""
     is_new = not any(sink.builds() for sink in session.sinks.values())
     return RebuildOptions(
         adopt=options.adopt,
@@ -175,7 +175,7 @@ def _sync(
 
 
 def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
-    """Send texts that the endpoint refused again. A source of which a text got its vector is written again.
+    """Send refused texts to the endpoint again. If a text gets its vector now, its source is written again.
 
     An unavailable endpoint is only logged: the run fails later if it needs vectors of other texts."""
     try:

@@ -214,7 +214,7 @@ def _inputs(session: Session) -> tuple[InputPartition, ...]:
 def _compared(
     session: Session, live: Generation, name: str, target: Target | None, cached: Lookup | None
 ) -> tuple[SinkCheck, str]:
-    """The result, and why the engine's searches do not find documents, or "". Without a target, all are missing."""
+    """The result, and why searches of the engine miss documents, or "". Without a target, all documents are missing."""
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
