@@ -157,7 +157,7 @@ class Plan:
         return replace(counts, unchanged=total - counts.added - counts.changed)
 
     def confirmed(self, build: str | None = None) -> FamilyCounts:
-        """Counts of what was executed successfully."""
+        """Counts of the work that succeeded."""
         return replace(self._count(f"({_CONFIRMED})", build), unchanged=self.counts(build).unchanged)
 
     def _count(self, planned: str, build: str | None) -> FamilyCounts:

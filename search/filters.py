@@ -1,10 +1,10 @@
 """Filters as people write them: `source_type=md`, `year>=2020`, `path=docs/*`. docs/filters.md explains the grammar."""
 
 import re
-from calendar import monthrange
+from calendar import monthrange, timegm
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from math import inf, nextafter
 from typing import Any
 
@@ -132,7 +132,7 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     if written is None:
         return None
     name = written.removeprefix("-")
-    sortable = [field.name for field in fields.fields if field.options.sort]
+    sortable = fields.sortable()
     if name not in (*SORTABLE, *sortable):
         near = suggestion(name, [*SORTABLE, *sortable])
         raise InvalidFilter(f"{name!r:.100} cannot be sorted by{near}; these can: {', '.join((*SORTABLE, *sortable))}")
@@ -175,10 +175,11 @@ def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ..
 
 def _typed(name: str, field: FilterField, value: Any) -> Value:
     if isinstance(value, str):
+        first: Value
         first, last = _range(name, field, value)
         if first != last:
             raise InvalidQuestion(f"{name} is a period in {value!r:.100}: it cannot be one of several values")
-        return first  # type: ignore[no-any-return]
+        return first
     is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
     if not is_right or field.type in ("string", "strings"):
         raise InvalidFilter(f"{name} is a {field.type}, which {value!r:.100} is not")
@@ -211,7 +212,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
-    """The first and last value that the text stands for: a day stands for all its seconds."""
+    """The first and last value that the text means: a day means all its seconds."""
     if field.type == "datetime":
         return _moments(name, value)
     if field.type == "boolean":
@@ -245,20 +246,14 @@ def _span(value: str) -> tuple[int, int]:
     """The first and last second of a year, month, day or moment; UTC unless the time names a zone."""
     if match := _MONTHS.fullmatch(value):
         year, first, last = int(match[1]), int(match[2] or 1), int(match[2] or 12)
-        return _seconds(date(year, first, 1)), _seconds(date(year, last, monthrange(year, last)[1])) + _DAY - 1
+        return timegm((year, first, 1, 0, 0, 0)), timegm((year, last, monthrange(year, last)[1], 23, 59, 59))
     if _DATE.fullmatch(value):
-        start = _seconds(date.fromisoformat(value))
+        start = timegm(date.fromisoformat(value).timetuple())
         return start, start + _DAY - 1
     moment = values.moment(value)
     if moment is None:
         raise ValueError(value)
     return moment, moment
-
-
-def _seconds(day: date) -> int:
-    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
-        seconds=1
-    )
 
 
 def _bounds(field: FilterField, sign: str, first: float, last: float) -> tuple[float | None, float | None]:

@@ -71,7 +71,8 @@ def _require_fields(legs: Legs, question: Question) -> None:
     custom = [field.removeprefix(CUSTOM) for field in fields if field.startswith(CUSTOM)]
     if custom and legs.lacks_fields:
         raise InvalidFilter(
-            f"the index does not have {', '.join(custom)} yet: [fields] has changed, run `chunksink sync`"
+            f"the index does not have {', '.join(custom)} yet: [fields] has changed. Run `chunksink sync`, "
+            "then start this program again if it still runs with the old [fields]"
         )
 
 

@@ -48,6 +48,6 @@ def command(as_json: bool) -> None:
 
 
 def _address(sink: Sink, build_id: str) -> dict[str, str]:
-    """Where the build is; empty for sinks of other packages that do not tell."""
+    """Where the build is; empty for sinks of other packages without an address."""
     addressed = capability(sink, SupportsAddress)
     return dict(addressed.address(build_id)) if addressed is not None else {}

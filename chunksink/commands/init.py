@@ -31,7 +31,7 @@ _EXAMPLES: dict[str, Any] = {
     "documents_per_second": 500,
 }
 _TABLES = """\
-# Who may use `chunksink serve`: the sha256 of each token, and its tenant; "*" stands for all tenants.
+# Who may use `chunksink serve`: the sha256 of each token, and its tenant; "*" means all tenants.
 # `printf %s "$TOKEN" | sha256sum` computes it. With any token here, every request needs one.
 
 # [tokens]

@@ -64,7 +64,7 @@ def remove(path: Path) -> None:
 
 
 def snapshot(path: Path) -> Snapshot | None:
-    """The sealed state if the files match the seal; else None. Then only opening the build tells its state."""
+    """The sealed state if the files match the seal; else None. Then the build must be opened to learn its state."""
     seal = _read(path)
     if seal.held is None or seal.held.database != signature_of(path / DATABASE):
         return None

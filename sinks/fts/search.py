@@ -15,7 +15,7 @@ from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
-_READ_TEXTS = 500  # how many of the best hits are read, if the index cannot tell whether they have the query as typed
+_READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they have the query as typed
 _NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
 _FEW_ROWS = 20  # a name in at most this many rows identifies a thing
 _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ

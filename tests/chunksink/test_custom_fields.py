@@ -102,14 +102,14 @@ def test_filters_are_the_same_in_every_mode(tickets: Shell, mode: str, condition
 
 
 def test_answer_has_fields_metadata_facets_and_an_order(tickets: Shell) -> None:
-    told = answer(tickets, "boat", "--sort", "-priority", "--facet", "project", "--facet", "due", "--facet", "labels")
-    assert [hit["source_uri"] for hit in told["hits"]] == ["b.md", "a.md", "c.md"]
-    assert [(hit["fields"], hit["metadata"]) for hit in told["hits"]] == [
+    result = answer(tickets, "boat", "--sort", "-priority", "--facet", "project", "--facet", "due", "--facet", "labels")
+    assert [hit["source_uri"] for hit in result["hits"]] == ["b.md", "a.md", "c.md"]
+    assert [(hit["fields"], hit["metadata"]) for hit in result["hits"]] == [
         ({"project": "gemini", "priority": 10, "due": "2026-01-31T11:00:00Z", "labels": ["b"]}, {"open": True}),
         ({"project": "apollo", "priority": 2, "due": "2026-05-31T00:00:00Z", "labels": ["a", "b"]}, {"note": "kept"}),
         ({}, {}),
     ]
-    assert told["facets"] == {
+    assert result["facets"] == {
         "project": [{"value": "apollo", "families": 1}, {"value": "gemini", "families": 1}],
         "due": [{"value": "2026-01-31T11:00:00Z", "families": 1}, {"value": "2026-05-31T00:00:00Z", "families": 1}],
         "labels": [{"value": "b", "families": 2}, {"value": "a", "families": 1}],
@@ -139,8 +139,8 @@ def test_new_fields_are_refused_until_a_sync_has_written_them_without_embedding(
     assert sorted(found(plain, "boat")) == ["a.md", "b.md", "c.md"]
     for arguments in (("--filter", "project=apollo"), ("--sort", "priority")):
         assert plain("search", "boat", *arguments).code == Exit.USAGE
-    told = answer(plain, "boat", "--facet", "project", "--facet", "source_type")
-    assert (list(told["facets"]), len(told["hits"])) == (["source_type"], 3)
+    result = answer(plain, "boat", "--facet", "project", "--facet", "source_type")
+    assert (list(result["facets"]), len(result["hits"])) == (["source_type"], 3)
     status = plain("status", "--json").json
     assert {status["sinks"][name]["to_write"] for name in SINKS} != {0}
 
@@ -191,11 +191,11 @@ def test_what_only_a_search_needs_changes_no_document(tickets: Shell) -> None:
 
 def test_changed_type_does_not_stop_searches_before_the_sync(tickets: Shell) -> None:
     configure(tickets, '[fields.project]\ntype = "datetime"\nfacet = true\n[fields.labels]\ntype = "number"\n')
-    told = answer(tickets, "boat", "--facet", "project")
-    assert len(told["hits"]) == 3
+    result = answer(tickets, "boat", "--facet", "project")
+    assert len(result["hits"]) == 3
     assert tickets("sync").code == Exit.OK
-    told = answer(tickets, "boat", "--facet", "project")
-    assert (len(told["hits"]), told["facets"]) == (3, {"project": []})
+    result = answer(tickets, "boat", "--facet", "project")
+    assert (len(result["hits"]), result["facets"]) == (3, {"project": []})
 
 
 def test_index_of_the_version_before_is_updated_without_embedding(
@@ -309,8 +309,8 @@ def test_proposed_tables_are_a_configuration_that_reads_every_value(quick_shell:
     quick_shell.commit(
         "p1", *TICKETS, source("d.md", "odd", metadata={**odd, "open": False, "": 1, "日本": 1, "a.b": 1})
     )
-    told = quick_shell("validate", "--fields", "--json").json
-    tables = "\n\n".join("\n".join(table) for table in told["proposals"])
+    result = quick_shell("validate", "--fields", "--json").json
+    tables = "\n\n".join("\n".join(table) for table in result["proposals"])
     configure(quick_shell, tables)
     again = quick_shell("validate", "--fields", "--json")
     assert (again.code, again.json["findings"], again.json["proposals"]) == (Exit.OK, [], []), tables

@@ -132,5 +132,5 @@ def test_documents_have_custom_fields_and_metadata_and_filters_use_them(tmp_path
         index = LegsIndex(replace(legs, fields=CUSTOM))
         retriever = ChunksinkRetriever(index=index, filters=["priority>=2", "due=2026"])
         (document,) = retriever.invoke("cat")
-    told = {name: document.metadata[name] for name in ("priority", "due", "note")}
-    assert told == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
+    metadata = {name: document.metadata[name] for name in ("priority", "due", "note")}
+    assert metadata == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}

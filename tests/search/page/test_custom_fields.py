@@ -71,12 +71,12 @@ def sources(answer: Any) -> list[str]:
 
 
 def test_api_filters_counts_and_sorts_by_custom_fields(client: TestClient) -> None:
-    told = asked(client, filter=["project=apollo", "due<2026-02"], facet=["project", "open"])
-    (hit,) = told["hits"]
+    result = asked(client, filter=["project=apollo", "due<2026-02"], facet=["project", "open"])
+    (hit,) = result["hits"]
     assert hit["fields"]["due"] == "2026-01-01T00:00:00Z"
     assert hit["metadata"] == {"note": "kept 0"}
-    assert told["facets"]["project"] == [{"value": "apollo", "families": 1}]
-    assert told["facets"]["open"] == [{"value": True, "families": 1}]
+    assert result["facets"]["project"] == [{"value": "apollo", "families": 1}]
+    assert result["facets"]["open"] == [{"value": True, "families": 1}]
     chosen = asked(client, filter="project=apollo", facet="project")
     assert {one["value"] for one in chosen["facets"]["project"]} == set(NAMES), "without its own filter"
     assert sources(asked(client, sort="-priority")) == ["3.md", "2.md", "1.md", "0.md", "plain.md"]
