@@ -13,11 +13,11 @@ def column_of(field: str) -> str:
     return f"d.{field}"
 
 
-def members_of(field: str, table: str) -> str:
+def _members_of(field: str) -> str:
     """A table with the members of a list in its column `value`. A custom field with one value is a list of it."""
     if field.startswith(CUSTOM):
-        return f"json_each({table}.fields, '$.{field.removeprefix(CUSTOM)}')"
-    return f"json_each({table}.{field})"
+        return f"json_each(d.fields, '$.{field.removeprefix(CUSTOM)}')"
+    return f"json_each(d.{field})"
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
@@ -29,7 +29,7 @@ def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
         if condition.any_of is not None:
             marks = ", ".join("?" * len(condition.any_of))  # not as JSON, which would end a value at U+0000
             if condition.is_list:
-                conditions.append(f"EXISTS (SELECT 1 FROM {members_of(condition.field, 'd')} WHERE value IN ({marks}))")
+                conditions.append(f"EXISTS (SELECT 1 FROM {_members_of(condition.field)} WHERE value IN ({marks}))")
             else:
                 conditions.append(f"{column} IN ({marks})")
             values += condition.any_of

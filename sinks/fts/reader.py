@@ -11,6 +11,7 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts import schema, statements, suggestions
 from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.facets import count_families
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.fts.search import Search
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require_facets
@@ -81,9 +82,8 @@ class FtsReader:
         if among is not None:
             filters = [*filters, Filter("parent_id", any_of=tuple(among))]
         with self._snapshot() as connection:
-            search = Search(connection, filters)
-            found = search.matching(parse(query)) if query.strip() else None
-            return search.facets(fields, found, limit)
+            found = Search(connection, filters).matching(parse(query) if query.strip() else None)
+            return count_families(connection, fields, found, limit)
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
         with self._snapshot() as connection:

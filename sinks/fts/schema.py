@@ -13,9 +13,9 @@ Triggers do it for foreign writes: FTS5 then writes to the file after each row, 
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 import sqlite_utils
@@ -23,6 +23,8 @@ import sqlite_utils
 from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translated
+
+T = TypeVar("T")
 
 LAYOUT = 5  # PRAGMA user_version
 
@@ -149,8 +151,18 @@ def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[i
 class Connection(sqlite3.Connection):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.lengths: dict[tuple[object, ...], Any] = {}
-        """Cache of `tenant.Tenant.lengths`."""
+        self._version: tuple[int, int] | None = None
+        self._cache: dict[Hashable, Any] = {}
+
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The result of `make`, which is called again after a change of the database."""
+        version = self.execute("PRAGMA data_version").fetchone()[0], self.total_changes
+        if version != self._version:
+            self._version, self._cache = version, {}
+        if key not in self._cache:
+            self._cache[key] = make()
+        result: T = self._cache[key]
+        return result
 
 
 def connect(path: Path, mode: str = "rw") -> Connection:

@@ -7,13 +7,12 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
-from chunksink.sinks.fts.filters import as_sql, column_of, members_of
+from chunksink.sinks.fts.filters import as_sql, column_of
 from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
+from chunksink.sinks.reader import Filter, Hit, Piece, Sort, Value
 
 _READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they have the query as typed
 _NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
@@ -131,8 +130,10 @@ class Search:
             return self._tenant.lengths("documents_fts").rows
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
-    def matching(self, query: Query) -> tuple[str, list[Value]]:
-        """A statement for the rows of all possible hits of `best`, and its values."""
+    def matching(self, query: Query | None) -> tuple[str, list[Value]]:
+        """A statement for the rows of all hits without a limit, some perhaps repeated, and its values."""
+        if query is None:
+            return f"SELECT d.row FROM documents d WHERE {self._where}", self._values
         query = self._rarest(query)
         parts: list[str] = []
         values: list[Value] = []
@@ -145,37 +146,14 @@ class Search:
         if runs := statements.short_runs(query):
             parts.append(statements.ROWS)
             values.append(json.dumps(runs))
-        found = " UNION ".join(parts) or "SELECT row FROM documents WHERE 0"
+        found = " UNION ALL ".join(parts) or "SELECT row FROM documents WHERE 0"
         if query.phrases:
             rows, terms = statements.rows_with_all(query.phrases, literally=True)
             found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
+        if self._filtered:  # a filter may have an index that finds fewer rows
+            found = f"SELECT d.row FROM documents d WHERE d.row IN ({found}) AND {self._where}"
+            values = [*values, *self._values]
         return found, values
-
-    def facets(
-        self, fields: Sequence[str], found: tuple[str, list[Value]] | None, limit: int
-    ) -> dict[str, list[FacetValue]]:
-        """Reads each row once for all fields, because reading rows takes the most time. Drops equal rows before it
-        counts: most chunks of a source have equal values."""
-        rows, values = found or ("", [])
-        counted: dict[str, list[FacetValue]] = {field: [] for field in fields}
-        if not counted:
-            return counted
-        read = dict.fromkeys("fields" if field.startswith(CUSTOM) else field for field in [*counted, "parent_id"])
-        columns = ", ".join(f"d.{column} AS {column}" for column in read)
-        counts = " UNION ALL ".join(f"SELECT * FROM ({_counts(field)} LIMIT ?)" for field in counted)
-        documents, condition = "documents d", self._where
-        if rows and self._filtered:  # a filter may have an index that finds fewer rows
-            condition = f"d.row IN ({rows}) AND {condition}"
-        elif rows:
-            documents = f"({rows}) m CROSS JOIN documents d ON d.row = m.row"
-        matching = f"SELECT DISTINCT {columns} FROM {documents} WHERE {condition}"
-        values_found = self._connection.execute(
-            f"WITH found AS MATERIALIZED ({matching}) {counts}",
-            [*values, *self._values, *[limit] * len(counted)],
-        )
-        for field, value, families in values_found:
-            counted[field].append(FacetValue(bool(value) if field in schema.BOOLEANS else value, families))
-        return counted
 
     def _ranked(self, sources: statements.Sources, phrases: Sequence[str], limit: int) -> list[tuple[int, float]]:
         """The best rows with all phrases, by the sum of their scores in all sources."""
@@ -242,18 +220,6 @@ class Search:
         )
         shown = {row[0]: snippets.pieces(row[1]) for row in found}
         return shown | {row: snippets.of_long(text, expression) for row, text in long.items()}
-
-
-def _counts(field: str) -> str:
-    """A statement for the values of a field in the rows `found`, with the number of families of each, highest first."""
-    source, value = "found", f"found.{field}"
-    if field in LISTS or field.startswith(CUSTOM):
-        source, value = f"found, {members_of(field, 'found')} label", "label.value"
-    return (
-        f"SELECT '{field}', counted, count(*) AS families FROM "
-        f"(SELECT DISTINCT parent_id, {value} AS counted FROM {source} WHERE {value} IS NOT NULL) "
-        "GROUP BY counted ORDER BY families DESC, counted"
-    )
 
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:

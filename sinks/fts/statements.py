@@ -26,7 +26,7 @@ _PLACES = (
     "ON place.term >= part.value AND place.term <= part.value || char(1114111, 1114111)"
 )
 
-ROWS = f"SELECT place.doc AS row FROM {_PLACES}"
+ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
 """The rows that have any of the runs in a JSON list."""
 
 # The members of each part: its number, an expression for an index, and where needed a pattern for the text.

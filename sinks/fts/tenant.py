@@ -38,12 +38,7 @@ class Tenant:
 
     def lengths(self, table: str) -> Lengths:
         """Cached until the database changes."""
-        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        key = (table, *self.values)
-        known: dict[tuple[object, ...], tuple[int, Lengths]] = self._connection.lengths
-        if key not in known or known[key][0] != version:
-            known[key] = version, self._counted(table)
-        return known[key][1]
+        return self._connection.cached((table, *self.values), lambda: self._counted(table))
 
     def _counted(self, table: str) -> Lengths:
         sizes = self._connection.execute(
@@ -51,9 +46,14 @@ class Tenant:
             self.values,
         ).fetchall()
         words = sum(length for (size,) in sizes for length in _numbers(size))
-        every = self._connection.execute(f"SELECT block FROM {table}_data WHERE id = {_AVERAGES}").fetchone()
-        all_rows, *all_words = [*_numbers(every[0])] or [0]  # the record of an empty index is empty
+        all_rows, *all_words = lengths_of_all(self._connection, table)
         return Lengths(len(sizes), words / max(1, len(sizes)), sum(all_words) / max(1, all_rows))
+
+
+def lengths_of_all(connection: schema.Connection, table: str) -> list[int]:
+    """The number of rows in an index, and the number of words in each column."""
+    record = connection.execute(f"SELECT block FROM {table}_data WHERE id = {_AVERAGES}").fetchone()
+    return [*_numbers(record[0])] or [0]  # the record of an empty index is empty
 
 
 def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenant | None:
