@@ -1,12 +1,13 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes the most time. Once the answers have read as many rows as the build has, a connection keeps a table
-of all rows until the build changes. Then an answer needs only the numbers of its rows.
+Reading rows takes the most time. Once the answers have found half as many rows as the build has, a connection keeps a
+table of all rows until the build changes. Then an answer needs only the numbers of its rows.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from itertools import chain, count, cycle
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ def count_families(
     table = connection.cached("facets", lambda: _Table(connection))
     table.requested += len(rows)
     all_rows = lengths_of_all(connection, "documents_fts")[0]
-    if len(rows) * _FEW < all_rows or table.requested < all_rows:
+    if len(rows) * _FEW < all_rows or table.requested * 2 < all_rows:
         table = _Table(connection, f"WHERE row IN {schema.LISTED}", [f"[{listed}]"])
     table.read(map(_column, fields))
     matching = np.isin(table.rows, rows)
@@ -68,8 +69,8 @@ class _Table:
         if missing:
             select = f"SELECT {', '.join(missing)} FROM documents {self._where} ORDER BY row"
             number_of = [defaultdict[Any, int](count().__next__) for _ in missing]
-            rows = self._connection.execute(select, self._values)
-            numbered = (numbers[content] for row in rows for numbers, content in zip(number_of, row, strict=True))
+            cells = chain.from_iterable(self._connection.execute(select, self._values))
+            numbered = map(getitem, cycle(number_of), cells)
             numbers = np.fromiter(numbered, dtype=np.int32).reshape(-1, len(missing)).T.copy()
             self._columns |= zip(missing, zip(map(list, number_of), numbers, strict=True), strict=True)
             if "row" in missing:
