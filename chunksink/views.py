@@ -44,8 +44,7 @@ def open_view(config: Config, queries: Queries, needed: Collection[str] | None =
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
-    from chunksink.sinks.custom_fields import NO_FIELDS
-    from chunksink.sinks.projection import projection_id
+    from chunksink.sinks.projection import fields_in
 
     stack = ExitStack()
     try:
@@ -53,9 +52,9 @@ def open_view(config: Config, queries: Queries, needed: Collection[str] | None =
             generation = stack.enter_context(reading_live(state))
             projections = state.projections()
         legs = _legs(config, generation, queries, stack, needed)
-        expected = projection_id(legs.fields)
-        if {projections.get(generation.builds[sink]) for sink in legs.sinks()} != {expected}:
-            legs = replace(legs, fields=NO_FIELDS, lacks_fields=True)
+        fields = fields_in(legs.fields, [projections.get(generation.builds[sink], "") for sink in legs.sinks()])
+        lacking = [field.name for field in legs.fields.fields if field not in fields.fields]
+        legs = replace(legs, fields=fields, lacking=lacking)
     except BaseException:
         stack.close()
         raise

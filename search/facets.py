@@ -55,7 +55,7 @@ def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> M
 
 
 def _known(legs: Legs, fields: Sequence[str]) -> list[str]:
-    return [field for field in fields if not (legs.lacks_fields and field.startswith(CUSTOM))]
+    return [field for field in fields if field.removeprefix(CUSTOM) not in legs.lacking]
 
 
 def _shown(field: str, counted: Sequence[FacetValue], fields: FieldSet) -> list[FacetValue]:

@@ -137,7 +137,8 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 @dataclass(frozen=True)
 class Legs:
     """The legs of one generation. `unavailable` maps failed legs to reasons. `from_chunks` reads documents that the
-    engines lack. `fields` are the configured custom fields; there are none while `lacks_fields`."""
+    engines lack. `fields` are the custom fields that the index has, and `lacking` names the others that are configured.
+    They have changed since a build was written."""
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None
@@ -145,8 +146,7 @@ class Legs:
     from_chunks: FromChunks = lambda _sources: []
     engine: EngineLeg | None = None
     fields: FieldSet = NO_FIELDS
-    lacks_fields: bool = False
-    """Whether a build was not written with the configured custom fields yet."""
+    lacking: Sequence[str] = ()
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> "LegQueries":
         names = LEGS_OF[question.mode]

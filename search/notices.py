@@ -31,8 +31,7 @@ def notices(
             yield f"Found by words only: this index has no sink with vectors; {REMEDY}."
         if legs.keyword is None:
             yield f"Found by meaning only: this index has no keyword sink; {REMEDY}."
-    later = [field.removeprefix(CUSTOM) for field in question.facets if field.startswith(CUSTOM)]
-    if later and legs.lacks_fields:
+    if later := [name for field in question.facets if (name := field.removeprefix(CUSTOM)) in legs.lacking]:
         yield f"No facets for {', '.join(later)} yet: [fields] has changed. Run `chunksink sync`."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""

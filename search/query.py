@@ -68,10 +68,10 @@ def _require_fields(legs: Legs, question: Question) -> None:
     """InvalidFilter if the hits depend on custom fields that the index does not have yet."""
     sort = [question.sort.field] if question.sort is not None else []
     fields = [*(one.field for one in question.filters), *sort]
-    custom = [field.removeprefix(CUSTOM) for field in fields if field.startswith(CUSTOM)]
-    if custom and legs.lacks_fields:
+    lacking = [name for field in fields if (name := field.removeprefix(CUSTOM)) in legs.lacking]
+    if lacking:
         raise InvalidFilter(
-            f"the index does not have {', '.join(custom)} yet: [fields] has changed. Run `chunksink sync`, "
+            f"the index does not have {', '.join(lacking)} yet: [fields] has changed. Run `chunksink sync`, "
             "then start this program again if it still runs with the old [fields]"
         )
 

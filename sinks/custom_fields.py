@@ -49,6 +49,12 @@ class CustomField:
         """Whether engines compare its values, which limits their length."""
         return self.options.filter or self.options.facet or self.options.sort
 
+    @property
+    def digest(self) -> str:
+        """The name, and a hash that changes with everything that changes documents."""
+        table = [*self.keys, self.options.type, self.is_label, self.options.search]
+        return f"{self.name}:{sha256_hex(canonical_json(table))[:16]}"
+
     def read(self, record: Record) -> tuple[Any, Any]:
         """The raw value in a chunk, and the value of the field. Each is None if there is none."""
         raw: Any = record
@@ -107,9 +113,8 @@ class FieldSet:
 
     @property
     def digest(self) -> str:
-        """Changes with everything that changes documents; "" without custom fields."""
-        tables = [[one.name, *one.keys, one.options.type, one.is_label, one.options.search] for one in self.fields]
-        return sha256_hex(canonical_json(tables))[:16] if tables else ""
+        """Those of all fields; "" without custom fields."""
+        return ",".join(field.digest for field in self.fields)
 
     def project(self, record: Record) -> dict[str, Any]:
         """The fields `fields`, `fields_text` and `metadata` of the document."""

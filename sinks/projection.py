@@ -47,6 +47,13 @@ def projection_id(fields: FieldSet) -> str:
     return f"{PROJECTION_VERSION}/{fields.digest}"
 
 
+def fields_in(fields: FieldSet, ids: Iterable[str]) -> FieldSet:
+    """The fields that the documents of all these projections have."""
+    prefix = f"{PROJECTION_VERSION}/"
+    digests = [id.removeprefix(prefix).split(",") if id.startswith(prefix) else [] for id in ids]
+    return FieldSet(tuple(field for field in fields.fields if all(field.digest in each for each in digests)))
+
+
 def order_in_family(record: Record) -> tuple[Any, ...]:
     """The sort key of the documents of a family."""
     return _place(_project(record, _ORDER))

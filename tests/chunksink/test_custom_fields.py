@@ -163,6 +163,18 @@ def test_new_fields_are_refused_until_a_sync_has_written_them_without_embedding(
     assert plain.digests() == changed, "as if it had been built with these fields"
 
 
+def test_only_a_changed_field_is_refused_before_the_sync(tickets: Shell) -> None:
+    changed = FIELDS.replace("[fields.project]\n", '[fields.project]\ntype = "strings"\n')
+    configure(tickets, changed.replace("[fields.labels]", '[fields.marks]\npath = "metadata.labels"\n[fields.labels]'))
+    for refused in ("project=apollo", "marks=a"):
+        assert tickets("search", "boat", "--filter", refused).code == Exit.USAGE
+    assert found(tickets, "boat", "--filter", "priority=10", "--filter", "labels=b", "--mode", "keyword") == ["b.md"]
+    result = answer(tickets, "boat", "--facet", "project", "--facet", "due", "--sort", "-priority")
+    assert (list(result["facets"]), result["hits"][0]["fields"]["priority"]) == (["due"], 10)
+    assert tickets("sync").code == Exit.OK
+    assert found(tickets, "boat", "--filter", "project=apollo", "--mode", "keyword") == ["a.md"]
+
+
 def test_removed_field_is_metadata_again(tickets: Shell, models: Models) -> None:
     configure(tickets, FIELDS.replace("[fields.project]\nfacet = true\nsearch = true\n", ""))
     models.take_texts()

@@ -62,7 +62,7 @@ def test_notice_names_custom_fields_and_patterns_as_people_write_them(legs: Legs
 def test_facets_of_fields_that_the_index_lacks_are_left_out(legs: Legs) -> None:
     """Filters and orders by them are refused, because the hits depend on these."""
     question = Question("cat", facets=("source_type", "fields.priority"))
-    answer = search(replace(legs, lacks_fields=True), question, Access("acme"))
+    answer = search(replace(legs, lacking=["priority"]), question, Access("acme"))
     assert (len(answer.hits), list(answer.facets)) == (2, ["source_type"])
     assert "priority" in (answer.notice or "")
     for refused in (
@@ -70,7 +70,7 @@ def test_facets_of_fields_that_the_index_lacks_are_left_out(legs: Legs) -> None:
         replace(question, sort=Sort("fields.priority")),
     ):
         with pytest.raises(InvalidFilter, match="priority"):
-            search(replace(legs, lacks_fields=True), refused, Access("acme"))
+            search(replace(legs, lacking=["priority"]), refused, Access("acme"))
 
 
 def test_no_notice_if_filters_are_not_the_reason(legs: Legs) -> None:

@@ -16,11 +16,11 @@ from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks.capabilities import SupportsReader, required
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, fill, marker, records, vector, with_vectors
-from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, FieldSet
+from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
-from chunksink.sinks.projection import project_family
+from chunksink.sinks.projection import PROJECTION_VERSION, fields_in, project_family, projection_id
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import MeilisearchServer
 from tests.support.chunks import JUNK, chunk
@@ -239,3 +239,14 @@ def test_every_engine_keeps_unusual_values_alike(engines: list[Any], tmp_path: P
                 search = getattr(reader, "search", None)
                 hits = search("", 50, [condition]) if search else reader.query(vector("red apple"), 50, [condition])
                 assert [hit.id for hit in hits] == [document.id], (sink.name, condition)
+
+
+def test_index_has_the_unchanged_fields_of_every_build() -> None:
+    fields = FieldSet.of({"a": FieldOptions(), "b": FieldOptions(type="number"), "c": FieldOptions()})
+    before = FieldSet.of({"a": FieldOptions(), "b": FieldOptions(), "c": FieldOptions(), "d": FieldOptions()})
+    assert [one.name for one in fields_in(fields, [projection_id(before)]).fields] == ["a", "c"]
+    assert [one.name for one in fields_in(fields, [projection_id(before), projection_id(fields)]).fields] == ["a", "c"]
+    assert fields_in(fields, [projection_id(fields)]) == fields
+    other_version = projection_id(fields).replace(f"{PROJECTION_VERSION}/", f"{PROJECTION_VERSION - 1}/")
+    for none in (other_version, "", projection_id(NO_FIELDS)):
+        assert fields_in(fields, [projection_id(fields), none]) == NO_FIELDS

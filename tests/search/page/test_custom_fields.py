@@ -118,7 +118,7 @@ def test_every_choice_of_the_page_leads_to_as_many_hits_as_it_counts(client: Tes
 
 def test_page_answers_while_the_index_lacks_the_fields(legs: Legs) -> None:
     """After a change of the configuration, until the sync."""
-    lacking = LegAnswers(replace(legs, lacks_fields=True))
+    lacking = LegAnswers(replace(legs, lacking=["project"]))
     with client_of(make_app(site_over(lacking, fields=FIELDS))) as client:
         assert client.get("/", params={"q": "cat", "sort": ""}).status_code == 200
         assert client.get("/", params={"q": "cat", "filter": "project=apollo"}).status_code == 400
