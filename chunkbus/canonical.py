@@ -43,7 +43,8 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether orjson writes it as RFC 8785 does: no floats, only ASCII keys. orjson itself refuses inexact integers."""
+    """Whether orjson writes it as RFC 8785 does: only ASCII keys, no floats that are whole or need an exponent. orjson
+    itself refuses inexact integers."""
     kind = type(value)
     if kind is dict:
         # Fast path: most values are scalars, and a loop costs half as much as a generator.
@@ -58,7 +59,7 @@ def _is_plain(value: Any) -> bool:
             if type(item) not in _PLAIN_SCALARS and not _is_plain(item):
                 return False
         return True
-    return kind in _PLAIN_SCALARS
+    return kind in _PLAIN_SCALARS or (kind is float and 1e-4 <= abs(value) < 1e15 and not value.is_integer())
 
 
 def sha256_hex(data: bytes) -> str:

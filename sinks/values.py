@@ -219,7 +219,7 @@ def moment(value: Any) -> int | None:
 
 def members(value: Any) -> list[str] | None:
     """Labels from a list, or from one string with commas or semicolons between them."""
-    found = labels([label(one) for one in value] if isinstance(value, list) else value)
+    found = labels([_written(one) for one in value] if isinstance(value, list) else value)
     return list(found) if found is not None else None
 
 

@@ -33,6 +33,16 @@ def test_canonical_json_is_rfc_8785(value: Any) -> None:
     assert canonical_json(json.loads(encoded, parse_int=float)) == encoded  # as a language with only floats reads it
 
 
+@given(st.floats(1e-7, 1e22) | st.decimals(-1000, 1000, places=3).map(float))
+@example(math.nextafter(1e-4, 0))
+@example(1e-4)
+@example(math.nextafter(1e15, 0))
+@example(1e15)
+@example(-0.0)
+def test_canonical_json_writes_decimal_floats_as_rfc_8785(value: float) -> None:
+    assert canonical_json([value]) == rfc8785.dumps([value])
+
+
 @given(st.dictionaries(st.text(), st.integers(-SAFE, SAFE), min_size=2))
 def test_canonical_json_does_not_depend_on_key_order(value: dict[str, int]) -> None:
     assert json_hash(value) == json_hash(dict(reversed(value.items())))
