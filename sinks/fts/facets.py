@@ -101,7 +101,7 @@ def _members(field: str, content: Any) -> list[Value]:
     if field in LISTS or field.startswith(CUSTOM):
         content = orjson.loads(content or "null")
     if field.startswith(CUSTOM):
-        content = content and content.get(field.removeprefix(CUSTOM))
+        content = content.get(field.removeprefix(CUSTOM)) if isinstance(content, dict) else None
     members = content if isinstance(content, list) else [content]
     plain = [one for one in members if isinstance(one, str | int | float)]
     return [bool(one) for one in plain] if field in schema.BOOLEANS else plain

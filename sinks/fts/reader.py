@@ -51,12 +51,10 @@ class FtsReader:
     ) -> list[Hit]:
         del every  # hits are never grouped by family here
         with self._snapshot() as connection:
-            search = Search(connection, filters)
-            if sort is not None:
-                return search.sorted(parse(query) if query.strip() else None, sort, limit)
-            if not query.strip():
-                return search.everything(limit)
-            return search.best(parse(query), limit)
+            search, parsed = Search(connection, filters), parse(query) if query.strip() else None
+            if sort is not None or parsed is None:
+                return search.listed(parsed, sort, limit)
+            return search.best(parsed, limit)
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         with self._snapshot() as connection:

@@ -27,28 +27,22 @@ class Search:
         self._tenant = tenant_of(connection, filters)
         self._where, self._values = as_sql(filters)
 
-    def everything(self, limit: int) -> list[Hit]:
-        rows = self._connection.execute(
-            f"SELECT d.id, d.parent_id FROM documents d WHERE {self._where} "
-            "ORDER BY d.parent_id, d.chunk_index, d.id LIMIT ?",
-            [*self._values, limit],
-        )
-        return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
-
-    def sorted(self, query: Query | None, sort: Sort, limit: int) -> list[Hit]:
-        """The documents that have every word, ordered by a field. Without a query, all documents."""
-        found, values = "SELECT row FROM documents", list[str]()
+    def listed(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
+        """The documents that have every word, or all without a query; ordered by a field if `sort` names one."""
+        condition, values, order = self._where, self._values, ""
         if query is not None:
             terms = [*query.words, *query.runs, *query.phrases]
             if not terms:
                 return []
-            found, values = statements.rows_with_all(terms, query.prefix)
-        value = column_of(sort.field)
-        direction = "DESC" if sort.descending else "ASC"
+            found, of_terms = statements.rows_with_all(terms, query.prefix)
+            condition, values = f"d.row IN ({found}) AND {condition}", [*of_terms, *values]
+        if sort is not None:
+            value = column_of(sort.field)
+            order = f"{value} IS NULL, {value} COLLATE NOCASE {'DESC' if sort.descending else 'ASC'}, "
         rows = self._connection.execute(
-            f"SELECT d.id, d.parent_id FROM documents d WHERE d.row IN ({found}) AND {self._where} "
-            f"ORDER BY {value} IS NULL, {value} COLLATE NOCASE {direction}, d.parent_id, d.chunk_index, d.id LIMIT ?",
-            [*values, *self._values, limit],
+            f"SELECT d.id, d.parent_id FROM documents d WHERE {condition} "
+            f"ORDER BY {order}d.parent_id, d.chunk_index, d.id LIMIT ?",
+            [*values, limit],
         )
         return [Hit(row["id"], row["parent_id"], 0.0) for row in rows]
 

@@ -53,7 +53,7 @@ class Tenant:
 def lengths_of_all(connection: schema.Connection, table: str) -> list[int]:
     """The number of rows in an index, and the number of words in each column."""
     record = connection.execute(f"SELECT block FROM {table}_data WHERE id = {_AVERAGES}").fetchone()
-    return [*_numbers(record[0])] or [0]  # the record of an empty index is empty
+    return [*_numbers(record[0] if record else b"")] or [0]  # the record of an empty index is empty
 
 
 def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenant | None:

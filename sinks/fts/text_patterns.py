@@ -24,7 +24,7 @@ def attached(query: Query) -> list[str]:
 
 def of_attached(query: Query) -> list[str]:
     """The patterns of `attached`."""
-    return [pattern(word, as_prefix=_is_prefix(word, query)) for word in attached(query)]
+    return [pattern(word, as_prefix=word in widths(query.prefix)) for word in attached(query)]
 
 
 def pattern(term: str, *, as_prefix: bool = False) -> str:
@@ -40,10 +40,6 @@ def pattern(term: str, *, as_prefix: bool = False) -> str:
         parts[-1] += f"(?!{SPACED})"
     between = [rf"[\W_]{'*' if is_spaceless(one + other) else '+'}" for one, other in pairwise(tokens)]
     return "".join(chain(*zip_longest(parts, between, fillvalue="")))
-
-
-def _is_prefix(word: str, query: Query) -> bool:
-    return word in widths(query.prefix)
 
 
 _HYPHENS = "-\u2010-\u2015"
