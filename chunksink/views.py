@@ -130,6 +130,7 @@ def _legs(
         partial(_from_chunks, config),
         legs.get(ENGINE),
         FieldSet.of(config.fields),
+        keyword_weight=config.fusion_weight,
     )
 
 

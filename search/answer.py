@@ -157,9 +157,11 @@ class Answer:
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
-    """Maps words that no document contains to similar words that some do."""
+    """Maps words that no document contains to similar words, which keyword search looked for instead."""
     answered: bool = True
     """Whether any leg answered. If not, there may be matches although there are no hits."""
+    evidence: float | None = None
+    """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
 

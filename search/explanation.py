@@ -30,7 +30,10 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return "the engine's own score, from one leg"
     if answer.fusion == "ranks":
         return "the sum of 1 / (60 + place) over the legs"
-    return "the scores of each leg scaled to 0..1, then averaged"
+    if answer.evidence is None:
+        return "the scores of each leg scaled to 0..1, weighted as `fusion_weight` says, and added"
+    matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
+    return f"the scores of each leg scaled to 0..1, weighted and added; {matched}, which decides the weights"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

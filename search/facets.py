@@ -10,7 +10,7 @@ from dataclasses import replace
 from chunksink.search.access import Access
 from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.order import LegResults
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import phrases_of
 from chunksink.search.question import KEYWORD, Question
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import CUSTOM
@@ -66,7 +66,7 @@ def _shown(field: str, counted: Sequence[FacetValue], fields: FieldSet) -> list[
 
 def _words(question: Question) -> str:
     """The words that a counted document must contain."""
-    return phrases_of(question.text).query if question.mode == "semantic" else for_words(question.text)
+    return phrases_of(question.text).query if question.mode == "semantic" else question.words
 
 
 def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]]:

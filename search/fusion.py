@@ -1,8 +1,8 @@
 """Fuses ranked lists into one. Each result keeps the arithmetic that explains it.
 
-`by_scores` scales the scores of each leg to 0..1, so that a clear winner counts for more than a narrow one
-(docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack, Clarke, Buettcher
-2009), which needs no common scale.
+`by_scores` scales the scores of each leg to 0..1, so that a clear winner counts for more than a narrow one, and weights
+the legs by the query (docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack,
+Clarke, Buettcher 2009), which needs no common scale.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +13,8 @@ RANK_CONSTANT = 60
 """From the original paper. It keeps one first place from deciding alone."""
 _GOOD = 0.5
 """A hit with this share of the best possible score counts as a full match."""
+_LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
+"""Of keyword search: if no hit matches the words, and if one matches the whole query."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Ranking:
 
     `other_scores` are its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
     lowest of these scores. `most` is roughly the score of a document that contains the whole query, if known. `scale`
-    is the scale of an earlier, less deep request to the same leg; if None, one is computed.
+    is the scale of an earlier, less deep request to the same leg; if None, one is computed. `weight` is the leg's share
+    of a sum of scores.
     """
 
     hits: Sequence[tuple[str, float]]
@@ -29,6 +32,7 @@ class Ranking:
     low: float | None = None
     most: float | None = None
     scale: "Scale | None" = None
+    weight: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -95,12 +99,24 @@ def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], flo
 
 
 def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
-    """The mean of the legs' scores, each scaled to 0..1. A key without a score in a leg gets 0 there.
+    """The weighted sum of the legs' scores, each scaled to 0..1. A key without a score in a leg gets 0 there.
 
     The best score of a leg becomes 1, unless it is below half of the best possible score. Then that half becomes 1, so
     that the best of poor hits does not outrank good ones.
     """
-    return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking, 1 / len(rankings)))
+    return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking))
+
+
+def best_value(ranking: Ranking) -> float:
+    """The highest scaled score: 1 if a hit matches the whole query, 0 without hits."""
+    scale = scale_of(ranking)
+    return max((scale.value(score) for _, score in ranking.hits), default=0.0) if scale is not None else 0.0
+
+
+def keyword_weight(evidence: float) -> float:
+    """The weight of keyword search, from the value of its best hit. Words that no text contains together are a weak
+    reason to rank a text; then meaning decides."""
+    return _LEAST_WEIGHT + (_MOST_WEIGHT - _LEAST_WEIGHT) * evidence
 
 
 def scale_of(ranking: Ranking) -> Scale | None:
@@ -113,13 +129,13 @@ def scale_of(ranking: Ranking) -> Scale | None:
     return Scale(low, high)
 
 
-def _scaled(leg: str, ranking: Ranking, weight: float) -> Iterator[tuple[str, Share]]:
+def _scaled(leg: str, ranking: Ranking) -> Iterator[tuple[str, Share]]:
     scale = scale_of(ranking)
     if scale is None:
         return
     ranked = [(key, rank, score) for rank, (key, score) in enumerate(ranking.hits, start=1)]
     for key, rank, score in [*ranked, *((key, None, score) for key, score in ranking.other_scores.items())]:
-        yield key, Share(leg, rank, score, weight, scale.value(score), scale.low, scale.high)
+        yield key, Share(leg, rank, score, ranking.weight, scale.value(score), scale.low, scale.high)
 
 
 def _sum(shares: Iterator[tuple[str, Share]]) -> list[Fused]:

@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import phrases_of
 from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, MOST_VALUES, SEMANTIC, Question
 from chunksink.sinks.capabilities import SupportsPatterns, capability
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -54,7 +54,7 @@ class KeywordLeg:
         del phrase_hits  # the engine finds phrases itself
         # Fusion needs every chunk. A single leg may let the engine collapse families, and finds more that way.
         every = not question.collapse or question.mode == "hybrid"
-        words = for_words(question.text)
+        words = question.words
 
         def ask(depth: int) -> list[Hit]:
             if question.sort is None:
@@ -119,7 +119,7 @@ class EngineLeg:
         def ask(depth: int) -> list[Hit]:
             requested = depth
             while True:
-                found = self.reader.hybrid(for_words(question.text), vector, requested, filters, every=every)
+                found = self.reader.hybrid(question.words, vector, requested, filters, every=every)
                 if phrase_hits is None:
                     return found
                 hits = [hit for hit in found if hit.id in ids]
@@ -147,6 +147,8 @@ class Legs:
     engine: EngineLeg | None = None
     fields: FieldSet = NO_FIELDS
     lacking: Sequence[str] = ()
+    keyword_weight: float | None = None
+    """Of keyword search in hybrid scores; None to choose it for each query."""
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> "LegQueries":
         names = LEGS_OF[question.mode]

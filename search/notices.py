@@ -9,7 +9,7 @@ from typing import TypeVar
 from chunksink.search.access import Access
 from chunksink.search.legs import REMEDY, LegQueries, Legs
 from chunksink.search.order import Order
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import phrases_of
 from chunksink.search.question import KEYWORD, LEGS_OF, Question
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import CUSTOM
@@ -22,9 +22,7 @@ _WORD = re.compile(r"\w+")
 _EMPTY = "This index has no sources. `chunksink sync` adds them."
 
 
-def notices(
-    legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order, suggestions: Mapping[str, str]
-) -> Iterator[str]:
+def notices(legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order) -> Iterator[str]:
     """The sentences for one answer. A leg that the index does not have is not an error: a notice mentions it."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
@@ -42,9 +40,11 @@ def notices(
         yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
     if empty and not queries.failed:
         yield from _reasons(legs, question, access)
-    for word, suggestion in suggestions.items():
-        yield f"No text contains {word!r:.100}. Did you mean {suggestion!r:.100}?"
-    if set(_WORD.findall(question.text)) - suggestions.keys() and order.placed and order.is_empty(KEYWORD):
+    for word, other in question.spelling.items():
+        is_replaced = word not in _WORD.findall(question.words)  # not in a phrase
+        remedy = f"Searched for {other!r:.100} instead." if is_replaced else f"Did you mean {other!r:.100}?"
+        yield f"No text contains {word!r:.100}. {remedy}"
+    if _WORD.search(question.text) and order.placed and order.is_empty(KEYWORD):
         yield f"No text{among} contains these words. The hits are only similar in meaning."
 
 
@@ -52,8 +52,7 @@ def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[s
     """Maps words that no visible document contains to similar words that some do."""
     if KEYWORD not in LEGS_OF[question.mode]:
         return {}
-    words = for_words(question.text)
-    return _ask(legs, lambda reader: reader.corrections(words, access.filters()), {})
+    return _ask(legs, lambda reader: reader.corrections(question.words, access.filters()), {})
 
 
 def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:

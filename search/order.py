@@ -10,7 +10,18 @@ moves with limit or offset.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chunksink.search.fusion import Fused, Fusion, Ranking, Scale, alone, by_ranks, by_scores, scale_of
+from chunksink.search.fusion import (
+    Fused,
+    Fusion,
+    Ranking,
+    Scale,
+    alone,
+    best_value,
+    by_ranks,
+    by_scores,
+    keyword_weight,
+    scale_of,
+)
 from chunksink.search.legs import LegQueries
 from chunksink.search.question import KEYWORD, SEMANTIC, FusionName, Question
 from chunksink.sinks.reader import Hit
@@ -47,10 +58,14 @@ class LegResults:
 class Order:
     """The order of one question, computed as far down as it is read."""
 
-    def __init__(self, queries: LegQueries, question: Question) -> None:
+    def __init__(self, queries: LegQueries, question: Question, fixed_weight: float | None = None) -> None:
+        """`fixed_weight` is that of keyword search; by default it depends on the query."""
         self._queries = queries
         self._question = question
+        self._fixed_weight = fixed_weight
         self._scales: dict[str, Scale | None] = {}
+        self.evidence: float | None = None
+        """How well the best keyword hit matches the query, 0..1, if that decided the weights of the legs."""
         self._final: set[str] = set()
         self._sources: set[str] = set()
         self._depth = FETCH_AT_FIRST
@@ -113,4 +128,14 @@ class Order:
         }
         if not self._scales:
             self._scales = {leg: scale_of(ranking) for leg, ranking in scored.items()}
-        return {leg: replace(ranking, scale=self._scales[leg]) for leg, ranking in scored.items()}
+        weight = self._keyword_weight(scored[KEYWORD])
+        weights = {KEYWORD: weight, SEMANTIC: 1 - weight}
+        return {leg: replace(ranking, scale=self._scales[leg], weight=weights[leg]) for leg, ranking in scored.items()}
+
+    def _keyword_weight(self, ranking: Ranking) -> float:
+        """The first step decides it, so that no hit moves with the depth."""
+        if self._fixed_weight is not None:
+            return self._fixed_weight
+        if self.evidence is None:
+            self.evidence = best_value(ranking)
+        return keyword_weight(self.evidence)

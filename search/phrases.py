@@ -5,7 +5,7 @@ compares only these. This module decides which characters are quotes; engines ge
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chunksink.sinks.reader import Filter, Hit, KeywordReader
@@ -53,21 +53,27 @@ def phrases_of(text: str) -> Phrases:
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 
 
-def for_words(text: str) -> str:
+def for_words(text: str, spelling: Mapping[str, str] | None = None) -> str:
     """The query for a keyword engine: phrases first, because Meilisearch reads only ten words.
 
-    Quotes around punctuation alone are removed.
+    Quotes around punctuation alone are removed. `spelling` replaces words outside phrases.
     """
     phrases = phrases_of(text)
     if not phrases and not _SIGNS.search(text):
-        return text
-    rest = _SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text))
+        return _respelled(text, spelling or {})
+    rest = _respelled(_SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text)), spelling or {})
     return f"{phrases.query} {rest}" if phrases else rest if rest.strip() else text
 
 
 def without_quotes(text: str) -> str:
     """The query with its phrases as single words."""
     return " ".join(_SIGNS.sub(" ", _QUOTED.sub(_unquoted, text)).split())
+
+
+def _respelled(text: str, spelling: Mapping[str, str]) -> str:
+    for word, other in spelling.items():
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)  # it has letters only
+    return text
 
 
 def _unquoted(match: re.Match[str]) -> str:

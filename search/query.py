@@ -13,7 +13,6 @@ from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
-from chunksink.search.phrases import for_words
 from chunksink.search.question import KEYWORD, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
@@ -37,17 +36,17 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         took = (perf_counter() - started) * 1000
         return Answer(question.text, question.mode, question.fusion, (), False, {}, took, notice=notice)
     _require_fields(legs, question)
+    question = replace(question, spelling=suggestions_for(legs, question, access))
     filters = (*question.filters, *access.filters())
     queries = legs.begin(question, filters)
-    order = Order(queries, question)
+    order = Order(queries, question, legs.keyword_weight)
     hits, more, is_stale = _page(legs, access, order, question)
     if is_stale:  # the documents that replace the missing ones may match, too
-        order = Order(queries, question)
+        order = Order(queries, question, legs.keyword_weight)
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
     hits = _with_context(legs, access, question, hits)
     facets = count(legs, question, access, queries, order.results)
-    suggestions = suggestions_for(legs, question, access)
     return Answer(
         query=question.text,
         mode=question.mode,
@@ -57,8 +56,9 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=queries.failed,
-        notice=" ".join(notices(legs, question, access, queries, order, suggestions)) or None,
-        suggestions=suggestions,
+        notice=" ".join(notices(legs, question, access, queries, order)) or None,
+        suggestions=question.spelling,
+        evidence=order.evidence,
         answered=queries.answered,
         moved=queries.moved,
     )
@@ -127,7 +127,7 @@ def _with_snippets(
     if legs.keyword is None or KEYWORD in queries.failed or question.mode == "semantic":
         return hits
     try:
-        shown = legs.keyword.reader.snippets(for_words(question.text), [hit.document.id for hit in hits], filters)
+        shown = legs.keyword.reader.snippets(question.words, [hit.document.id for hit in hits], filters)
     except SinkError as error:
         queries.failed[KEYWORD] = str(error)
         return hits

@@ -1,10 +1,11 @@
 """A question to the index, validated."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chunksink.search.errors import InvalidQuestion
+from chunksink.search.phrases import for_words
 from chunksink.sinks.reader import Filter, Sort
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
@@ -35,7 +36,8 @@ MOST_CHARACTERS = 10_000
 class Question:
     """Asks for `limit` hits after the first `offset` ones. With `collapse` each source is one hit, its best chunk.
     `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count.
-    With `sort` the hits are all documents that have every word, sorted by that field."""
+    With `sort` the hits are all documents that have every word, sorted by that field. `spelling` maps words that no
+    document contains to those that keyword search looks for instead; the search itself sets it."""
 
     text: str
     mode: Mode = "hybrid"
@@ -47,6 +49,7 @@ class Question:
     context: int = 0
     fusion: FusionName = "scores"
     sort: Sort | None = None
+    spelling: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -98,9 +101,14 @@ class Question:
             raise InvalidQuestion(f"collapse must be True or False, not {self.collapse!r:.100}")
         if isinstance(self.facets, str):
             raise InvalidQuestion(f"facets must be a list of fields, not {self.facets!r:.100}")
-        for field in self.facets:
-            if not isinstance(field, str):
-                raise InvalidQuestion(f"facets must be names of fields, not {field!r:.100}")
+        for name in self.facets:
+            if not isinstance(name, str):
+                raise InvalidQuestion(f"facets must be names of fields, not {name!r:.100}")
+
+    @property
+    def words(self) -> str:
+        """The query for keyword engines."""
+        return for_words(self.text, self.spelling)
 
     @property
     def last(self) -> int:

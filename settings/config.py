@@ -69,6 +69,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endpoint: Name | None = None
     endpoint_key_variable: Name | None = None
     endpoint_dimensions: Count | None = None
+    fusion_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     token_price: Annotated[float, msgspec.Meta(ge=0)] | None = None
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
@@ -143,6 +144,8 @@ MEANINGS = {
     "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",
     "endpoint_key_variable": "name of the environment variable that contains the endpoint's key",
     "endpoint_dimensions": "length of the vectors, for models that can shorten them",
+    "fusion_weight": "weight of keyword search in hybrid scores, 0 to 1; by default each query decides it; "
+    "`chunksink eval --tune` measures weights",
     "token_price": "price of a million tokens at the endpoint, for `chunksink plan`",
     "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
     f"if `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",

@@ -27,6 +27,7 @@ _EXAMPLES: dict[str, Any] = {
     "endpoint": "http://127.0.0.1:11434/v1",
     "endpoint_key_variable": "EMBEDDINGS_KEY",
     "endpoint_dimensions": 256,
+    "fusion_weight": 0.4,
     "token_price": 0.02,
     "documents_per_second": 500,
 }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunksink.search.fusion import Fused, Fusion, Ranking, alone, by_ranks, by_scores
+from chunksink.search.fusion import Fused, Fusion, Ranking, alone, best_value, by_ranks, by_scores, keyword_weight
 
 
 def ranking(*keys: str) -> Ranking:
@@ -49,6 +49,18 @@ def test_best_of_poor_hits_ranks_below_good_ones() -> None:
     good = Ranking([("a", 0.6), ("b", 0.3)], low=0.0, most=1.0)
     fused = by_scores({"keyword": good, "semantic": semantic})
     assert scores(fused) == pytest.approx({"a": 0.5, "b": 0.25 + 0.5, "c": 0.3})
+
+
+def test_keyword_weight_grows_with_the_best_hit() -> None:
+    whole, half, none = (Ranking(hits, low=0.0, most=8.0) for hits in ([("a", 5.0)], [("a", 2.0), ("b", 1.0)], []))
+    assert [best_value(one) for one in (whole, half, none)] == [1.0, 0.5, 0.0]
+    assert [keyword_weight(best_value(one)) for one in (whole, half, none)] == pytest.approx([0.6, 0.45, 0.3])
+
+
+def test_by_scores_uses_the_weights_of_the_legs() -> None:
+    keyword = Ranking([("a", 2.0), ("b", 1.0)], low=0.0, weight=0.75)
+    semantic = Ranking([("b", 0.9), ("a", 0.4)], weight=0.25)
+    assert scores(by_scores({"keyword": keyword, "semantic": semantic})) == pytest.approx({"a": 0.75, "b": 0.625})
 
 
 def test_equal_scores_all_count_as_best() -> None:

@@ -12,7 +12,7 @@ from chunksink.search.question import Mode, Question
 from chunksink.settings.fields import FieldOptions
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.reader import Filter, Sort
+from chunksink.sinks.reader import FacetValue, Filter, Sort
 from tests.search.support import MODES, family, legs_over
 
 MD = Filter("source_type", any_of=("md",))
@@ -106,7 +106,7 @@ def test_notice_suggests_words_for_misspelt_ones(legs: Legs, mode: Mode) -> None
     """Also if other words or the meaning find hits. Words of other tenants are not suggested."""
     answer = search(legs, Question("Sleepps cat", mode=mode), Access("acme"))
     by_words = mode != "semantic"
-    assert answer.notice == ("No text contains 'Sleepps'. Did you mean 'sleeps'?" if by_words else None)
+    assert answer.notice == ("No text contains 'Sleepps'. Searched for 'sleeps' instead." if by_words else None)
     assert answer.as_json()["suggestions"] == answer.suggestions == ({"Sleepps": "sleeps"} if by_words else {})
     assert search(legs, Question("sleepps cat", mode=mode), Access("other")).notice is None
     assert search(legs, Question("sleeps cat", mode=mode), Access("acme")).as_json()["suggestions"] == {}
@@ -128,5 +128,17 @@ def test_notice_if_only_meaning_matches(legs: Legs) -> None:
     assert notice("law", tenant="other") is None
     assert notice("zebra kitten", mode="semantic") is None
     assert notice("?!") is None
-    assert notice("sleepps") == "No text contains 'sleepps'. Did you mean 'sleeps'?"
-    assert notice("sleepps zebra") == f"No text contains 'sleepps'. Did you mean 'sleeps'? No text {RESEMBLES}"
+    assert notice("sleepps") == notice("sleepps zebra") == "No text contains 'sleepps'. Searched for 'sleeps' instead."
+
+
+@pytest.mark.parametrize("mode", ("hybrid", "keyword"))
+def test_misspelt_words_are_searched_as_suggested(legs: Legs, mode: Mode) -> None:
+    """Facets and snippets follow. A phrase is searched as typed."""
+    answer = search(legs, Question("sleepps", mode=mode, facets=("source_type",)), Access("acme"))
+    assert answer[0].ranks["keyword"] == 1
+    assert answer[0].highlights == ["sleeps"]
+    assert FacetValue("md", 1) in answer.facets["source_type"]
+    phrase = search(legs, Question('"sleepps"', mode=mode), Access("acme"))
+    assert not phrase.hits
+    assert phrase.notice is not None
+    assert phrase.notice.endswith("Did you mean 'sleeps'?")

@@ -55,6 +55,25 @@ def test_hybrid_score_is_the_sum_of_both_legs(legs: Legs) -> None:
     assert len(answer.hits) == 3
 
 
+def test_query_decides_the_weights_unless_they_are_configured(legs: Legs) -> None:
+    whole, part, none = (search(legs, text) for text in ("vessel harbour", "ship harbour", "feline ship"))
+    assert whole.evidence == 1.0
+    assert weights(whole) == pytest.approx({"keyword": 0.6, "semantic": 0.4})
+    assert part.evidence is not None
+    assert weights(part) == pytest.approx({"keyword": 0.3 + 0.3 * part.evidence, "semantic": 0.7 - 0.3 * part.evidence})
+    assert 0 < part.evidence < 1
+    assert none.evidence == 0.0
+    assert weights(none) == pytest.approx({"semantic": 0.7})
+    fixed = search(replace(legs, keyword_weight=0.9), "ship harbour")
+    assert fixed.evidence is None
+    assert weights(fixed) == pytest.approx({"keyword": 0.9, "semantic": 0.1})
+    assert search(legs, "ship harbour", fusion="ranks").evidence is None
+
+
+def weights(answer: Answer) -> dict[str, float]:
+    return {share.leg: share.weight for hit in answer for share in hit.shares}
+
+
 def test_hit_of_keyword_search_alone_has_a_similarity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "FETCH_AT_FIRST", 5)
     crowd = [family(f"{number}.md", f"cat feline kitten {number}") for number in range(8)]

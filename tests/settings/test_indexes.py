@@ -167,6 +167,7 @@ THREE: dict[str, tuple[Any, Any, Any]] = {
     "require_source_checksum": (True, False, True),
     "precision": ("float32", "bfloat16", "auto"),
     "max_length": (1, 2, 3),
+    "fusion_weight": (0.25, 0.75, 0.0),
     "token_price": (1.5, 2.5, 0.0),
     "sinks": (("fts",), ("jsonl",), ("chroma", "fts")),
     "sink": ({"fts": {"folder": "/f"}}, {"fts": {"folder": "/e"}}, {"fts": {"folder": "/g"}}),
