@@ -40,9 +40,13 @@ def side_by_side(query: Query) -> str:
     return " OR ".join(map(word, query.joined))
 
 
+def compounds(query: Query) -> str:
+    return " OR ".join(map(word, query.compounds))
+
+
 def any_word(query: Query) -> str:
-    """Any of the words, the last one also as the beginning of a longer word. Empty without words."""
-    return " OR ".join([words(query), *([beginning(query)] if query.prefix else [])])
+    """Any of the words and compounds, the last word also as the beginning of a longer one. Empty without words."""
+    return " OR ".join(filter(None, (words(query), compounds(query), beginning(query) if query.prefix else "")))
 
 
 def every_word(query: Query) -> str:

@@ -6,7 +6,9 @@ and a little more if they are adjacent. A word with digits or underscores (E-417
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from chunksink.chunkbus.patterns import possessive
 from chunksink.sinks.fts.word_forms import composed
@@ -47,6 +49,7 @@ _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SP
 _NAMED = re.compile(r"[\d_]")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
+_COMPOUND_WORDS = 8
 _LONG_PART = 3  # of a name like E-417; shorter parts are not distinctive
 
 # Lucene's list for English, and the words of questions.
@@ -64,7 +67,8 @@ _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 class Query:
     """The words (a phrase is one of them) and the runs. `prefix` is the last word if it may be incomplete. `phrases`
     were typed in quotes; every hit has them all. `signed` are words with a sign, each with its typed form (C++, .NET).
-    `joined` are the joined words (dry-run) of a short query. Their parts are among `words` too."""
+    `joined` are the joined words (dry-run) of a short query. Their parts are among `words` too. `compounds` are
+    pairs of neighbours written as one word: sort order is also sortOrder, data base is database."""
 
     words: tuple[str, ...]
     runs: tuple[str, ...]
@@ -72,6 +76,7 @@ class Query:
     phrases: tuple[str, ...] = ()
     signed: tuple[tuple[str, str], ...] = ()
     joined: tuple[str, ...] = ()
+    compounds: tuple[str, ...] = ()
 
 
 def parse(typed: str) -> Query:
@@ -104,7 +109,15 @@ def parse(typed: str) -> Query:
     prefix = "" if ended or last not in kept else last
     with_signs = tuple(one for one in signed if one[0] in kept)[:MAX_SIGNED]
     side_by_side = tuple(joined) if len(kept) <= FEW else ()  # does not help long questions
-    return Query(kept, tuple(runs)[:MAX_PAIRS], prefix, phrases=tuple(phrases), signed=with_signs, joined=side_by_side)
+    return Query(
+        kept,
+        tuple(runs)[:MAX_PAIRS],
+        prefix,
+        phrases=tuple(phrases),
+        signed=with_signs,
+        joined=side_by_side,
+        compounds=_compounds([word for word in kept if word not in in_quotes]),
+    )
 
 
 def _terms(word: str) -> list[str]:
@@ -114,6 +127,11 @@ def _terms(word: str) -> list[str]:
     if len(parts) > 1 and _NAMED.search(plain):
         return [*(part for part in parts if len(part) >= _LONG_PART), plain]
     return parts
+
+
+def _compounds(words: Sequence[str]) -> tuple[str, ...]:
+    pairs = pairwise(words[:_COMPOUND_WORDS])
+    return tuple(f"{one}{other}" for one, other in pairs if one.isalpha() and other.isalpha())
 
 
 def names_of(query: Query) -> list[str]:

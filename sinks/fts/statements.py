@@ -57,7 +57,7 @@ _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 PREFIX_WEIGHT = 0.5
 """For words that only begin with the last word, which are guesses."""
 JOINED_WEIGHT = 0.5
-"""Extra weight of words that were typed joined (dry-run) where they are adjacent."""
+"""Extra weight of words that were typed joined (dry-run) where they are adjacent, and of compounds."""
 _INCOMPLETE = 0.85
 """Factor of a row that lacks one of a few words. Also of a row that has none of them in its text, because all passages
 of a source have the same title."""
@@ -159,6 +159,8 @@ def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sou
         if query.joined:
             side_by_side = expressions.side_by_side(query)
             sources["words"].append(match("documents_fts", side_by_side, tenant, JOINED_WEIGHT))
+        if query.compounds:
+            sources["words"].append(match("documents_fts", expressions.compounds(query), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
             sources["words"].append(attached)
     if query.runs:
