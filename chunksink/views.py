@@ -115,7 +115,8 @@ def _legs(
         if ENGINE not in legs and sink.wants_vectors and (hybrid := capability(reader, HybridReader)) is not None:
             legs[ENGINE] = EngineLeg(hybrid, queries.of(generation), name, build_id)
         if SEMANTIC not in legs and (nearest := capability(reader, VectorReader)) is not None:
-            legs[SEMANTIC] = SemanticLeg(nearest, queries.of(generation), name, build_id)
+            model = queries.of(generation)
+            legs[SEMANTIC] = SemanticLeg(nearest, model, name, build_id, floor=model.floor)
     if KEYWORD in legs and SEMANTIC in legs:
         resolver = capability(legs[KEYWORD].reader, SupportsFamilies)
         if resolver is not None:

@@ -70,6 +70,8 @@ class SearchHit:
     after: tuple[Document, ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The custom fields; times as ISO 8601."""
+    weak: bool = False
+    """Whether it is hardly related to the query: neither its words nor its meaning match well."""
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class SearchHit:
             "score": self.score,
             "fields": dict(self.fields),
             "metadata": self.metadata,
+            "weak": self.weak,
             "highlights": self.highlights,
             "snippet": [asdict(piece) for piece in self.snippet],
             "ranks": self.ranks,

@@ -74,6 +74,8 @@ class SemanticLeg:
     sink: str
     build_id: str
     families: FamiliesOf = unknown
+    floor: Callable[[], float | None] = lambda: None
+    """The similarity below which documents are hardly related; known after the first query."""
 
     def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
         if phrase_hits == ():

@@ -75,6 +75,7 @@ class Hit(PassageInContext, total=False):
     ranks: dict[str, int]
     fields: dict[str, Any]
     metadata: dict[str, Any]
+    weak: bool
     snippet: str
     cut: str
     same_text: list[Source]
@@ -231,7 +232,8 @@ def _hit(hit: SearchHit) -> Hit:
         _shorten(passage)
     if "cut" in fields and hit.snippet:
         fields["snippet"] = "".join(piece.text for piece in hit.snippet)
-    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks, "fields": dict(hit.fields), "metadata": hit.metadata}
+    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks, "weak": hit.weak}
+    fields |= {"fields": dict(hit.fields), "metadata": hit.metadata}
     if hit.same_text:
         fields["same_text"] = [reference(document) for document in hit.same_text]
     return cast(Hit, fields)

@@ -9,16 +9,19 @@ from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import count
+from chunksink.search.fusion import Share
 from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
-from chunksink.search.question import KEYWORD, Question
+from chunksink.search.question import KEYWORD, LEGS_OF, SEMANTIC, FusionName, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import Filter, Hit
 
 _SHORT_TEXT = 80  # characters
+_WEAK_VALUE = 0.5
+"""A keyword hit with less than half of the best scaled score matches its words weakly."""
 
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
@@ -46,7 +49,11 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
     hits = _with_context(legs, access, question, hits)
+    hits = _with_weakness(legs, question, hits)
     facets = count(legs, question, access, queries, order.results)
+    about = list(notices(legs, question, access, queries, order))
+    if hits and all(hit.weak for hit in hits):
+        about.append("All of these hits are weak matches: the index may have nothing about this.")
     return Answer(
         query=question.text,
         mode=question.mode,
@@ -56,7 +63,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=queries.failed,
-        notice=" ".join(notices(legs, question, access, queries, order)) or None,
+        notice=" ".join(about) or None,
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
@@ -132,6 +139,20 @@ def _with_snippets(
         queries.failed[KEYWORD] = str(error)
         return hits
     return [replace(hit, snippet=shown.get(hit.document.id, ())) for hit in hits]
+
+
+def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
+    floor = legs.semantic.floor() if legs.semantic is not None and SEMANTIC in LEGS_OF[question.mode] else None
+    if floor is None:
+        return hits
+    return [replace(hit, weak=all(_is_weak(share, floor, question.fusion) for share in hit.shares)) for hit in hits]
+
+
+def _is_weak(share: Share, floor: float, fusion: FusionName) -> bool:
+    """Ranks do not show how well the words match, so such a hit is not weak."""
+    if share.leg == SEMANTIC:
+        return share.score < floor
+    return fusion == "scores" and share.value < _WEAK_VALUE
 
 
 def _with_context(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:

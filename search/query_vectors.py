@@ -25,6 +25,14 @@ _QUERY_SECONDS = 5.0
 """How long a search waits for an endpoint before it answers without vectors."""
 _PAUSE_SECONDS = 10.0
 """After a failure, searches do not try the model again for this long."""
+_UNRELATED = (
+    "opening hours of the public library",
+    "symptoms of the flu in small children",
+    "torque of the screws of a gearbox",
+    "the appeal was dismissed by the court",
+)
+_RELATED = 0.22
+"""Texts below this similarity are hardly related, on a scale from that of unrelated texts (0) to that of equal ones."""
 
 
 class Generation(Protocol):
@@ -70,6 +78,7 @@ class QueryModel:
         self._model_cache = model_cache
         self._settings = generation.encoder
         self._encoder = LazyEncoder(generation.model, self._open)
+        self._floor: float | None = None
         self._closed = self._prepared = False
         self._computing = threading.Lock()
         self._lock = threading.Lock()
@@ -93,6 +102,10 @@ class QueryModel:
         if error is not None:
             raise _again(error)
         return future.result()
+
+    def floor(self) -> float | None:
+        """Documents that are less similar to a query are hardly related to it. None before the first query."""
+        return self._floor
 
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines. A model that must be prepared
@@ -176,14 +189,25 @@ class QueryModel:
         if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
             raise _again(self._failure[1])
         try:
-            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries(texts))
+            more = _UNRELATED if self._floor is None else ()
+            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([*texts, *more]))
         except TextRefused:  # the model works; other queries may pass
             raise
         except EmbeddingsError as error:
             self._failure = (monotonic(), error)
             raise
         self._failure = None
-        return dict(zip(texts, vectors, strict=True))
+        if more:
+            self._floor = _floor(vectors[len(texts) :])
+        return dict(zip(texts, vectors, strict=False))
+
+
+def _floor(unrelated: "Vectors") -> float:
+    import numpy as np
+
+    units = unrelated / np.linalg.norm(unrelated, axis=1, keepdims=True)
+    usual = float((units @ units.T)[np.triu_indices(len(units), 1)].mean())
+    return usual + _RELATED * (1 - usual)
 
 
 def _is_usable(vector: "Vectors") -> bool:

@@ -149,6 +149,8 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
 
 def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     ranks = ", ".join(f"{leg} {rank}" for leg, rank in hit.ranks.items())
+    if hit.weak:
+        ranks += "; weak match"
     if names_tenant and hit.document.tenant_id:
         ranks += f"; tenant {_line(hit.document.tenant_id, _TITLE_CHARACTERS)}"
     title = hit.title or hit.source_uri or hit.chunk_id

@@ -30,7 +30,7 @@ def metadata_of(hit: SearchHit) -> dict[str, Any]:
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)
     same_text = [reference(document) for document in hit.same_text]
-    about = {"score": hit.score, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
+    about = {"score": hit.score, "weak": hit.weak, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
     return {**hit.metadata, **hit.fields, **fields, **about}
 
 

@@ -150,6 +150,7 @@ _SCHEMAS: dict[str, Any] = {
             "score": _NUMBER,
             "fields": _map({}),
             "metadata": _map({}),
+            "weak": {"type": "boolean", "description": "Whether the hit is hardly related to the query."},
             "highlights": _list(_TEXT),
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
             "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},

@@ -56,6 +56,7 @@ class HitView:
     fields: tuple[tuple[str, str], ...]
     pieces: tuple[Piece, ...]
     badges: tuple[tuple[str, int], ...]
+    weak: bool
     passage_url: str
     facts: tuple[tuple[str, str], ...]
     same_text: tuple["OtherSource", ...]
@@ -101,6 +102,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
         fields=tuple((label_of(name), value_text(value)) for name, value in hit.fields.items()),
         pieces=_excerpt(hit),
         badges=tuple(hit.ranks.items()),
+        weak=hit.weak,
         passage_url=chunk_url(hit.chunk_id, form),
         facts=tuple(facts(hit.document)),
         same_text=tuple(

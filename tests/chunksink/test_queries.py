@@ -100,17 +100,30 @@ def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[st
 def test_queries_during_a_batch_form_the_next_batch(model: QueryModel, gate: Gate) -> None:
     others = [f"query {number}" for number in range(6)]
     vectors = asked_at_once(model, gate, "first", others)
-    assert [sorted(batch) for batch in gate.batches] == [["first"], others]
+    assert gate.batches[0][0] == "first"
+    assert [sorted(batch) for batch in gate.batches[1:]] == [others]
     plain = HashEncoder(dimension=gate.dimension, name=gate.info.name)
     assert np.array_equal(vectors, plain.encode(["first", *others]))
     assert model("query 3") is vectors[4]  # remembered
     assert len(gate.batches) == 2
 
 
+def test_first_batch_measures_the_similarity_of_unrelated_texts(model: QueryModel, gate: Gate) -> None:
+    gate.go_on.set()
+    assert model.floor() is None
+    model("first")
+    floor = model.floor()
+    assert floor is not None
+    assert 0.1 < floor < 0.4, "the vectors of this encoder are random"
+    model("second")
+    assert gate.batches[1] == ["second"]
+    assert model.floor() == floor
+
+
 def test_batch_is_limited_and_has_no_duplicates(model: QueryModel, gate: Gate) -> None:
     others = [f"query {number}" for number in range(20)]
     asked_at_once(model, gate, "first", ["first", *others, *others])
-    assert [len(batch) for batch in gate.batches] == [1, 16, 4]
+    assert [len(batch) for batch in gate.batches[1:]] == [16, 4]
 
 
 def test_refused_query_does_not_affect_its_batch(model: QueryModel, gate: Gate) -> None:

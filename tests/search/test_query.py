@@ -70,6 +70,22 @@ def test_query_decides_the_weights_unless_they_are_configured(legs: Legs) -> Non
     assert search(legs, "ship harbour", fusion="ranks").evidence is None
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_far_from_words_and_meaning_are_weak(legs: Legs, mode: Mode) -> None:
+    """Without a floor (no model was asked) no hit is weak."""
+    assert legs.semantic is not None
+    assert not any(hit.weak for hit in search(legs, "ship harbour", mode))
+    with_floor = replace(legs, semantic=replace(legs.semantic, floor=lambda: 0.5))
+    answer = search(with_floor, "ship harbour", mode)
+    weak = {hit.text: hit.weak for hit in answer}
+    assert not weak["The vessel left the harbour"]
+    assert any(weak.values()) == (mode != "keyword")
+    assert answer.notice is None
+    unrelated = search(with_floor, "zebra giraffe", mode)
+    assert all(hit.as_json()["weak"] for hit in unrelated)
+    assert ("weak matches" in (unrelated.notice or "")) == bool(unrelated.hits)
+
+
 def weights(answer: Answer) -> dict[str, float]:
     return {share.leg: share.weight for hit in answer for share in hit.shares}
 
