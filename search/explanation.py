@@ -18,7 +18,7 @@ def share_text(share: Share, *, fused: bool) -> str:
     score = f"{place}, score {share.score:.4g}"
     if not fused:
         return score
-    return f"{score}{_scale(share)}, adds {share.weight:g} × {share.value:.4f} = {share.points:.4f}"
+    return f"{score}{_scale(share)}, adds {share.weight:.3g} × {share.value:.4f} = {share.points:.4f}"
 
 
 def score_text(hit: SearchHit, *, fused: bool) -> str:
