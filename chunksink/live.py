@@ -93,6 +93,8 @@ class LiveSearch:
             with suppress(*search_errors()), self._current() as view:
                 if view.legs.semantic is not None:
                     view.legs.semantic.encode("warm")
+                if view.legs.reranking is not None:
+                    view.legs.reranking.load()
         except Exception:
             if not self._closed:
                 raise

@@ -131,6 +131,7 @@ def _legs(
         partial(_from_chunks, config),
         legs.get(ENGINE),
         FieldSet.of(config.fields),
+        reranking=queries.reranking(config.rerank),
         keyword_weight=config.fusion_weight,
     )
 

@@ -157,9 +157,9 @@ class EndpointConnection:
             try:
                 return vectors_in(response.content, expected)
             except (ValueError, RecursionError) as error:
-                answer = _message_of(response, key) or "it is empty"
+                answer = message_of(response, key) or "it is empty"
                 raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
-        message = _message_of(response, key)
+        message = message_of(response, key)
         if response.status_code in _TRANSIENT:
             what = f"status {response.status_code}: {message}".removesuffix(": ")
             raise TransientFailure(what, _retry_after(response))
@@ -216,7 +216,7 @@ def checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _message_of(response: httpx.Response, key: str | None) -> str:
+def message_of(response: httpx.Response, key: str | None) -> str:
     """The endpoint's message, shortened. The key is removed first, since part of a key would not be found."""
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 

@@ -73,6 +73,10 @@ class TextRefused(EndpointError):
     """The endpoint does not accept this text; it may accept others."""
 
 
+class RerankFailed(EmbeddingsError):
+    """The reranker returned no scores, or not in time; hits keep their order."""
+
+
 class CacheError(EmbeddingsError):
     """The vector cache cannot be used."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnsupported
@@ -17,7 +17,9 @@ from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.tokens import Arrays, Layout, ModelForm
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+_T = TypeVar("_T")
 
 # Models whose prompts are only in their description. The prompts in a model's configuration take precedence. The
 # instructed E5 needs another prompt for every task, so it has none here.
@@ -129,19 +131,40 @@ class TorchRuntime:
 
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
     """The model as its library loads it, in float32."""
-    try:
+
+    def load(library: Any) -> SentenceTransformer:
         import torch
+
+        model: SentenceTransformer = library.SentenceTransformer(
+            str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
+        )
+        return model.eval()
+
+    return _read(load, found, device)
+
+
+def read_cross_encoder(found: ResolvedModel, device: str) -> CrossEncoder:
+    """A model that scores pairs of texts."""
+
+    def load(library: Any) -> CrossEncoder:
+        model: CrossEncoder = library.CrossEncoder(str(found.folder), device=device, local_files_only=True)
+        return model
+
+    return _read(load, found, device)
+
+
+def _read(load: Callable[[Any], _T], found: ResolvedModel, device: str) -> _T:
+    """Calls `load` with the library, and translates the errors of all libraries that read a model."""
+    try:
+        import sentence_transformers
         from safetensors import SafetensorError
-        from sentence_transformers import SentenceTransformer
     except (ImportError, OSError) as exc:
         raise ModelUnsupported(
             f"the libraries that compute models cannot be loaded ({exc}); install torch and sentence-transformers again"
         ) from exc
     try:
         with _quiet():
-            model = SentenceTransformer(
-                str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-            )
+            return load(sentence_transformers)
     except (OSError, ValueError, KeyError, ImportError) as exc:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
@@ -152,7 +175,6 @@ def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
             f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
             "copy the model again"
         ) from exc
-    return model.eval()
 
 
 def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:

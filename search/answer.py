@@ -9,6 +9,7 @@ from chunksink.search.access import Access
 from chunksink.search.fusion import Share
 from chunksink.search.link import Locator, link_of, locator_of
 from chunksink.search.question import FusionName, Mode, Question
+from chunksink.search.rerank import Reranked
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import FacetValue, Piece
@@ -70,6 +71,8 @@ class SearchHit:
     after: tuple[Document, ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The custom fields; times as ISO 8601."""
+    rerank: Reranked | None = None
+    """The reranker's score, and the place before; None if it was not asked."""
     weak: bool = False
     """Whether it is hardly related to the query: neither its words nor its meaning match well."""
 
@@ -114,6 +117,7 @@ class SearchHit:
             fields["explain"] = {
                 "shares": [{**share._asdict(), "points": share.points} for share in self.shares],
                 "document": self.document.as_dict(),
+                "rerank": asdict(self.rerank) if self.rerank is not None else None,
             }
         return fields
 
@@ -124,6 +128,7 @@ def hit_of(
     shares: tuple[Share, ...],
     same_text: tuple[Document, ...] = (),
     fields: FieldSet = NO_FIELDS,
+    rerank: Reranked | None = None,
 ) -> SearchHit:
     return SearchHit(
         chunk_id=document.chunk_id,
@@ -138,6 +143,7 @@ def hit_of(
         document=document,
         same_text=same_text,
         fields={name: fields.shown(name, value) for name, value in document.fields.items()},
+        rerank=rerank,
     )
 
 

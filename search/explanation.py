@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.fusion import Share
+from chunksink.search.rerank import Reranked
 from chunksink.sinks.document import Document
 
 
@@ -34,6 +35,10 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return "the scores of each leg scaled to 0..1, weighted as `fusion_weight` says, and added"
     matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
     return f"the scores of each leg scaled to 0..1, weighted and added; {matched}, which decides the weights"
+
+
+def rerank_text(rerank: Reranked) -> str:
+    return f"score {rerank.score:.4g} of the reranker decides the place; place {rerank.place} before"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import phrases_of
 from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, MOST_VALUES, SEMANTIC, Question
+from chunksink.search.rerank import Reranking
 from chunksink.sinks.capabilities import SupportsPatterns, capability
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Vectors
@@ -149,6 +150,7 @@ class Legs:
     engine: EngineLeg | None = None
     fields: FieldSet = NO_FIELDS
     lacking: Sequence[str] = ()
+    reranking: Reranking | None = None
     keyword_weight: float | None = None
     """Of keyword search in hybrid scores; None to choose it for each query."""
 

@@ -31,6 +31,8 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
             yield f"Found by meaning only: this index has no keyword sink; {REMEDY}."
     if later := [name for field in question.facets if (name := field.removeprefix(CUSTOM)) in legs.lacking]:
         yield f"No facets for {', '.join(later)} yet: [fields] has changed. Run `chunksink sync`."
+    if order.not_reranked is not None:
+        yield f"The hits are not ranked again: {order.not_reranked}."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed

@@ -24,6 +24,7 @@ from chunksink.search.fusion import (
 )
 from chunksink.search.legs import LegQueries
 from chunksink.search.question import KEYWORD, SEMANTIC, FusionName, Question
+from chunksink.search.rerank import Reranked
 from chunksink.sinks.reader import Hit
 
 FETCH_AT_FIRST = 100
@@ -41,6 +42,7 @@ class Placed:
 
     fused: Fused
     hit: Hit
+    rerank: Reranked | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Order:
         self._final: set[str] = set()
         self._sources: set[str] = set()
         self._depth = FETCH_AT_FIRST
+        self.not_reranked: str | None = None
+        """Why the configured reranker did not decide the order."""
         self.placed: list[Placed] = []
         self.complete = False
         """Whether there are no further results."""

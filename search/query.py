@@ -5,6 +5,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from chunksink.chunkbus.canonical import canonical_text
+from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
@@ -106,16 +107,34 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, mis
         documents = fetch(legs, access, {one.hit.id: one.hit.parent_id for one in part})
         shown = replacements(legs, access, question, list(documents.values()))
         missing += [one.hit for one in part if one.hit.id not in shown]
-        for one in part:
-            if document := shown.get(one.hit.id):
-                last = _text_of(document) if question.collapse else document.id
-                groups.setdefault(last, []).append((one, document))
+        found = [(one, document) for one in part if (document := shown.get(one.hit.id))]
+        if last is None:  # the first part
+            found = _reranked(legs, order, question, found)
+        for one, document in found:
+            last = _text_of(document) if question.collapse else document.id
+            groups.setdefault(last, []).append((one, document))
         for key in list(groups):
             if key == last and not order.complete:
                 break
             (best, document), *others = groups.pop(key)
             same_text = tuple(other for _, other in others if other.id != document.id)
-            yield hit_of(document, best.fused.score, best.fused.shares, same_text, legs.fields)
+            yield hit_of(document, best.fused.score, best.fused.shares, same_text, legs.fields, best.rerank)
+
+
+def _reranked(
+    legs: Legs, order: Order, question: Question, found: list[tuple[Placed, Document]]
+) -> list[tuple[Placed, Document]]:
+    """The best hits in the order of the reranker, if one is configured; the others follow."""
+    if legs.reranking is None or question.sort is not None or not found:
+        return found
+    top = found[: legs.reranking.top]
+    try:
+        ranks = legs.reranking.order(question.text, [document for _, document in top])
+    except EmbeddingsError as error:
+        order.not_reranked = str(error)
+        return found
+    moved = ((rank, *top[rank.place - 1]) for rank in ranks)
+    return [*((replace(one, rerank=rank), document) for rank, one, document in moved), *found[len(top) :]]
 
 
 def _text_of(document: Document) -> Hashable:

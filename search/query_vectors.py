@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.embeddings.settings import EncoderSettings
+    from chunksink.search.rerank import Reranking
+    from chunksink.settings.config import RerankOptions
 
 _MOST_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""
@@ -54,6 +56,7 @@ class Queries:
         self._model_cache = model_cache
         self._lock = threading.Lock()
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
+        self._reranking: Reranking | None = None
 
     def of(self, generation: Generation) -> "QueryModel":
         """The same model for every generation that was made with it, since loading takes seconds. It is loaded again
@@ -62,11 +65,26 @@ class Queries:
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))
 
+    def reranking(self, options: "RerankOptions | None") -> "Reranking | None":
+        """The reranker, opened for the first call; None if none is configured."""
+        if options is None:
+            return None
+        from chunksink.embeddings.rerankers import open_reranker
+        from chunksink.search.rerank import Reranking
+
+        with self._lock:
+            if self._reranking is None:
+                self._reranking = Reranking(open_reranker(options), options.top, options.deadline)
+            return self._reranking
+
     def close(self) -> None:
         with self._lock:
             for model in self._models.values():
                 model.close()
             self._models.clear()
+            if self._reranking is not None:
+                self._reranking.close()
+                self._reranking = None
 
 
 class QueryModel:

@@ -52,6 +52,16 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
+class RerankOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A model that scores the best hits of each search again."""
+
+    model: Name = "cross-encoder/ms-marco-MiniLM-L6-v2"
+    url: Name | None = None
+    key_variable: Name | None = None
+    top: Annotated[int, msgspec.Meta(ge=2, le=50)] = 20
+    deadline: Annotated[float, msgspec.Meta(gt=0)] = 2.0
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. Relative folders start at the configuration file's folder, else at the current one."""
 
@@ -74,6 +84,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
     sink: dict[str, dict[str, Any]] = {}
     fields: dict[str, FieldOptions] = {}
+    rerank: RerankOptions | None = None
     tenants: Literal["optional", "required"] = "optional"
     tokens: dict[str, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
@@ -151,6 +162,7 @@ MEANINGS = {
     f"if `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
+    "rerank": "a model that ranks the best hits of a search again: a table `[rerank]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
     "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
     "list with commas",

@@ -49,6 +49,15 @@ _TABLES = """\
 # search = true
 # sort = true
 
+# A model that ranks the best hits of each search again: a cross-encoder on this machine, or an endpoint.
+
+# [rerank]
+# model = "cross-encoder/ms-marco-MiniLM-L6-v2"
+# url = "http://127.0.0.1:8080/v1/rerank"    # of an endpoint; without it the model runs on this machine
+# key_variable = "RERANK_KEY"                # names the variable with the key of the endpoint
+# top = 20                                   # hits to rank again
+# deadline = 2.0                             # seconds; later scores are not used
+
 # Options of the sinks, each in its table. Do not write keys here: name the environment variable that has the key.
 
 # [sink.fts]
@@ -113,7 +122,7 @@ def content() -> str:
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
-        if name in ("sink", "fields", "tokens"):
+        if name in ("sink", "fields", "rerank", "tokens"):
             continue  # their tables come last, as TOML requires
         value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
         comment = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)

@@ -14,7 +14,7 @@ from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import around_match, beginning, excerpt
-from chunksink.search.explanation import facts, formula, is_fused, score_text, share_text, value_text
+from chunksink.search.explanation import facts, formula, is_fused, rerank_text, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
 from chunksink.session import usual_mode
@@ -208,6 +208,7 @@ def _explanation(config: Config, generation: Generation, answer: Answer, hit: Se
     return [
         *(f"{share.leg}: {share_text(share, fused=fused)}" for share in hit.shares),
         f"score {score_text(hit, fused=fused)}: {formula(answer, fused=fused)}",
+        *([f"rerank: {rerank_text(hit.rerank)}"] if hit.rerank is not None else []),
         *(f"{name} {value}" for name, value in facts(hit.document) if name != "chunk"),
         f"vector {_cached(config, generation, hit.document.text_hash)}",
         f"generation {generation.id}: {builds}",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.explanation import formula, is_fused, score_text, share_text
+from chunksink.search.explanation import formula, is_fused, rerank_text, score_text, share_text
 from chunksink.search.fusion import RANK_CONSTANT
 from chunksink.search.question import LEGS_OF
 
@@ -64,7 +64,8 @@ _FOUND_BY = {"keyword": "for its words", "semantic": "for its meaning", "engine"
 def _reason(hit: SearchHit) -> str:
     places = [f"{_FOUND_BY[leg]} (place {rank})" for leg, rank in hit.ranks.items()]
     words = ", ".join(dict.fromkeys(hit.highlights))
-    return f"Found {' and '.join(places)}{f'. Matching words: {words}' if words else ''}."
+    rerank = f" Ranked again: {rerank_text(hit.rerank)}." if hit.rerank is not None else ""
+    return f"Found {' and '.join(places)}{f'. Matching words: {words}' if words else ''}.{rerank}"
 
 
 def _percent(points: float, whole: float) -> float:

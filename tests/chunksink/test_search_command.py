@@ -24,6 +24,7 @@ from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended, command_line, environment
 from tests.support.bus import source
+from tests.support.rerank_server import rerank_server
 
 GUIDE = source("guide.md", "the cat sleeps", "a cat and a dog", "nothing else", source_type="md", year=2021)
 NOTES = source("notes.txt", "a cat in the notes", source_type="txt", year=2019)
@@ -70,8 +71,8 @@ def test_explained_shares_can_be_recomputed(both: Shell) -> None:
     assert {share["leg"] for share in shares} == {"keyword", "semantic"}
     for share in shares:
         assert share["value"] == pytest.approx((share["score"] - share["low"]) / (share["high"] - share["low"]))
-    score, low, high = (shares[0][name] for name in ("score", "low", "high"))
-    line = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), adds 0.5 ×"
+    score, low, high, weight = (shares[0][name] for name in ("score", "low", "high", "weight"))
+    line = f"score {score:.4g} ({low:.4g} counts as 0, {high:.4g} as 1), adds {weight:.3g} ×"
     assert line in both("search", "boat cat", "--explain").out
 
 
@@ -346,3 +347,19 @@ def test_colours_follow_the_environment(built: Shell, variables: dict[str, str],
     written = on_a_terminal(built.folder, *arguments, CHUNKSINK_SINKS="fts", **variables)
     assert "a cat in the notes" in written.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert ("\x1b" in written) is coloured
+
+
+def test_configured_reranker_decides_the_order(both: Shell) -> None:
+    """Without an answer from it the search still answers."""
+    with rerank_server() as server:
+        (both.folder / "chunksink.toml").write_text(f'[rerank]\nurl = "{server.url}"\ntop = 3\ndeadline = 20\n')
+        ended = both("search", "boat cat", "--explain", "--json")
+        scores = [hit["explain"]["rerank"]["score"] for hit in ended.json["hits"][:3]]
+        assert scores == sorted(scores, reverse=True)
+        assert both("search", "boat cat", "--explain").out.count("rerank: score") == len(scores)
+    ended = both("search", "boat cat", "--json")
+    assert ended.code == Exit.OK
+    assert ended.json["hits"]
+    assert server.url in ended.json["notice"]
+    (both.folder / "chunksink.toml").write_text("[rerank]\ntop = 1000\n")
+    assert both("search", "boat cat").code == Exit.USAGE

@@ -1,0 +1,133 @@
+"""Reranking over HTTP: the order of the server, and the fused order if it fails."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chunksink.embeddings.rerankers import open_reranker
+from chunksink.search.answer import Answer
+from chunksink.search.legs import Legs
+from chunksink.search.query import search
+from chunksink.search.question import Mode, Question
+from chunksink.search.rerank import Reranking
+from chunksink.settings.config import RerankOptions
+from chunksink.sinks.reader import Sort
+from tests.search.support import MODES, family
+from tests.support.rerank_server import RerankServer, rerank_server
+
+FAMILIES = [
+    family("pets.md", "the cat sleeps", title="Pets"),
+    family("sea.md", "a cat on a boat that sails far away"),
+    family("law.md", "a cat in law and a dog"),
+    family("copy.md", "a cat in law and a dog"),
+]
+KEY = "canary-key-77a1"
+
+
+@pytest.fixture
+def server() -> Iterator[RerankServer]:
+    with rerank_server() as server:
+        yield server
+
+
+@contextmanager
+def reranked(legs: Legs, server: RerankServer, **options: Any) -> Iterator[Legs]:
+    chosen = RerankOptions(model="m", url=server.url, **options)
+    with closing(Reranking(open_reranker(chosen), chosen.top, chosen.deadline)) as reranking:
+        yield replace(legs, reranking=reranking)
+
+
+def ask(legs: Legs, text: str = "cat", mode: Mode = "hybrid", **more: Any) -> Answer:
+    return search(legs, Question(text, mode=mode, **more))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_have_the_order_of_the_reranker(legs: Legs, server: RerankServer, mode: Mode) -> None:
+    """Titles count. One call scores all texts. Copies stay one hit."""
+    before = ask(legs, mode=mode)
+    with reranked(legs, server) as with_server:
+        answer = ask(with_server, mode=mode)
+    assert [hit.text for hit in answer] == [
+        "a cat on a boat that sails far away",
+        "a cat in law and a dog",
+        "the cat sleeps",
+    ]
+    assert [hit.rerank.score for hit in answer if hit.rerank] == [35, 22, len("Pets\n\nthe cat sleeps")]
+    assert len(answer[1].same_text) == 1
+    (request,) = server.requests
+    assert (request["model"], request["query"]) == ("m", "cat")
+    places = {text: place for place, text in enumerate(request["documents"], start=1)}
+    assert answer[0].rerank is not None
+    assert answer[0].rerank.place == places[answer[0].text]
+    assert {hit.chunk_id: hit.score for hit in answer} == {hit.chunk_id: hit.score for hit in before}
+    assert answer.as_json(explain=True)["hits"][0]["explain"]["rerank"]["score"] == 35
+
+
+def test_only_the_best_are_ranked_again_and_pages_fit(legs: Legs, server: RerankServer) -> None:
+    fused = [hit.text for hit in ask(legs)]
+    with reranked(legs, server, top=2) as with_server:
+        texts = [hit.text for hit in ask(with_server)]
+        pages = [ask(with_server, limit=1, offset=offset)[0].text for offset in range(3)]
+    assert pages == texts
+    assert {len(request["documents"]) for request in server.requests} == {2}
+    assert texts[2:] == fused[2:]
+
+
+def test_sorted_search_is_not_ranked_again(legs: Legs, server: RerankServer) -> None:
+    with reranked(legs, server) as with_server:
+        assert ask(with_server, sort=Sort("filename")).hits
+        assert not ask(with_server, "zebra", mode="keyword").hits
+    assert server.requests == []
+
+
+def test_other_form_of_an_answer(legs: Legs, server: RerankServer) -> None:
+    server.answer = 200, [{"index": number, "score": 0.1 * number} for number in range(4)]
+    with reranked(legs, server) as with_server:
+        answer = ask(with_server)
+    assert next(hit.rerank.place for hit in answer if hit.rerank) == 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((500, {"error": f"Bearer {KEY} is bad"}), "answered 500"),
+        ((200, {"results": [{"index": 0, "relevance_score": 1}]}), "returned no score"),
+        ((200, {"results": None}), "returned no score"),
+        ((200, "no"), "returned no score"),
+    ],
+)
+def test_wrong_answer_keeps_the_fused_order(
+    legs: Legs, server: RerankServer, answer: tuple[int, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RERANK_KEY", KEY)
+    server.answer = answer
+    with reranked(legs, server, key_variable="RERANK_KEY") as with_server:
+        found = ask(with_server)
+    assert server.keys == [f"Bearer {KEY}"]
+    assert [hit.chunk_id for hit in found] == [hit.chunk_id for hit in ask(legs)]
+    assert not any(hit.rerank for hit in found)
+    assert found.notice is not None
+    assert reason in found.notice
+    assert KEY not in found.notice
+
+
+def test_late_scores_keep_the_fused_order(legs: Legs, server: RerankServer) -> None:
+    server.hangs = True
+    with reranked(legs, server, deadline=0.2) as with_server:
+        found = ask(with_server)
+    assert [hit.chunk_id for hit in found] == [hit.chunk_id for hit in ask(legs)]
+    assert "not ranked again" in (found.notice or "")
+
+
+def test_missing_server_or_key_keeps_the_fused_order(legs: Legs, server: RerankServer) -> None:
+    away = RerankServer()
+    away.url = "http://127.0.0.1:9/rerank"
+    for one, options in ((away, {}), (server, {"key_variable": "NO_SUCH_VARIABLE"})):
+        with reranked(legs, one, **options) as with_server:
+            found = ask(with_server)
+        assert len(found) == 3
+        assert "not ranked again" in (found.notice or "")
+    assert server.requests == []
