@@ -18,6 +18,7 @@
     │   ├── HomeLocked           another run is writing to this home
     │   ├── Brake                the run would remove a large share of the index
     │   ├── NotVerified          the engine does not hold what was written; the live index is unchanged
+    │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
     │   ├── UnknownSource, SeveralSources, UnknownChunk, UnknownRun, UnknownSink
     │   └── NotMissing           the partition to retire is still there
@@ -74,6 +75,7 @@ from chunksink.rebuild.errors import UnknownPlan as UnknownPlan
 from chunksink.rebuild.errors import UnknownRun as UnknownRun
 from chunksink.rebuild.errors import UnknownSink as UnknownSink
 from chunksink.rebuild.errors import UnknownSource as UnknownSource
+from chunksink.rebuild.errors import WorseAnswers as WorseAnswers
 from chunksink.search.errors import InvalidQuestion as InvalidQuestion
 from chunksink.search.errors import NothingAnswered as NothingAnswered
 from chunksink.search.errors import SearchError as SearchError

@@ -28,6 +28,7 @@ class Exit(IntEnum):
     OTHER_PLAN = 9
     ENDPOINT_CHANGED = 10
     REBUILD_DUE = 11
+    WORSE = 12
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
 
@@ -48,6 +49,7 @@ MEANINGS = {
     Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
     "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
     Exit.REBUILD_DUE: "with `sync --strict`: done, but a rebuild is due, since the configured model has changed",
+    Exit.WORSE: "answers got worse by more than `--fail-if-drop`; `rebuild --require-eval` kept the live index",
     Exit.INTERRUPTED: "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143",
     Exit.OUTPUT_CLOSED: "the reader closed the output before its end, as `| head` does",
 }
@@ -65,6 +67,7 @@ _ERRORS = {
     Exit.BRAKE: ("Brake",),
     Exit.OTHER_PLAN: ("OtherPlan",),
     Exit.ENDPOINT_CHANGED: ("EndpointChanged",),
+    Exit.WORSE: ("WorseAnswers",),
 }
 _CODES = {name: code for code, names in _ERRORS.items() for name in names}
 
@@ -97,6 +100,8 @@ def print_failure(error: click.ClickException, code: int) -> None:
     document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
     if (removal := getattr(error.__cause__, "removal", None)) is not None:
         document["brake"] = asdict(removal)
+    if (evaluation := getattr(error.__cause__, "evaluation", None)) is not None:
+        document["evaluation"] = evaluation
     with suppress(OSError):  # the output may be what failed
         print_json(document)
 

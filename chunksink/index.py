@@ -57,22 +57,6 @@ def _close_in_thread(live: "LiveSearch", opened_by: int) -> None:
         Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
-def _why_no_chunks(home: Path, source: str) -> str | None:
-    """The ledger's reason why the last reading of a source made no chunks; None if it has none."""
-    from chunksink.ingest.codes import MEANINGS
-    from chunksink.ingest.store import FILE_NAME, IngestStore
-
-    if not (home / FILE_NAME).exists():
-        return None
-    with IngestStore(home) as store:
-        attempt = store.last_attempt(source)
-    if attempt is None or (code := attempt["error_type"]) is None:
-        return None
-    meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
-    name, run = attempt["source_uri"], attempt["run_id"]
-    return f"{name} has no chunks: {code}, {meaning}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"
-
-
 class Index:
     """One index: the chunks, the home and the engines of a configuration."""
 
@@ -199,17 +183,29 @@ class Index:
         adopt: bool = False,
         allow_deletions: int = 0,
         fresh_cache: bool = False,
+        require_eval: Path | str | None = None,
+        fail_if_drop: float = 0.01,
     ) -> "RunReport":
-        """Create and verify a new build in every sink, or in these `sinks`, then switch readers to them in one step."""
+        """Create and verify a new build in every sink, or in these `sinks`, then switch readers to them in one step.
+
+        `require_eval` is a file of `chunksink eval --save`. Raises WorseAnswers if the mean nDCG@10 of its queries
+        drops by more than `fail_if_drop`; readers keep the live index then.
+        """
         from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 
         only = (sinks,) if isinstance(sinks, str) else tuple(sinks)
+        check = None
+        if require_eval is not None:
+            from chunksink.evaluation import gate
+
+            check = gate(self.config, Path(require_eval), fail_if_drop)
         options = RebuildOptions(
             deep=deep,
             keep=frozenset(self.config.sinks if only else ()),
             adopt=adopt,
             allow_deletions=allow_deletions,
             fresh_cache=fresh_cache,
+            check=check,
         )
         with self._session("rebuild", only=only) as session:
             return rebuild(session, options)
@@ -233,6 +229,7 @@ class Index:
     def why(self, name: str) -> "Explanation":
         """Everything known about one chunk. `name` is its id, the beginning of its id, or a source: its first chunk."""
         from chunksink.home_cache import cached_vector
+        from chunksink.ingest.store import why_no_chunks
         from chunksink.rebuild.explain import why
         from chunksink.rebuild.locks import reading_live
         from chunksink.rebuild.state import State
@@ -243,7 +240,7 @@ class Index:
         with ExitStack() as stack:
             state = stack.enter_context(State.existing(config.home_path))
             live = stack.enter_context(reading_live(state))
-            engine, ledger = partial(open_one_sink, config, stack), partial(_why_no_chunks, config.home_path)
+            engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
             explanation = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
         text_hash = (explanation.current or explanation.standings[-1]).text_hash

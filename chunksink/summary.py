@@ -1,6 +1,6 @@
 """The report of a run as lines of text, and its exit code."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chunksink.exits import Exit
@@ -50,6 +50,8 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     if change := report.model_change:
         share = "is unknown" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
         yield f"model changed from {change.before} to {change.after}; overlap of their ten nearest: {share}"
+    if report.evaluation:
+        yield from comparison_lines(report.evaluation)
     for name, sink in report.sinks.items():
         yield from _sink(name, sink)
     yield from map(Note, _input(report))
@@ -59,6 +61,26 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
         yield Note(f"{failure}: {printable(build.reason)}; the next rebuild tries again")
     if report.rebuild_due:
         yield Note(f"a rebuild is due: {report.rebuild_due}. The live model was kept; `chunksink rebuild` changes it")
+
+
+def comparison_lines(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """The figures of each mode before and after, and the queries that changed most."""
+    for mode, one in evaluation["modes"].items():
+        figure = f"{mode} {evaluation['metric']} {one['after']:.4f}"
+        if one["before"] is None:
+            yield figure
+            continue
+        difference = one["difference"]
+        interval = f"{difference['mean']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
+        yield f"{figure}, before {one['before']:.4f}, difference {interval}{_changed_queries(one)}"
+
+
+def _changed_queries(mode: Mapping[str, Any]) -> str:
+    shown = {
+        kind: [f"{printable(each['query'])} {each['before']:.2f} to {each['after']:.2f}" for each in mode[kind]]
+        for kind in ("lost", "won")
+    }
+    return "".join(f"; {kind}: {', '.join(queries)}" for kind, queries in shown.items() if queries)
 
 
 def _built(report: "RunReport") -> str:

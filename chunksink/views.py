@@ -37,10 +37,15 @@ class View:
             reader.refresh()
 
 
-def open_view(config: Config, queries: Queries, needed: Collection[str] | None = None) -> View:
+def open_view(
+    config: Config,
+    queries: Queries,
+    needed: Collection[str] | None = None,
+    generation: "Generation | None" = None,
+) -> View:
     """The live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
 
-    With `needed`, sinks are opened only until these legs are found.
+    With `needed`, sinks are opened only until these legs are found. A `generation` is opened without a lease.
     """
     from chunksink.rebuild.locks import reading_live
     from chunksink.rebuild.state import State
@@ -49,7 +54,7 @@ def open_view(config: Config, queries: Queries, needed: Collection[str] | None =
     stack = ExitStack()
     try:
         with State.existing(config.home_path) as state:
-            generation = stack.enter_context(reading_live(state))
+            generation = generation or stack.enter_context(reading_live(state))
             projections = state.projections()
         legs = _legs(config, generation, queries, stack, needed)
         fields = fields_in(legs.fields, [projections.get(generation.builds[sink], "") for sink in legs.sinks()])

@@ -18,6 +18,7 @@ from sqlite_utils import Database, Migrations
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.ingest.codes import MEANINGS
 from chunksink.ingest.errors import IngestBusy
 
 FILE_NAME = "ingest.db"
@@ -132,3 +133,16 @@ def _is_old(path: Path) -> bool:
         sets = connection.execute("select distinct migration_set from _sqlite_migrations").fetchall()
         return (_OLD_STEP,) in sets
     return False
+
+
+def why_no_chunks(home: Path, source: str) -> str | None:
+    """The ledger's reason why the last reading of a source made no chunks; None if it has none."""
+    if not (home / FILE_NAME).exists():
+        return None
+    with IngestStore(home) as store:
+        attempt = store.last_attempt(source)
+    if attempt is None or (code := attempt["error_type"]) is None:
+        return None
+    meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
+    name, run = attempt["source_uri"], attempt["run_id"]
+    return f"{name} has no chunks: {code}, {meaning}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"

@@ -1,7 +1,9 @@
 """Errors of rebuilding. The docstring is the general statement; each message adds the facts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from chunksink.chunkbus.errors import ChunksinkError
 
@@ -16,6 +18,14 @@ class InvalidBus(RebuildError):
 
 class NotVerified(RebuildError):
     """The engine differs from what was written; the live generation is untouched."""
+
+
+class WorseAnswers(RebuildError):
+    """The new generation answers worse than the live one, which is untouched."""
+
+    def __init__(self, message: str, evaluation: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.evaluation = evaluation
 
 
 class NoGeneration(RebuildError):

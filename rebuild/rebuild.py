@@ -4,11 +4,12 @@ A rebuild that fails leaves the live generation untouched; the next one continue
 meanwhile.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
@@ -38,6 +39,10 @@ _LAST_ATTEMPTS = 20
 _WORTH_PREPARING = 4 * 2**20
 """Bytes of chunks. Preparing a sink takes a second, which pays off if writing takes a few."""
 
+Check = Callable[[Generation | None, Generation], Mapping[str, Any]]
+"""Gets the live generation and a new one, which is verified. Its result goes to the report; an error prevents the
+flip."""
+
 
 @dataclass(frozen=True)
 class RebuildOptions(RunOptions):
@@ -47,6 +52,7 @@ class RebuildOptions(RunOptions):
     """Compute every vector again."""
     held_are_left_out: bool = False
     """Leave out invalid chunks if there is no live index that could lose documents."""
+    check: Check | None = None
 
 
 def _prepare(session: Session) -> None:
@@ -183,14 +189,14 @@ class Rebuild:
                     self._refresh()
                     verified = verified and convergence.plan().is_empty()
                     if not verified and remaining == 0:
-                        verified = self._last_round(convergence, targets)
+                        verified = self._last_round(generation, convergence, targets)
                     if verified:
                         if self.live is not None:
                             self._compare_with_live(self.live, generation, targets)
                         flip(self.session, generation, adopt=self.options.adopt)
                         return
                 if remaining:
-                    verified = self._round(convergence, targets)
+                    verified = self._round(generation, convergence, targets)
         raise NotVerified(
             "the chunks kept changing during the rebuild, so it could not finish; the live generation is untouched. "
             "Run it again"
@@ -212,22 +218,24 @@ class Rebuild:
     def _add_not_removed(self, builds: Iterable[NotRemoved]) -> None:
         self.outcome.not_removed |= {each.build: each for each in builds}
 
-    def _round(self, convergence: Convergence, targets: list[Target]) -> bool:
-        """Execute a plan and verify. False if the chunks have changed meanwhile."""
+    def _round(self, generation: Generation, convergence: Convergence, targets: list[Target]) -> bool:
+        """Execute a plan, verify and check. False if the chunks have changed meanwhile."""
         try:
             convergence.run(convergence.plan())
             for error in self.outcome.failed.values():
                 raise error
             self._verify(targets)
+            if self.options.check is not None:
+                self.outcome.evaluation = self.options.check(self.live, generation)
         except PartitionChanged:
             return False
         return True
 
-    def _last_round(self, convergence: Convergence, targets: list[Target]) -> bool:
+    def _last_round(self, generation: Generation, convergence: Convergence, targets: list[Target]) -> bool:
         """Rounds under the lock, so that no other run reads chunks. If a partition is rewritten meanwhile, the next
         attempt has less to do."""
         for _ in range(_LAST_ATTEMPTS):
-            if self._round(convergence, targets):
+            if self._round(generation, convergence, targets):
                 return True
             self._refresh()
         return False

@@ -75,6 +75,7 @@ class RunOutcome:
     not_removed: dict[str, NotRemoved] = field(default_factory=dict)
     """By build."""
     model_change: ModelChange | None = None
+    evaluation: Mapping[str, Any] | None = None
 
     def sink(self, name: str) -> SinkReport:
         return self.sinks.setdefault(name, SinkReport())
@@ -136,6 +137,8 @@ class RunReport:
     sinks: dict[str, SinkReport]
     model_change: ModelChange | None
     """In a rebuild: how much the answers change with a new model."""
+    evaluation: Mapping[str, Any] | None
+    """In a rebuild with a check: how good the answers are, compared with those before."""
     rebuild_due: str | None
     """Why a rebuild would make a different index."""
     unconfigured: tuple[str, ...]
@@ -173,6 +176,7 @@ class RunReport:
             "missing_partitions": list(self.missing_partitions),
             "repeated_texts": asdict(self.repeated) if self.repeated else None,
             "model_change": asdict(self.model_change) if self.model_change else None,
+            "evaluation": self.evaluation,
             "rebuild_due": self.rebuild_due,
             "unconfigured": list(self.unconfigured),
             "not_removed": [asdict(build) for build in self.not_removed],
@@ -217,6 +221,7 @@ def conclude(
         repeated=_repeated_texts(session) if repeated else None,
         sinks=sinks,
         model_change=outcome.model_change,
+        evaluation=outcome.evaluation,
         rebuild_due=rebuild_due,
         unconfigured=tuple(name for name in builds if name not in session.config.sinks),
         not_removed=tuple(outcome.not_removed.values()),

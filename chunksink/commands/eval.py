@@ -3,25 +3,30 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
+from itertools import chain
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import click
 
-from chunksink.exits import Exit, Refusal
+from chunksink.evaluation import Measurement, described
+from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, show, some
-from chunksink.search.access import Access
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.evaluation.evaluate import DEPTH, Figures, JudgedQueries, choose, evaluate
-from chunksink.search.evaluation.naming import FIELDS, Naming, find_naming
+from chunksink.search.evaluation import comparison
+from chunksink.search.evaluation.comparison import Result
+from chunksink.search.evaluation.evaluate import METRICS, JudgedQueries, Values, choose, figures
+from chunksink.search.evaluation.naming import FIELDS, Naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
-from chunksink.search.question import MODES, Mode, Question
-from chunksink.session import chunk_documents
+from chunksink.search.question import MODES, Mode
+from chunksink.summary import comparison_lines
 
 _EXAMPLES = 3
 _BY_DEFAULT: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
+_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -45,6 +50,16 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
+@click.option(
+    "--save", type=_NEW_FILE, metavar="FILE", help="Write the values of all queries, for --baseline and rebuilds."
+)
+@click.option("--baseline", type=_FILE, metavar="FILE", help="Compare with a saved result, in its modes.")
+@click.option(
+    "--fail-if-drop",
+    type=click.FloatRange(0),
+    metavar="X",
+    help="Exit with 12 if the mean nDCG@10 of a mode is lower than in the baseline by more than X.",
+)
 @chunks_option
 @home_option
 @json_option
@@ -55,6 +70,9 @@ def command(
     field: str,
     tenant: str | None,
     limit_queries: int | None,
+    save: Path | None,
+    baseline: Path | None,
+    fail_if_drop: float | None,
     as_json: bool,
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
@@ -64,37 +82,64 @@ def command(
     order. Unless it is chunk_id, each source counts once. Exits with 5 if an engine or the model does not answer. To
     prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
+    --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
+    the queries that lost and won most.
+
     \b
     Examples:
       chunksink eval --queries queries.jsonl --qrels qrels/test.tsv
       chunksink eval --queries topics.txt --qrels qrels.txt --mode hybrid --id filename --json
+      chunksink eval --queries queries.jsonl --qrels qrels.tsv --baseline answers.json --fail-if-drop 0.01
     """
+    if fail_if_drop is not None and baseline is None:
+        raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
     config = config_from()
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
-    access = access_of(config, tenant)
-    documents = filter(access.admits, chunk_documents(config))
-    naming = find_naming(documents, judged.judgements, None if field == "auto" else field, tenant)
-    measured: dict[str, Figures] = {}
+    before = comparison.read_result(baseline) if baseline is not None else None
+    left_out = comparison.require_same_queries(before, judged.queries, judged.judgements) if before else []
+    measurement = Measurement.of(config, judged, access_of(config, tenant), None if field == "auto" else field)
+    if before is not None:
+        modes = modes or tuple(before.modes)
+    measured: dict[Mode, Values] = {}
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
-                measured[mode] = evaluate(judged, partial(_names, live, access, naming, mode))
+                measured[mode] = measurement.values(mode, live.search)
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
-    show(as_json, _report(judged, naming, measured), _lines(judged, naming, measured))
-    return Exit.OK
+        index = described(config, live.generation())
+    naming = measurement.naming
+    document, lines = _report(judged, naming, measured), _lines(judged, naming, measured)
+    if before is not None:
+        found = comparison.report(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
+        document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
+        lines = chain(lines, _compared(before, left_out, found))
+    if save is not None:
+        result = Result(
+            id=naming.field,
+            tenant=tenant,
+            index=index,
+            queries=judged.queries,
+            judgements=judged.judgements,
+            modes=measured,
+        )
+        comparison.save(result, save)
+    show(as_json, document, lines)
+    return Exit.WORSE if before is not None and found["dropped"] else Exit.OK
 
 
-def _names(live: LiveSearch, access: Access, naming: Naming, mode: Mode, text: str) -> list[str]:
-    answer = live.search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
-    if answer.unavailable:
-        reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
-        raise Refusal(f"{mode} cannot be measured: {reasons}", Exit.ENGINE)
-    return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
+def _compared(before: Result, left_out: list[str], found: dict[str, Any]) -> Iterator[str]:
+    index = before.index
+    yield f"compared with generation {index.get('generation')} ({index.get('model') or 'no model'}):"
+    yield from comparison_lines(found)
+    if left_out:
+        yield Note(f"not compared, only in one of the results: {some(left_out, _EXAMPLES)}")
+    if found["dropped"]:
+        yield Note(f"worse by more than --fail-if-drop: {', '.join(found['dropped'])}")
 
 
-def _report(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> dict[str, object]:
+def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values]) -> dict[str, object]:
     return {
         "queries": len(judged.queries),
         "queries_not_judged": judged.not_judged,
@@ -102,12 +147,12 @@ def _report(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures])
         "id": naming.field,
         "judged_but_missing": sorted(naming.missing),
         "modes": {
-            mode: {name: asdict(figure) for name, figure in of_mode.items()} for mode, of_mode in measured.items()
+            mode: {name: asdict(one) for name, one in figures(values).items()} for mode, values in measured.items()
         },
     }
 
 
-def _lines(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) -> Iterator[str]:
+def _lines(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values]) -> Iterator[str]:
     yield f"{len(judged.queries):,} judged queries, documents named by {naming.field}"
     if judged.not_judged:
         yield f"skipped, without a relevant document: {judged.not_judged:,}"
@@ -116,7 +161,7 @@ def _lines(judged: JudgedQueries, naming: Naming, measured: dict[str, Figures]) 
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
         yield Note(f"judged, but not in the index: {len(naming.missing):,} ({examples})")
-    yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
-    for mode, of_mode in measured.items():
-        figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())
-        yield f"{mode:<8}" + "".join(f"{figure:>24}" for figure in figures)
+    yield " " * 8 + "".join(f"{name:>24}" for name in METRICS)
+    for mode, values in measured.items():
+        shown = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in figures(values).values())
+        yield f"{mode:<8}" + "".join(f"{figure:>24}" for figure in shown)

@@ -24,6 +24,20 @@ from chunksink.summary import BUILT, exit_code, print_report
     help="Write to this sink only, and keep the live builds of the others; may be repeated.",
 )
 @click.option("--fresh-cache", is_flag=True, help="Compute every vector again; cached ones are dropped.")
+@click.option(
+    "--require-eval",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Ask the queries of this result of `eval --save`; keep the live index if the new one answers worse.",
+)
+@click.option(
+    "--fail-if-drop",
+    type=click.FloatRange(0),
+    default=0.01,
+    show_default=True,
+    metavar="X",
+    help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.",
+)
 @allow_deletions_option
 @adopt_option
 @json_option
@@ -33,6 +47,8 @@ def command(
     deep: bool,
     sinks: tuple[str, ...],
     fresh_cache: bool,
+    require_eval: str | None,
+    fail_if_drop: float,
     allow_deletions: int,
     adopt: bool,
     as_json: bool,
@@ -49,10 +65,17 @@ def command(
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
       chunksink rebuild --sink meilisearch
+      chunksink rebuild --model NAME --require-eval answers.json
     """
     with open_index(model=model, precision=precision) as index:
         report = index.rebuild(
-            sinks=sinks, deep=deep, adopt=adopt, allow_deletions=allow_deletions, fresh_cache=fresh_cache
+            sinks=sinks,
+            deep=deep,
+            adopt=adopt,
+            allow_deletions=allow_deletions,
+            fresh_cache=fresh_cache,
+            require_eval=require_eval,
+            fail_if_drop=fail_if_drop,
         )
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

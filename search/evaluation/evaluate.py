@@ -96,14 +96,20 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
     )
 
 
+Values = Mapping[str, Mapping[str, float]]
+"""Maps each metric to its value for each query."""
 Figures = Mapping[str, Interval]
 """Maps each metric to its mean over the queries, with the confidence interval."""
 
 
-def evaluate(judged: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Figures:
+def evaluate(judged: JudgedQueries, rank: Callable[[str], Sequence[str]]) -> Values:
     """`rank` returns the names of documents for the text of a query, best first."""
     rankings = {query: rank(text) for query, text in judged.queries.items()}
     return {
-        name: interval([metric(ranked, judged.judgements[query]) for query, ranked in rankings.items()])
+        name: {query: metric(ranked, judged.judgements[query]) for query, ranked in rankings.items()}
         for name, metric in METRICS.items()
     }
+
+
+def figures(values: Values) -> Figures:
+    return {name: interval(list(of_query.values())) for name, of_query in values.items()}

@@ -11,8 +11,9 @@ import click
 import pytest
 
 from chunksink.cli import cli
+from chunksink.exits import Exit
 from chunksink.sinks import capabilities, contract
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 from tests.support.bus import source
 
@@ -86,6 +87,15 @@ def test_the_python_example_of_rebuilds_runs(quick_shell: Shell, capsys: pytest.
     (snippet,) = blocks(ROOT / "docs" / "rebuild.md", "python")
     exec(snippet, {})
     assert capsys.readouterr().out == "ok 0\n"
+
+
+def test_the_example_of_a_gate_runs(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("docs/a.md", "a cat")])
+    write(quick_shell, "queries.tsv", "q1\tcat\n")
+    write(quick_shell, "qrels.txt", "q1 0 docs/a.md 1\n")
+    page = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"### As a gate in CI\n\n```sh\n(.*?)```", page, re.DOTALL)
+    assert [quick_shell(*shlex.split(line)[1:]).code for line in section.splitlines()] == [Exit.OK] * 3
 
 
 def methods(protocol: type) -> set[str]:

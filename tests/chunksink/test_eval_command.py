@@ -86,3 +86,56 @@ def test_copies_of_a_hit_count_as_found(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source("docs/pets.md", "a cat"), source("docs/twin.md", "a cat")])
     report = measured(quick_shell, "1\tpets\t1\n1\ttwin\t1\n", "--mode", "keyword", "--id", "filename", "--json").json
     assert report["modes"]["keyword"]["recall@100"]["mean"] == 1.0
+
+
+def test_saved_result_compares_equal_with_itself(built: Shell) -> None:
+    assert measured(built, qrels("docs/{}.md"), "--mode", "keyword", "--save", "before.json").code == Exit.OK
+    saved = json.loads((built.folder / "before.json").read_text())
+    assert (saved["id"], saved["index"]["chunks"], list(saved["modes"])) == ("source_uri", 4, ["keyword"])
+    ended = measured(built, qrels("docs/{}.md"), "--baseline", "before.json", "--fail-if-drop", "0", "--json")
+    assert (ended.code, list(ended.json["modes"])) == (Exit.OK, ["keyword"])
+    comparison = ended.json["comparison"]
+    assert (comparison["dropped"], comparison["left_out"], comparison["baseline"]) == ([], [], saved["index"])
+    keyword = comparison["modes"]["keyword"]
+    assert (keyword["difference"], keyword["won"], keyword["lost"]) == ({"mean": 0, "low": 0, "high": 0}, [], [])
+    assert keyword["before"] == keyword["after"] == ended.json["modes"]["keyword"]["nDCG@10"]["mean"]
+
+
+def test_drop_beyond_the_limit_has_its_own_exit_code_and_names_the_query(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source(f"docs/{name}.md", text) for name, text in TEXTS.items()])
+    judged = qrels("docs/{}.md")
+    assert measured(quick_shell, judged, "--mode", "keyword", "--save", "before.json").code == Exit.OK
+    quick_shell.commit("p1", *(source(f"docs/{name}.md", text) for name, text in TEXTS.items() if name != "law"))
+    assert quick_shell("sync", "--allow-deletions", "9").code == Exit.OK
+    shown = measured(quick_shell, judged, "--baseline", "before.json")
+    assert (shown.code, "lost: 2 " in shown.out) == (Exit.OK, True)
+    ended = measured(quick_shell, judged, "--baseline", "before.json", "--fail-if-drop", "0.01", "--json")
+    assert (ended.code, ended.json["comparison"]["dropped"]) == (Exit.WORSE, ["keyword"])
+    keyword = ended.json["comparison"]["modes"]["keyword"]
+    assert [one["query"] for one in keyword["lost"]] == ["2"]
+    assert keyword["difference"]["mean"] == pytest.approx(keyword["after"] - keyword["before"])
+    assert measured(quick_shell, judged, "--baseline", "before.json", "--fail-if-drop", "0.9").code == Exit.OK
+
+
+def test_queries_of_only_one_result_are_named_and_left_out(built: Shell) -> None:
+    keyword = ("--mode", "keyword")
+    assert measured(built, qrels("docs/{}.md"), *keyword, "--limit-queries", "1", "--save", "one.json").code == Exit.OK
+    ended = measured(built, qrels("docs/{}.md"), "--baseline", "one.json", "--json")
+    assert (ended.code, ended.json["comparison"]["left_out"]) == (Exit.OK, ["2"])
+
+
+@pytest.mark.parametrize(
+    ("judged", "options"),
+    [
+        ("1 0 docs/pets.md 2\n", ["--baseline", "saved.json"]),
+        ("2 0 docs/law.md 1\n", ["--baseline", "saved.json"]),
+        ("1 0 docs/pets.md 1\n", ["--baseline", "saved.json", "--mode", "semantic"]),
+        ("1 0 docs/pets.md 1\n", ["--baseline", "qrels.tsv"]),
+        ("1 0 docs/pets.md 1\n", ["--fail-if-drop", "0.1"]),
+    ],
+    ids=["other judgements", "no common query", "other mode", "no result", "no baseline"],
+)
+def test_unusable_baseline_is_a_usage_error(built: Shell, judged: str, options: list[str]) -> None:
+    assert measured(built, "1 0 docs/pets.md 1\n", "--mode", "keyword", "--save", "saved.json").code == Exit.OK
+    ended = measured(built, judged, *options)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")

@@ -18,7 +18,7 @@ from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 SINKS = ("fts", "jsonl")
-WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change")
+WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation")
 
 
 def documented(title: str) -> set[str]:
