@@ -18,7 +18,7 @@ from chunksink.output import Note, show, some
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.evaluation import comparison
 from chunksink.search.evaluation.comparison import Result
-from chunksink.search.evaluation.evaluate import METRICS, JudgedQueries, Values, choose, figures
+from chunksink.search.evaluation.evaluate import Figures, JudgedQueries, Values, choose, figures
 from chunksink.search.evaluation.naming import FIELDS, Naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
 from chunksink.search.question import MODES, Mode
@@ -95,11 +95,10 @@ def command(
         raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
     config = config_from()
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
-    before = comparison.read_result(baseline) if baseline is not None else None
+    before = comparison.read_result(baseline) if baseline else None
     left_out = comparison.require_same_queries(before, judged.queries, judged.judgements) if before else []
     measurement = Measurement.of(config, judged, access_of(config, tenant), None if field == "auto" else field)
-    if before is not None:
-        modes = modes or tuple(before.modes)
+    modes = modes or (tuple(before.modes) if before else ())
     measured: dict[Mode, Values] = {}
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
@@ -110,12 +109,14 @@ def command(
                     raise
         index = described(config, live.generation())
     naming = measurement.naming
-    document, lines = _report(judged, naming, measured), _lines(judged, naming, measured)
-    if before is not None:
+    means = {mode: figures(values) for mode, values in measured.items()}
+    document, lines = _report(judged, naming, means), _lines(judged, naming, means)
+    found: dict[str, Any] = {"dropped": ()}
+    if before:
         found = comparison.report(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
         document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
         lines = chain(lines, _compared(before, left_out, found))
-    if save is not None:
+    if save:
         result = Result(
             id=naming.field,
             tenant=tenant,
@@ -126,7 +127,7 @@ def command(
         )
         comparison.save(result, save)
     show(as_json, document, lines)
-    return Exit.WORSE if before is not None and found["dropped"] else Exit.OK
+    return Exit.WORSE if found["dropped"] else Exit.OK
 
 
 def _compared(before: Result, left_out: list[str], found: dict[str, Any]) -> Iterator[str]:
@@ -139,7 +140,7 @@ def _compared(before: Result, left_out: list[str], found: dict[str, Any]) -> Ite
         yield Note(f"worse by more than --fail-if-drop: {', '.join(found['dropped'])}")
 
 
-def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values]) -> dict[str, object]:
+def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]) -> dict[str, object]:
     return {
         "queries": len(judged.queries),
         "queries_not_judged": judged.not_judged,
@@ -147,12 +148,12 @@ def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values])
         "id": naming.field,
         "judged_but_missing": sorted(naming.missing),
         "modes": {
-            mode: {name: asdict(one) for name, one in figures(values).items()} for mode, values in measured.items()
+            mode: {name: asdict(figure) for name, figure in of_mode.items()} for mode, of_mode in measured.items()
         },
     }
 
 
-def _lines(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values]) -> Iterator[str]:
+def _lines(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]) -> Iterator[str]:
     yield f"{len(judged.queries):,} judged queries, documents named by {naming.field}"
     if judged.not_judged:
         yield f"skipped, without a relevant document: {judged.not_judged:,}"
@@ -161,7 +162,7 @@ def _lines(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Values]) 
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
         yield Note(f"judged, but not in the index: {len(naming.missing):,} ({examples})")
-    yield " " * 8 + "".join(f"{name:>24}" for name in METRICS)
-    for mode, values in measured.items():
-        shown = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in figures(values).values())
-        yield f"{mode:<8}" + "".join(f"{figure:>24}" for figure in shown)
+    yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
+    for mode, of_mode in measured.items():
+        figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())
+        yield f"{mode:<8}" + "".join(f"{figure:>24}" for figure in figures)
