@@ -66,7 +66,7 @@ class SearchHit:
     same_text: tuple[Document, ...] = ()
     """Documents with the same text in other sources."""
     snippet: tuple[Piece, ...] = ()
-    """The part of the text around the found words; empty if no word was found."""
+    """The part of the text around the found words, without markup; empty if no word was found."""
     before: tuple[Document, ...] = ()
     after: tuple[Document, ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
+from chunksink.search.excerpt import without_markup
 from chunksink.search.facets import count
 from chunksink.search.fusion import Share
 from chunksink.search.legs import LegQueries, Legs
@@ -149,7 +150,7 @@ def _text_of(document: Document) -> Hashable:
 def _with_snippets(
     legs: Legs, question: Question, filters: Sequence[Filter], queries: LegQueries, hits: list[SearchHit]
 ) -> list[SearchHit]:
-    """Add snippets with the found words to all hits, whichever leg found them; not in semantic mode."""
+    """Add snippets with the found words, without markup, whichever leg found the hit; not in semantic mode."""
     if legs.keyword is None or KEYWORD in queries.failed or question.mode == "semantic":
         return hits
     try:
@@ -157,7 +158,7 @@ def _with_snippets(
     except SinkError as error:
         queries.failed[KEYWORD] = str(error)
         return hits
-    return [replace(hit, snippet=shown.get(hit.document.id, ())) for hit in hits]
+    return [replace(hit, snippet=without_markup(shown.get(hit.document.id, ()), hit.document)) for hit in hits]
 
 
 def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> list[SearchHit]:

@@ -1,6 +1,7 @@
 """`chunksink search`: searches the live index."""
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -157,10 +158,10 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     place = f"{hit.locator.get('section', '')} > ".removeprefix(f"{title} > ").removesuffix(" > ")
     click.echo(_bold(f"{_BOLD}{number}. {_line(title, _TITLE_CHARACTERS)}{_NORMAL}  {_line(place, _TITLE_CHARACTERS)}"))
     for document in hit.before:
-        _dim(f"   | {_line(document.text)}")
+        _dim(f"   | {_line(_text(excerpt((), document)))}")
     click.echo(_bold(f"   {_excerpt(hit)}"))
     for document in hit.after:
-        _dim(f"   | {_line(document.text)}")
+        _dim(f"   | {_line(_text(excerpt((), document)))}")
     _dim(f"   {_address(hit)}  ({ranks})")
     _dim(f"   chunk {printable(hit.chunk_id)}")
     if hit.fields:
@@ -188,13 +189,17 @@ def _address(hit: SearchHit) -> str:
 
 
 def _excerpt(hit: SearchHit) -> str:
-    shown = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
+    shown = excerpt(hit.snippet, hit.document)
     if not hit.snippet:
-        return _line("".join(piece.text for piece in shown))
+        return _line(_text(shown))
     pieces = around_match([Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown], _BEFORE_CHARACTERS)
     return "".join(
         f"{_BOLD}{printable(piece.text)}{_NORMAL}" if piece.match else printable(piece.text) for piece in pieces
     ).strip()
+
+
+def _text(pieces: Iterable[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
 
 
 def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:

@@ -10,15 +10,9 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-_MARKDOWN = ("text/markdown", "text/html", "application/xhtml+xml")
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _TOP_HEADING = 2
 """The page's own title is `h1`, so headings of a passage begin below it."""
-
-
-def is_markdown(mime_type: str | None) -> bool:
-    """HTML and office files are converted to Markdown when they are read."""
-    return mime_type is not None and (mime_type in _MARKDOWN or "officedocument" in mime_type)
 
 
 def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:

@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
-from chunksink.search.excerpt import around_match, beginning, excerpt
+from chunksink.search.excerpt import around_match, beginning, excerpt, is_markdown
 from chunksink.search.explanation import facts, value_text
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
-from chunksink.search.page.passage_text import as_html, is_markdown
+from chunksink.search.page.passage_text import as_html
 from chunksink.search.phrases import phrases_of, without_quotes
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
@@ -112,7 +112,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
 
 
 def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
-    pieces = excerpt(hit.snippet or [Piece(hit.text)], hit.document)
+    pieces = excerpt(hit.snippet, hit.document)
     return tuple(around_match(pieces, _BEFORE)) if hit.snippet else (Piece(_line(pieces)),)
 
 

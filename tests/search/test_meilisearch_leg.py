@@ -1,7 +1,7 @@
 """Meilisearch as the keyword leg, and as the engine of its own hybrid search."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Family
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.reader import Sort
 from tests.engines.servers import MeilisearchServer
@@ -29,13 +30,19 @@ FAMILIES = [
 
 @contextmanager
 def reader_of(
-    server: MeilisearchServer, index: str, build_id: str, *, vectors: bool = False, **settings: Any
+    server: MeilisearchServer,
+    index: str,
+    build_id: str,
+    *,
+    families: Sequence[Family] = FAMILIES,
+    vectors: bool = False,
+    **settings: Any,
 ) -> Iterator[MeilisearchReader]:
     """A reader of a build with the families."""
     sink = MeilisearchSink(server.url, server.key, index=index, settings={**SETTINGS, **settings}, vectors=vectors)
     with closing(sink):
         build = sink.create(Marker("home", build_id, 1), *([DIMENSIONS] if vectors else []))
-        build.replace(FAMILIES)
+        build.replace(families)
         build.flush()
         yield sink.reader(build_id)
 
@@ -54,6 +61,18 @@ def test_collapse_returns_each_source_once_or_every_chunk(legs: Legs) -> None:
     assert sorted(hit.source_uri or "" for hit in once.hits) == ["pets.md", "sea.md"]
     every = search(legs, Question("cat", mode="keyword", limit=50, collapse=False))
     assert len(every.hits) == 10
+
+
+def test_snippet_has_no_markup(meilisearch_server: MeilisearchServer, legs: Legs) -> None:
+    text = "**Walk** " + "the `dogs` " * 40 + "[a kennel](https://example.org/kennel.html) and " + "more " * 40
+    dogs = family("dogs.md", text, metadata={"mime_type": "text/markdown"})
+    with reader_of(meilisearch_server, "dogs", "dogs", families=[dogs]) as reader:
+        walks = replace(legs, keyword=KeywordLeg(reader, "meilisearch", "dogs"))
+        (hit,) = search(walks, Question("kennel", mode="keyword")).hits
+    assert hit.highlights == ["kennel"]
+    shown = "".join(piece.text for piece in hit.snippet)
+    assert "the dogs a kennel and more more" in shown
+    assert "example" not in shown
 
 
 def test_sorted_answer_keeps_the_order_of_the_field_whatever_the_scores_are(legs: Legs) -> None:

@@ -252,6 +252,26 @@ def test_very_long_title_takes_two_lines(browser: Browser, tmp_path: Path, words
         page.close()
 
 
+def test_markup_is_shown_neither_in_snippets_nor_in_neighbours(browser: Browser, tmp_path: Path) -> None:
+    texts = (
+        "## A\n\n**See** [the cat](https://example.org/cat.html) and `cat *`.",
+        "| a *cat* | sits |\n|---|---|\n| b | c |",
+    )
+    pets = family("a.md", *texts, metadata={"mime_type": "text/markdown"})
+    with legs_over(tmp_path, [pets]) as legs, served(make_app(site_over(LegAnswers(legs)))) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/?q=see+cat&mode=keyword")
+        hit = page.locator(".hit").first
+        snippet = hit.locator(".snippet")
+        assert " ".join(snippet.inner_text().split()) == "A See the cat and cat *."
+        assert snippet.locator("mark").all_text_contents() == ["See", "cat", "cat"]
+        hit.get_by_text("Show context").click()
+        page.wait_for_selector(".passages td mark, .passages th mark")
+        assert page.locator(".passages mark").all_text_contents() == ["See", "cat", "cat", "cat"]
+        assert page.locator(".passages a").get_attribute("href") == "https://example.org/cat.html"
+        page.close()
+
+
 def test_modes_are_hidden_if_there_is_only_one(browser: Browser, legs: Legs) -> None:
     keyword_only = replace(legs, semantic=None)
     with served(make_app(site_over(LegAnswers(keyword_only), usual_mode="keyword"))) as address:

@@ -47,7 +47,7 @@ def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
     assert first.text.startswith("…")
     assert before.endswith(first.text[1:])
     assert len(first.text) > 50
-    only_text = replace(hit, text="Rust " + before * 3)
+    [only_text] = [hit_of(one, 1.0, ()) for one in family("a.md", "Rust " + before * 3).documents]
     (whole,) = views.hit_view(1, only_text, SearchForm(), None).pieces
     assert len(whole.text) > 200
 
