@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -13,8 +12,8 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer
-from chunksink.search.evaluation.comparison import PRIMARY, Result, read_result, report
-from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Values, choose, evaluate
+from chunksink.search.evaluation.comparison import PRIMARY, Result, compare, read_result
+from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Values, evaluate
 from chunksink.search.evaluation.naming import Naming, find_naming
 from chunksink.search.query import search
 from chunksink.search.query_vectors import Queries
@@ -31,30 +30,22 @@ if TYPE_CHECKING:
 Search = Callable[[Question, Access], Answer]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The queries to ask, and how answers are compared with the judgements."""
+def naming_of(config: Config, judged: JudgedQueries, access: Access, field: str | None = None) -> Naming:
+    """How judgements name the documents; by default by the field that matches most."""
+    return find_naming(filter(access.admits, chunk_documents(config)), judged.judgements, field, access.tenant)
 
-    judged: JudgedQueries
-    naming: Naming
-    access: Access
 
-    @classmethod
-    def of(cls, config: Config, judged: JudgedQueries, access: Access, field: str | None = None) -> "Measurement":
-        """`field` names the documents in the judgements; by default the one that matches most."""
-        documents = filter(access.admits, chunk_documents(config))
-        return cls(judged, find_naming(documents, judged.judgements, field, access.tenant), access)
+def measure(judged: JudgedQueries, naming: Naming, access: Access, mode: Mode, search: Search) -> Values:
+    """SinkError if a leg does not answer."""
 
-    def values(self, mode: Mode, search: Search) -> Values:
-        """SinkError if a leg does not answer."""
-        return evaluate(self.judged, partial(self._names, mode, search))
-
-    def _names(self, mode: Mode, search: Search, text: str) -> list[str]:
-        answer = search(Question(text, mode=mode, limit=DEPTH, collapse=not self.naming.by_chunk), self.access)
+    def rank(text: str) -> list[str]:
+        answer = search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
         if answer.unavailable:
             reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
             raise SinkError(f"{mode} cannot be measured: {reasons}")
-        return self.naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
+        return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
+
+    return evaluate(judged, rank)
 
 
 def described(config: Config, generation: Generation) -> dict[str, Any]:
@@ -79,19 +70,22 @@ def _require_not_worse(
     config: Config, saved: Result, most_drop: float, live: Generation | None, new: Generation
 ) -> dict[str, Any]:
     """The comparison of both generations. WorseAnswers if the mean of a mode drops by more than `most_drop`."""
-    judged = choose(saved.queries, saved.judgements)
-    measurement = Measurement.of(config, judged, Access(saved.tenant), saved.id)
+    access = Access(saved.tenant)
+    naming = naming_of(config, saved.judged, access, saved.id)
     with closing(Queries(config.model_cache_path)) as queries:
 
         def measured(generation: Generation) -> dict[Mode, Values]:
             with closing(open_view(config, queries, generation=generation)) as view:
-                return {mode: measurement.values(mode, partial(search, view.legs)) for mode in saved.modes}
+                return {
+                    mode: measure(saved.judged, naming, access, mode, partial(search, view.legs))
+                    for mode in saved.modes
+                }
 
         after = measured(new)
         if live is None:
             means = {mode: {"before": None, "after": fmean(values[PRIMARY].values())} for mode, values in after.items()}
             return {"metric": PRIMARY, "modes": means, "dropped": []}
-        found = report(measured(live), after, most_drop)
+        found = compare(measured(live), after, most_drop)
     if found["dropped"]:
         raise WorseAnswers(
             f"the new index answers worse, so readers keep the live one ({'; '.join(comparison_lines(found))}). "

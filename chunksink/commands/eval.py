@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from chunksink.evaluation import Measurement, described
+from chunksink.evaluation import described, measure, naming_of
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
@@ -96,36 +96,28 @@ def command(
     config = config_from()
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
     before = comparison.read_result(baseline) if baseline else None
-    left_out = comparison.require_same_queries(before, judged.queries, judged.judgements) if before else []
-    measurement = Measurement.of(config, judged, access_of(config, tenant), None if field == "auto" else field)
+    left_out = comparison.require_same_queries(before.judged, judged) if before else []
+    access = access_of(config, tenant)
+    naming = naming_of(config, judged, access, None if field == "auto" else field)
     modes = modes or (tuple(before.modes) if before else ())
     measured: dict[Mode, Values] = {}
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
-                measured[mode] = measurement.values(mode, live.search)
+                measured[mode] = measure(judged, naming, access, mode, live.search)
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
         index = described(config, live.generation())
-    naming = measurement.naming
     means = {mode: figures(values) for mode, values in measured.items()}
     document, lines = _report(judged, naming, means), _lines(judged, naming, means)
     found: dict[str, Any] = {"dropped": ()}
     if before:
-        found = comparison.report(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
+        found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
         document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
         lines = chain(lines, _compared(before, left_out, found))
     if save:
-        result = Result(
-            id=naming.field,
-            tenant=tenant,
-            index=index,
-            queries=judged.queries,
-            judgements=judged.judgements,
-            modes=measured,
-        )
-        comparison.save(result, save)
+        comparison.save(Result(id=naming.field, tenant=tenant, index=index, judged=judged, modes=measured), save)
     show(as_json, document, lines)
     return Exit.WORSE if found["dropped"] else Exit.OK
 

@@ -1,15 +1,17 @@
 """Saves the result of an evaluation, and compares two results query by query."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from math import inf
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 import msgspec
 
-from chunksink.search.evaluation.evaluate import Interval, Values, interval
-from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
+from chunksink.search.evaluation.evaluate import JudgedQueries, Values, interval
+from chunksink.search.evaluation.reading import UnreadableSet
 from chunksink.search.question import Mode
 
 PRIMARY = "nDCG@10"
@@ -27,73 +29,47 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     index: dict[str, Any]
     """What was measured: generation, model, number of chunks, fusion."""
-    queries: Queries
-    judgements: Judgements
+    judged: JudgedQueries
     modes: dict[Mode, Values]
 
 
-@dataclass(frozen=True)
-class Change:
-    """The metric of one query in two results."""
-
-    query: str
-    before: float
-    after: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One mode of two results. `won` and `lost` are the queries that changed most."""
-
-    before: float
-    after: float
-    difference: Interval
-    won: Sequence[Change]
-    lost: Sequence[Change]
-
-    def dropped(self, most: float) -> bool:
-        """Whether the mean has dropped by more than `most`."""
-        return self.before - self.after > most + _ROUNDING
+def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_drop: float = inf) -> dict[str, Any]:
+    """The primary metric of each mode as JSON, over the queries that both have. `dropped` has the modes whose mean
+    dropped by more than `most_drop`. UnreadableSet if a mode has no query in common."""
+    modes = {mode: _compared(mode, before.get(mode, {}).get(PRIMARY, {}), after[mode][PRIMARY]) for mode in after}
+    dropped = [mode for mode, one in modes.items() if one["difference"]["mean"] < -most_drop - _ROUNDING]
+    return {"metric": PRIMARY, "modes": modes, "dropped": dropped}
 
 
-def compare(before: Values, after: Values) -> Comparison:
-    """Over the queries that both have."""
-    old, new = before[PRIMARY], after[PRIMARY]
-    changes = [Change(query, old[query], value) for query, value in new.items() if query in old]
-    differences = {one: one.after - one.before for one in changes}
-    ordered = sorted(changes, key=lambda one: differences[one])
-    return Comparison(
-        before=sum(one.before for one in changes) / len(changes),
-        after=sum(one.after for one in changes) / len(changes),
-        difference=interval(list(differences.values())),
-        won=[one for one in ordered[: -_EXAMPLES - 1 : -1] if differences[one] > 0],
-        lost=[one for one in ordered[:_EXAMPLES] if differences[one] < 0],
-    )
+def _compared(mode: Mode, before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any]:
+    differences = {query: after[query] - before[query] for query in after if query in before}
+    if not differences:
+        raise UnreadableSet(f"the baseline has no such query in {mode} mode: save a new baseline with --save")
+    rising = sorted(differences, key=lambda query: differences[query])
 
+    def shown(queries: Iterable[str]) -> list[dict[str, Any]]:
+        changes = [{"query": query, "before": before[query], "after": after[query]} for query in queries]
+        return changes[:_EXAMPLES]
 
-def report(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_drop: float) -> dict[str, Any]:
-    """Each mode as JSON; `dropped` has the modes whose mean dropped by more than `most_drop`. UnreadableSet if a mode
-    has no query in common."""
-    for mode, values in after.items():
-        if not before.get(mode, {}).get(PRIMARY, {}).keys() & values[PRIMARY].keys():
-            raise UnreadableSet(f"the baseline has no such query in {mode} mode: save a new baseline with --save")
-    modes = {mode: compare(before[mode], values) for mode, values in after.items()}
     return {
-        "metric": PRIMARY,
-        "modes": {mode: asdict(one) for mode, one in modes.items()},
-        "dropped": [mode for mode, one in modes.items() if one.dropped(most_drop)],
+        "before": fmean(before[query] for query in differences),
+        "after": fmean(after[query] for query in differences),
+        "difference": asdict(interval(list(differences.values()))),
+        "won": shown(query for query in reversed(rising) if differences[query] > 0),
+        "lost": shown(query for query in rising if differences[query] < 0),
     }
 
 
-def require_same_queries(baseline: Result, queries: Queries, judgements: Judgements) -> list[str]:
+def require_same_queries(baseline: JudgedQueries, judged: JudgedQueries) -> list[str]:
     """The queries that only one of both has. UnreadableSet if a query of both has another text or other judgements."""
-    for query in baseline.queries.keys() & queries.keys():
-        if (baseline.queries[query], baseline.judgements.get(query)) != (queries[query], judgements[query]):
+    for query in baseline.queries.keys() & judged.queries.keys():
+        old, new = ((one.queries[query], one.judgements[query]) for one in (baseline, judged))
+        if old != new:
             raise UnreadableSet(
                 f"the query {query!r:.100} has another text or other judgements than in the baseline, so the figures "
                 "cannot be compared: use the files of the baseline, or save a new one with --save"
             )
-    return sorted(baseline.queries.keys() ^ queries.keys())
+    return sorted(baseline.queries.keys() ^ judged.queries.keys())
 
 
 def save(result: Result, path: Path) -> None:
@@ -105,6 +81,9 @@ def save(result: Result, path: Path) -> None:
 
 def read_result(path: Path) -> Result:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Result)
+        result = msgspec.json.decode(path.read_bytes(), type=Result)
     except msgspec.DecodeError as error:
         raise UnreadableSet(f"{path} is no result of `chunksink eval --save`: {error}") from error
+    if unjudged := result.judged.queries.keys() ^ result.judged.judgements.keys():
+        raise UnreadableSet(f"{path} has the query {min(unjudged)!r:.100} only in part: write it with `eval --save`")
+    return result

@@ -66,10 +66,11 @@ def test_refused_generation_is_shown_by_a_rebuild_without_the_check(judged: Shel
     assert judged.live().model.name == "worse"
 
 
-def test_rebuild_with_the_same_model_flips_and_reports_the_comparison(judged: Shell) -> None:
+@pytest.mark.parametrize("sinks", [(), ("--sink", "fts")], ids=["all", "one"])
+def test_rebuild_with_the_same_model_flips_and_reports_the_comparison(judged: Shell, sinks: tuple[str, ...]) -> None:
     before = judged.live()
     judged.commit("p2", source("docs/new.md", "something else"), at=FEBRUARY)
-    ended = judged("rebuild", "--require-eval", "answers.json", "--json")
+    ended = judged("rebuild", "--require-eval", "answers.json", *sinks, "--json")
     assert ended.code == Exit.OK
     assert judged.live() != before
     semantic = ended.json["evaluation"]["modes"]["semantic"]
@@ -97,10 +98,12 @@ def test_python_raises_worse_answers(judged: Shell, models: Models) -> None:
 def test_rebuild_that_cannot_be_measured_keeps_the_live_generation(judged: Shell) -> None:
     """No judged source is left in the chunks."""
     saved = json.loads((judged.folder / "answers.json").read_text())
-    write(judged, "other.json", json.dumps(saved | {"judgements": {"q1": {"docs/never.md": 1}}}))
+    never = {query: {"docs/never.md": 1} for query in saved["judged"]["queries"]}
+    write(judged, "other.json", json.dumps(saved | {"judged": saved["judged"] | {"judgements": never}}))
+    write(judged, "half.json", json.dumps(saved | {"judged": saved["judged"] | {"judgements": {}}}))
     before = judged.live()
-    assert judged("rebuild", "--require-eval", "other.json").code == Exit.USAGE
-    assert judged("rebuild", "--require-eval", "queries.tsv").code == Exit.USAGE
+    for name in ("other.json", "half.json", "queries.tsv"):
+        assert judged("rebuild", "--require-eval", name).code == Exit.USAGE
     assert judged.live() == before
 
 
