@@ -87,9 +87,10 @@ def _require_not_worse(
             return {"metric": PRIMARY, "modes": means, "dropped": []}
         found = compare(measured(live), after, most_drop)
     if found["dropped"]:
+        worse = {"metric": PRIMARY, "modes": {mode: found["modes"][mode] for mode in found["dropped"]}}
         raise WorseAnswers(
-            f"the new index answers worse, so readers keep the live one ({'; '.join(comparison_lines(found))}). "
-            "`chunksink rebuild` without --require-eval shows the new one nevertheless",
+            f"answers got worse, so readers keep the live index: {' | '.join(comparison_lines(worse))}. The same "
+            "rebuild without --require-eval shows the new index nevertheless",
             found,
         )
     return found
