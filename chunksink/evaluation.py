@@ -35,14 +35,18 @@ def naming_of(config: Config, judged: JudgedQueries, access: Access, field: str 
     return find_naming(filter(access.admits, chunk_documents(config)), judged.judgements, field, access.tenant)
 
 
-def measure(judged: JudgedQueries, naming: Naming, access: Access, mode: Mode, search: Search) -> Values:
-    """SinkError if a leg does not answer."""
+def measure(
+    config: Config, judged: JudgedQueries, naming: Naming, access: Access, mode: Mode, search: Search
+) -> Values:
+    """SinkError if a leg or the configured reranker does not answer."""
 
     def rank(text: str) -> list[str]:
         answer = search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
         if answer.unavailable:
             reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
             raise SinkError(f"{mode} cannot be measured: {reasons}")
+        if config.rerank is not None and answer.hits and answer.hits[0].rerank is None:
+            raise SinkError(f"{mode} cannot be measured as [rerank] is configured: {answer.notice}")
         return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
     return evaluate(judged, rank)
@@ -58,6 +62,8 @@ def described(config: Config, generation: Generation) -> dict[str, Any]:
         "fingerprint": generation.model_fingerprint if generation.holds_vectors else None,
         "chunks": chunks,
         "fusion": Question("").fusion,
+        "fusion_weight": config.fusion_weight,
+        "rerank": config.rerank.model if config.rerank else None,
     }
 
 
@@ -77,7 +83,7 @@ def _require_not_worse(
         def measured(generation: Generation) -> dict[Mode, Values]:
             with closing(open_view(config, queries, generation=generation)) as view:
                 return {
-                    mode: measure(saved.judged, naming, access, mode, partial(search, view.legs))
+                    mode: measure(config, saved.judged, naming, access, mode, partial(search, view.legs))
                     for mode in saved.modes
                 }
 

@@ -104,7 +104,7 @@ def command(
     with closing(LiveSearch(config)) as live:
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
-                measured[mode] = measure(judged, naming, access, mode, live.search)
+                measured[mode] = measure(config, judged, naming, access, mode, live.search)
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise

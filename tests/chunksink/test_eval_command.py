@@ -62,6 +62,12 @@ def test_eval_without_a_mode_measures_three(built: Shell) -> None:
     assert "docs/never.md" in ended.err
 
 
+def test_eval_without_the_configured_reranker_measures_nothing(built: Shell) -> None:
+    write(built, "chunksink.toml", '[rerank]\nurl = "http://127.0.0.1:9/rerank"\n')
+    ended = measured(built, qrels("{}"), "--mode", "keyword")
+    assert (ended.code, ended.out) == (Exit.ENGINE, "")
+
+
 def test_eval_with_a_field_that_matches_nothing_is_a_usage_error(built: Shell) -> None:
     ended = measured(built, qrels("{}"), "--id", "document_id")
     assert ended.code == Exit.USAGE
