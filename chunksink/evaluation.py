@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -15,6 +16,7 @@ from chunksink.search.answer import Answer
 from chunksink.search.evaluation.comparison import PRIMARY, Result, compare, read_result
 from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Values, evaluate
 from chunksink.search.evaluation.naming import Naming, find_naming
+from chunksink.search.evaluation.tuning import WEIGHTS, Tuning, tune
 from chunksink.search.query import search
 from chunksink.search.query_vectors import Queries
 from chunksink.search.question import Mode, Question
@@ -50,6 +52,19 @@ def measure(
         return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
     return evaluate(judged, rank)
+
+
+def tune_weight(config: Config, judged: JudgedQueries, naming: Naming, access: Access) -> Tuning:
+    """Measures hybrid search with each weight of keyword search."""
+    with closing(Queries(config.model_cache_path)) as queries, closing(open_view(config, queries)) as view:
+        return tune(
+            {
+                weight: measure(
+                    config, judged, naming, access, "hybrid", partial(search, replace(view.legs, keyword_weight=weight))
+                )[PRIMARY]
+                for weight in WEIGHTS
+            }
+        )
 
 
 def described(config: Config, generation: Generation) -> dict[str, Any]:

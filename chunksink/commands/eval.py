@@ -10,17 +10,19 @@ from typing import Any
 
 import click
 
-from chunksink.evaluation import described, measure, naming_of
+from chunksink.evaluation import described, measure, naming_of, tune_weight
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, show, some
+from chunksink.progress import waiting
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.evaluation import comparison
-from chunksink.search.evaluation.comparison import Result
+from chunksink.search.evaluation.comparison import PRIMARY, Result
 from chunksink.search.evaluation.evaluate import Figures, JudgedQueries, Values, choose, figures
 from chunksink.search.evaluation.naming import FIELDS, Naming
 from chunksink.search.evaluation.reading import read_judgements, read_queries
+from chunksink.search.evaluation.tuning import WEIGHTS, Tuning
 from chunksink.search.question import MODES, Mode
 from chunksink.summary import comparison_lines
 
@@ -60,6 +62,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="X",
     help="Exit with 12 if the mean nDCG@10 of a mode is lower than in the baseline by more than X.",
 )
+@click.option("--tune", is_flag=True, help="Measure hybrid search with weights of keyword search, and propose one.")
 @chunks_option
 @home_option
 @json_option
@@ -73,6 +76,7 @@ def command(
     save: Path | None,
     baseline: Path | None,
     fail_if_drop: float | None,
+    tune: bool,
     as_json: bool,
 ) -> int:
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
@@ -84,6 +88,9 @@ def command(
 
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.
+
+    --tune measures hybrid search with twelve weights and proposes `fusion_weight` if one is expected to be better, by
+    cross-validation, than the weights that each query decides.
 
     \b
     Examples:
@@ -116,6 +123,16 @@ def command(
         found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
         document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
         lines = chain(lines, _compared(before, left_out, found))
+    if tune:
+        with waiting(f"measuring {len(WEIGHTS)} weights …"):
+            tuning = tune_weight(config, judged, naming, access)
+        document["tuning"] = {
+            "weights": [{"weight": weight, PRIMARY: mean} for weight, mean in tuning.means.items()],
+            "best": tuning.best,
+            "expected": tuning.expected,
+            "is_better": tuning.is_better,
+        }
+        lines = chain(lines, _tuned(tuning))
     if save:
         comparison.save(Result(id=naming.field, tenant=tenant, index=index, judged=judged, modes=measured), save)
     show(as_json, document, lines)
@@ -130,6 +147,16 @@ def _compared(before: Result, left_out: list[str], found: dict[str, Any]) -> Ite
         yield Note(f"not compared, only in one of the results: {some(left_out, _EXAMPLES)}")
     if found["dropped"]:
         yield Note(f"worse by more than --fail-if-drop: {', '.join(found['dropped'])}")
+
+
+def _tuned(tuning: Tuning) -> Iterator[str]:
+    yield f"hybrid {PRIMARY} by the weight of keyword search:"
+    for weight, mean in tuning.means.items():
+        yield f"  {'by query' if weight is None else f'{weight:g}':<8} {mean:.4f}"
+    if tuning.is_better:
+        yield f"`fusion_weight = {tuning.best:g}` is expected to reach {tuning.expected:.4f} on other queries"
+    else:
+        yield f"no weight is expected to be better on other queries ({tuning.expected:.4f}): leave fusion_weight unset"
 
 
 def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]) -> dict[str, object]:

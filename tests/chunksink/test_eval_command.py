@@ -145,3 +145,19 @@ def test_unusable_baseline_is_a_usage_error(built: Shell, judged: str, options: 
     assert measured(built, "1 0 docs/pets.md 1\n", "--mode", "keyword", "--save", "saved.json").code == Exit.OK
     ended = measured(built, judged, *options)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
+
+
+def test_tuning_proposes_a_weight_or_none(built: Shell) -> None:
+    report = measured(built, qrels("docs/{}.md"), "--mode", "hybrid", "--tune", "--json").json
+    tuning = report["tuning"]
+    by_query, *fixed = tuning["weights"]
+    assert by_query["weight"] is None
+    assert by_query["nDCG@10"] == pytest.approx(report["modes"]["hybrid"]["nDCG@10"]["mean"])
+    assert [one["weight"] for one in fixed] == pytest.approx([number / 10 for number in range(11)])
+    assert fixed[-1]["nDCG@10"] == 1, "both words are in one source only"
+    assert fixed[0]["nDCG@10"] < 1, "the vectors are random"
+    ended = measured(built, qrels("docs/{}.md"), "--mode", "hybrid", "--tune")
+    assert ("`fusion_weight = " in ended.out) == tuning["is_better"]
+    (built.folder / "chunksink.toml").write_text("fusion_weight = 1.0\n")
+    report = measured(built, qrels("docs/{}.md"), "--mode", "hybrid", "--json").json
+    assert report["modes"]["hybrid"]["nDCG@10"]["mean"] == fixed[-1]["nDCG@10"]
