@@ -195,16 +195,18 @@ def families(bus: Path, fields: FieldSet = NO_FIELDS) -> Iterator[Family]:
 
 def fill_cache(bus: Path, home: Path) -> None:
     from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.references import raw_hash
     from chunksink.embeddings.settings import EncoderSettings, open_encoder
+    from chunksink.rebuild.embedder import passage_of
+    from chunksink.settings.config import Config
 
-    with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
+    with closing(open_encoder(EncoderSettings.of(Config()), network=False)) as encoder:
         info = encoder.info
     home.mkdir(parents=True, exist_ok=True)
     every = families(bus)
     with VectorCache.open(home / "vectors.db") as cache:
         while some := list(islice(every, _AT_ONCE)):
-            texts = {raw_hash(document.text_hash): document.text for family in some for document in family.documents}
+            passages = (passage_of(document) for family in some for document in family.documents)
+            texts = {info.key(passage.key): passage.text for passage in passages}
             cache.put(info, list(texts), drawn(list(texts.values())))
 
 

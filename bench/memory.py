@@ -24,7 +24,7 @@ class DrawnEncoder(Encoder):
         fingerprint = sha256(b"drawn").hexdigest()
         self.info = ModelInfo("drawn", fingerprint, corpora.DIMENSIONS, None, "float32", "float32", "windows")
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         yield EncodedBatch(range(len(texts)), corpora.drawn(texts), [0] * len(texts))
 
     def close(self) -> None:

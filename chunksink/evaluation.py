@@ -75,6 +75,7 @@ def described(config: Config, generation: Generation) -> dict[str, Any]:
         "generation": generation.id,
         "model": generation.model.name if generation.holds_vectors else None,
         "fingerprint": generation.model_fingerprint if generation.holds_vectors else None,
+        "embed_context": generation.model.embed_context,
         "chunks": chunks,
         "fusion": Question("").fusion,
         "fusion_weight": config.fusion_weight,

@@ -9,6 +9,7 @@ from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
+    from chunksink.embeddings.encoder import ModelInfo
     from chunksink.embeddings.stats import CachedVector
 
 
@@ -25,12 +26,12 @@ def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator
         yield cache
 
 
-def cached_vector(config: Config, fingerprint: str, text_hash: str) -> "CachedVector | None":
-    """The vector of a text by a model; None if it, or the whole cache, is missing."""
-    from chunksink.embeddings.references import EmbeddingRef
+def cached_vector(config: Config, model: "ModelInfo", key: str) -> "CachedVector | None":
+    """The vector with this key by a model; None if it, or the whole cache, is missing."""
+    from chunksink.embeddings.references import embedding_ref
     from chunksink.embeddings.stats import show
 
     if not cache_file(config.home_path).exists():
         return None
     with existing_cache(config) as cache:
-        return show(cache, EmbeddingRef(fingerprint, text_hash.removeprefix("sha256:")))
+        return show(cache, embedding_ref(model.fingerprint, model.key(key)))

@@ -243,8 +243,7 @@ class Index:
             engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
             explanation = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
-        text_hash = (explanation.current or explanation.standings[-1]).text_hash
-        vector = cached_vector(config, explanation.model_fingerprint, text_hash)
+        vector = cached_vector(config, live.model, explanation.vector_key)
         if vector is None:
             return explanation
         facts = {name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}

@@ -1,7 +1,7 @@
-"""The vector cache: one SQLite file of (model fingerprint, text hash) -> vector.
+"""The vector cache: one SQLite file of (model fingerprint, text hash, context hash) -> vector.
 
 It promises:
-- a vector is returned only for the same text hash and fingerprint, if its row's checksum matches;
+- a vector is returned only for the same text, context and fingerprint, if its row's checksum matches;
 - a row that fails this check is reported as corrupt and never returned; `put` replaces it;
 - vectors are committed when `put` returns, and survive a kill;
 - a vector is never replaced by a less precise one;
@@ -16,6 +16,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,16 +26,16 @@ import orjson
 from chunksink.embeddings.cachefile import CacheFile, inode
 from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
-from chunksink.embeddings.references import raw_fingerprint
-from chunksink.embeddings.rows import CODES, flaw, seal
+from chunksink.embeddings.references import halves, raw_fingerprint
+from chunksink.embeddings.rows import CODES, COLUMNS, flaw, seal
 
 _LOOKUP_SIZE = 1000
-_COLUMNS = "vector (fingerprint, text_hash, precision, tokens, producer, checksum, vector) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COLUMNS = f"vector (producer, fingerprint, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
 """Replaces a row by a new one, with an id above all existing ones."""
 _INSERT = f"""
 INSERT INTO {_COLUMNS}
-ON CONFLICT (fingerprint, text_hash) DO UPDATE SET
+ON CONFLICT (fingerprint, text_hash, context_hash) DO UPDATE SET
     precision = excluded.precision, tokens = excluded.tokens, producer = excluded.producer,
     checksum = excluded.checksum, vector = excluded.vector
 WHERE excluded.precision < vector.precision
@@ -46,15 +47,15 @@ class Found:
     """The result of a lookup."""
 
     positions: np.ndarray[Any, np.dtype[np.intp]]
-    """Indices into the requested hashes."""
+    """Indices into the requested keys."""
     vectors: Vectors
     """A row for each position."""
     tokens: np.ndarray[Any, np.dtype[np.int64]]
     """Length in tokens of each text before any cut; 0 if unknown."""
     corrupt: tuple[bytes, ...]
-    """Text hashes whose row failed its check; they count as not found."""
+    """Keys whose row failed its check; they count as not found."""
     outdated: tuple[bytes, ...]
-    """Text hashes whose row is being recomputed; they count as not found."""
+    """Keys whose row is being recomputed; they count as not found."""
 
 
 class VectorCache(CacheFile):
@@ -86,37 +87,32 @@ class VectorCache(CacheFile):
     def lookup(
         self,
         fingerprint: str,
-        text_hashes: Sequence[bytes],
+        keys: Sequence[bytes],
         *,
         dimension: int,
         request: PrecisionRequest = "auto",
     ) -> Found:
-        """The cached vectors of these texts that satisfy the request. The hashes have 32 raw bytes and are distinct."""
-        key, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
-        place = {text_hash: number for number, text_hash in enumerate(text_hashes)}
-        if len(place) != len(text_hashes):
-            raise ValueError("the text hashes of one lookup must be distinct")
+        """The cached vectors of these keys that satisfy the request. The keys are raw bytes and distinct."""
+        model, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
+        place = {halves(key): number for number, key in enumerate(keys)}
+        if len(place) != len(keys):
+            raise ValueError("the keys of one lookup must be distinct")
         positions: list[int] = []
         blobs: list[bytes] = []
         lengths: list[int] = []
         corrupt: list[bytes] = []
         outdated: list[bytes] = []
         last_outdated = self.last_outdated(fingerprint)
-        for start in range(0, len(text_hashes), _LOOKUP_SIZE):
-            some = text_hashes[start : start + _LOOKUP_SIZE]
-            marks = ",".join("?" * len(some))
-            for number_of_row, text_hash, precision, tokens, digest, vector in self.read(
-                "SELECT id, text_hash, precision, tokens, checksum, vector FROM vector "
-                f"WHERE fingerprint = ? AND text_hash IN ({marks})",
-                (key, *some),
-            ):
-                number = place.get(text_hash)
+        for start in range(0, len(keys), _LOOKUP_SIZE):
+            for row in self.rows(model, keys[start : start + _LOOKUP_SIZE]):
+                number_of_row, text_hash, context_hash, precision, tokens, _, vector = row
+                number = place.get((text_hash, context_hash))
                 if number is None:  # a damaged index led to another row
                     continue
-                if flaw((key, text_hash, precision, tokens, digest, vector), dimension) is not None:
-                    corrupt.append(text_hash)
+                if flaw((model, *row[1:]), dimension) is not None:
+                    corrupt.append(keys[number])
                 elif number_of_row <= last_outdated:
-                    outdated.append(text_hash)
+                    outdated.append(keys[number])
                 elif precision in codes:
                     positions.append(number)
                     blobs.append(vector)
@@ -124,6 +120,17 @@ class VectorCache(CacheFile):
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dimension)
         where, found_tokens = np.array(positions, dtype=np.intp), np.array(lengths, dtype=np.int64)
         return Found(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
+
+    def rows(self, model: bytes, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
+        """The id and `COLUMNS` of the rows with these keys, unchecked. Takes up to a thousand distinct keys."""
+        if not keys:
+            return []
+        pairs = ",".join(["(?,?)"] * len(keys))
+        return self.read(
+            f"WITH wanted (text, context) AS (VALUES {pairs}) SELECT id, {COLUMNS} FROM wanted CROSS JOIN vector "
+            "ON fingerprint = ? AND text_hash = text AND context_hash = context",  # three times as fast as IN
+            (*chain.from_iterable(map(halves, keys)), model),
+        )
 
     def outdate(self, fingerprint: str) -> None:
         """From now on, lookups of this object ignore the model's existing vectors. They stay in the file until they are
@@ -139,35 +146,32 @@ class VectorCache(CacheFile):
     def put(
         self,
         info: ModelInfo,
-        text_hashes: Sequence[bytes],
+        keys: Sequence[bytes],
         vectors: Vectors,
         tokens: Sequence[int] | None = None,
         *,
         replaced: Sequence[bytes] = (),
     ) -> None:
-        """Commits vectors of one model. Existing rows of the texts in `replaced` are dropped in the same transaction.
+        """Commits vectors of one model. Existing rows of the keys in `replaced` are dropped in the same transaction.
 
         If a vector is not finite or has the wrong dimension, nothing is committed.
         """
-        if vectors.shape != (len(text_hashes), info.dimension):
-            raise WrongVectors(f"{vectors.shape} is not {len(text_hashes)} vectors of {info.dimension} dimensions")
+        if vectors.shape != (len(keys), info.dimension):
+            raise WrongVectors(f"{vectors.shape} is not {len(keys)} vectors of {info.dimension} dimensions")
         if not np.isfinite(vectors).all():
             raise WrongVectors("a vector that is not finite must not be cached")
-        key, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
-        counts = tokens if tokens is not None else [0] * len(text_hashes)
+        model, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
+        counts = tokens if tokens is not None else [0] * len(keys)
         stored = np.ascontiguousarray(vectors, dtype="<f4")
         replacing = set(replaced)
         rows = [
-            seal(key, text_hash, code, int(count), vector.tobytes())
-            for text_hash, count, vector in zip(text_hashes, counts, stored, strict=True)
+            seal(model, key, code, int(count), vector.tobytes())
+            for key, count, vector in zip(keys, counts, stored, strict=True)
         ]
         with self.transaction() as connection:
             producer = _register(connection, info)
-            for row in rows:
-                connection.execute(
-                    _REPLACE if row.text_hash in replacing else _INSERT,
-                    (row.fingerprint, row.text_hash, row.precision, row.tokens, producer, row.checksum, row.vector),
-                )
+            for key, row in zip(keys, rows, strict=True):
+                connection.execute(_REPLACE if key in replacing else _INSERT, (producer, *row))
 
 
 def _register(connection: sqlite3.Connection, info: ModelInfo) -> int:

@@ -28,6 +28,7 @@ from chunksink.embeddings.errors import (
     CacheTooNew,
     CacheUnavailable,
 )
+from chunksink.embeddings.references import halves
 
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
@@ -73,7 +74,10 @@ _TABLES = (
 )""",
     "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash)",
 )
-"""Written exactly as SQLite records them, because `_live` compares them with the file's."""
+_CONTEXT = "context_hash BLOB NOT NULL DEFAULT x''"
+_KEY = "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)"
+_CURRENT = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY}
+"""Exactly as SQLite records them, because `_live` compares them with the file's."""
 
 
 def _migrations() -> Migrations:
@@ -87,6 +91,12 @@ def _migrations() -> Migrations:
         for statement in _TABLES:
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+
+    @steps()
+    def m002_contexts(db: Database) -> None:
+        """Existing vectors were computed without context."""
+        for statement in (f"ALTER TABLE vector ADD COLUMN {_CONTEXT}", "DROP INDEX vector_key", _KEY):
+            db.execute(statement)
 
     return steps
 
@@ -142,15 +152,16 @@ class CacheFile:
                 self.close()  # in case the rollback failed
                 raise
 
-    def temporary(self, text_hashes: Iterable[bytes]) -> str:
-        """The name of a temporary table with these text hashes. It is on disk, visible to this connection only, and
-        replaced by the next call. An error of the iterable is not translated."""
-        rows = ((text_hash,) for text_hash in text_hashes)
+    def temporary(self, keys: Iterable[bytes]) -> str:
+        """The name of a temporary table with these keys, of `text_hash` and `context_hash`. It is on disk, visible to
+        this connection only, and replaced by the next call. An error of the iterable is not translated."""
+        rows = map(halves, keys)
+        columns = "text_hash BLOB, context_hash BLOB, PRIMARY KEY (text_hash, context_hash)"
         self.read("DROP TABLE IF EXISTS temp.wanted")
-        self.read("CREATE TEMP TABLE wanted (text_hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        self.read(f"CREATE TEMP TABLE wanted ({columns}) WITHOUT ROWID")
         while batch := list(islice(rows, _BATCH_ROWS)):
             with self._lock, _translated(self.path), self._live().conn as connection:
-                connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?)", batch)
+                connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?, ?)", batch)
         return "temp.wanted"
 
     def shrink(self) -> None:
@@ -184,7 +195,7 @@ class CacheFile:
             self._db = open_store(self.path, _migrations(), pragmas=_PRAGMAS, form=_FORM, one_thread=False)
             self._db.conn.text_factory = partial(str, encoding="utf-8", errors="replace")
             self._inode = inode(self.path)
-            if not {(sql,) for sql in _TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
+            if not {(sql,) for sql in _CURRENT} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
                 raise _damaged(self.path, "its tables have changed")
         return self._db
 

@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.25
 class Computed:
     """A vector that is not yet committed."""
 
-    text_hash: bytes
+    key: bytes
     tokens: int
     since: float
 
@@ -48,8 +48,8 @@ class Committer:
         finally:
             self._thread.join()
 
-    def add(self, text_hash: bytes, tokens: int) -> None:
-        self._pending.append(Computed(text_hash, tokens, time.monotonic()))
+    def add(self, key: bytes, tokens: int) -> None:
+        self._pending.append(Computed(key, tokens, time.monotonic()))
 
     def commit_if_due(self) -> None:
         pending = self._pending[:1]

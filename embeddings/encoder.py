@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from chunksink.embeddings.context import EmbedContext, before
 from chunksink.embeddings.errors import TextRefused
+from chunksink.embeddings.references import TEXT_BYTES, VectorKey, raw_key
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """The precision in which a vector was computed. It is always stored and returned as float32."""
@@ -61,6 +63,11 @@ class ModelInfo:
     """A digest of all files of the model's folder; "" for an endpoint."""
     index_dimension: int = 0
     """How many numbers of each vector indexes have; 0 means all."""
+    embed_context: EmbedContext = ""
+
+    def key(self, key: VectorKey) -> bytes:
+        """The key of a vector in the cache: without the context if this model gets none."""
+        return raw_key(key) if self.embed_context else raw_key(key)[:TEXT_BYTES]
 
     @property
     def dimension_in_index(self) -> int:
@@ -76,6 +83,14 @@ class ModelInfo:
         lengths = np.linalg.norm(short, axis=-1, keepdims=True)
         scaled: Vectors = (short / np.where(lengths == 0, 1, lengths)).astype(np.float32)
         return scaled
+
+
+class Passage(NamedTuple):
+    """A text to embed."""
+
+    key: str
+    text: str
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,25 +122,26 @@ class Encoder(ABC):
         """The runtime that computes the model; None while it is not loaded."""
         return self.info.runtime or None
 
-    def encode(self, texts: Sequence[str]) -> Vectors:
+    def encode(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Vectors:
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
-        return self._gathered(self.encode_batches(texts), len(texts))
+        return self._gathered(self.encode_batches(texts, contexts), len(texts))
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors:
         """Vectors of queries, in order; `TextRefused` if one of them is refused."""
         return self._gathered(self._run(texts, self.info.query_prompt), len(texts))
 
-    def encode_batches(self, texts: Sequence[str]) -> Generator[EncodedBatch]:
-        """Vectors of passages as they become ready, in any order, each position exactly once."""
-        return self._run(texts, self.info.passage_prompt)
+    def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
+        """Vectors of passages as they become ready, in any order, each position exactly once. `contexts` is empty, or
+        has one for each text; "" is none."""
+        return self._run(texts, self.info.passage_prompt, [*map(before, texts, contexts)])
 
     @abstractmethod
     def close(self) -> None:
         """Releases threads and connections. May be called twice; the encoder acquires them again when it is used."""
 
     @abstractmethod
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        """Batches of vectors for these texts, each computed with the prompt before its text."""
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
+        """Batches of vectors for these texts, each computed with the prompt and then its context before its text."""
 
     def _gathered(self, batches: Iterable[EncodedBatch], count: int) -> Vectors:
         import numpy as np

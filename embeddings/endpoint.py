@@ -7,7 +7,7 @@ refuses is halved until the refused text is alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 
@@ -52,6 +52,8 @@ class EndpointEncoder(Encoder):
             "max_chars": self._max_chars,
             "long_texts": settings.long_texts,
         }
+        if settings.embed_context:  # fingerprints without it stay those of earlier versions
+            meaning["context"] = settings.embed_context
         self.info = ModelInfo(
             name=settings.model,
             fingerprint=fingerprint_of_endpoint(self._url, settings.model, dimension, meaning),
@@ -65,6 +67,7 @@ class EndpointEncoder(Encoder):
             passage_prompt=self._passage_prompt,
             source=self._url,
             device="endpoint",
+            embed_context=settings.embed_context,
         )
 
     def close(self) -> None:
@@ -80,15 +83,16 @@ class EndpointEncoder(Encoder):
                 self._connection = EndpointConnection(self._url, self._settings, self._limits)
             return self._connection
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         """In the order of the answers."""
         windows: list[int] = []
-        together = Windows(windows, [len(text) for text in texts])
+        contexts = contexts or [""] * len(texts)
+        together = Windows(windows, [len(context) + len(text) for context, text in zip(contexts, texts, strict=True)])
         problems: dict[int, str] = {}
         running: dict[Future[_Answer], list[int]] = {}
         connection = self._open()
         try:
-            for positions, parts in self._batches(texts, prompt, windows):
+            for positions, parts in self._batches(zip(contexts, texts, strict=True), prompt, windows):
                 while len(running) >= 2 * self._limits.concurrency:
                     yield from _finished(running, together, problems)
                 running[connection.start(self._isolated(connection, parts))] = positions
@@ -98,13 +102,15 @@ class EndpointEncoder(Encoder):
             for future in running:
                 future.cancel()
 
-    def _batches(self, texts: Sequence[str], prompt: str, windows: list[int]) -> Iterator[tuple[list[int], list[str]]]:
+    def _batches(
+        self, texts: Iterable[tuple[str, str]], prompt: str, windows: list[int]
+    ) -> Iterator[tuple[list[int], list[str]]]:
         """For each request, the positions of its texts, then its parts. Appends each text's part count to `windows`."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0
-        for position, text in enumerate(texts):
-            cut = self._cut(text)
+        for position, (context, text) in enumerate(texts):
+            cut = self._cut(context, text)
             windows.append(len(cut))
             for part in cut:
                 full = len(parts) == self._limits.batch_texts or chars + len(part) > self._limits.batch_chars
@@ -117,13 +123,15 @@ class EndpointEncoder(Encoder):
         if parts:
             yield positions, parts
 
-    def _cut(self, text: str) -> list[str]:
-        longest = self._max_chars
-        if len(text) <= longest:
-            return [text]
+    def _cut(self, context: str, text: str) -> list[str]:
+        """Each part begins with the context, which is cut if it is longer than half of the maximum."""
+        if len(context) + len(text) <= self._max_chars:
+            return [context + text]
+        context = context[: self._max_chars // 2]
+        longest = self._max_chars - len(context)
         if self._settings.long_texts == "truncate":
-            return [text[:longest]]
-        return [text[start:stop] for start, stop in edges(len(text), longest)]
+            return [context + text[:longest]]
+        return [context + text[start:stop] for start, stop in edges(len(text), longest)]
 
     async def _isolated(self, connection: EndpointConnection, parts: list[str]) -> _Answer:
         """Vectors of a batch, with a row of NaN and a reason for each text that the endpoint refuses."""

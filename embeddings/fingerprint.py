@@ -1,8 +1,8 @@
 """The model fingerprint: what decides the meaning of a vector, and nothing else.
 
 It includes weights, tokenizer and its settings, architecture, the chain of modules with pooling and normalisation,
-prompts, maximum length and long-text policy. It excludes names, paths, dates, library versions, precision and device.
-So nothing is embedded again after an upgrade, or with another copy of the same files.
+prompts, context, maximum length and long-text policy. It excludes names, paths, dates, library versions, precision and
+device. So nothing is embedded again after an upgrade, or with another copy of the same files.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class LazyEncoder(Encoder):
         if self._encoder is not None:
             self._encoder.close()
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        return self.load()._run(texts, prompt)
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
+        return self.load()._run(texts, prompt, contexts)
 
     def load(self) -> Encoder:
         """The encoder itself."""

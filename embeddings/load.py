@@ -6,6 +6,7 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from chunksink.embeddings.encoder import ModelInfo, Precision
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
@@ -51,11 +52,13 @@ def load_encoder(
         raise ModelUnsupported(f"a maximum length of {layout.max_length} leaves no room for text")
     queries = form.query_prompt if settings.query_prompt is None else settings.query_prompt
     passages = form.passage_prompt if settings.passage_prompt is None else settings.passage_prompt
-    meaning = {
+    meaning: dict[str, Any] = {
         "max_length": layout.max_length,
         "long_texts": settings.long_texts,
         "prompts": {"query": queries, "passage": passages},
     }
+    if settings.embed_context:  # fingerprints without it stay those of earlier versions
+        meaning["context"] = settings.embed_context
     info = ModelInfo(
         name=found.name,
         fingerprint=fingerprint_of_model(found.folder, digests, meaning),
@@ -72,6 +75,7 @@ def load_encoder(
         libraries=library_versions(),
         files=files,
         index_dimension=_index_dimension(found, form.dimension, settings.dimensions),
+        embed_context=settings.embed_context,
     )
     return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
 

@@ -6,13 +6,14 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
-from chunksink.embeddings.errors import CacheDamaged
+from chunksink.embeddings.errors import BadReference, CacheDamaged
 from chunksink.embeddings.probes import PROBES
-from chunksink.embeddings.references import TextHash, embedding_ref, raw_fingerprint, raw_hash
-from chunksink.embeddings.rows import flaw
+from chunksink.embeddings.references import VectorKey, embedding_ref, raw_fingerprint, raw_key
+from chunksink.embeddings.rows import COLUMNS, flaw
 
 _DELETE_ROWS = 5000
 _EXAMPLES = 20
@@ -72,13 +73,13 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     except CacheDamaged as exc:
         damage.append(str(exc).removesuffix(REMEDY))
     try:
-        for batch in cache.scan("SELECT id, fingerprint, text_hash, precision, tokens, checksum, vector FROM vector"):
+        for batch in cache.scan(f"SELECT id, fingerprint, {COLUMNS} FROM vector"):
             rows += len(batch)
             for number, *values in batch:
                 if (reason := flaw(tuple(values))) is not None:
                     ids.append(number)
                     if len(bad) < _EXAMPLES:
-                        bad.append(BadRow(_ref_of(values[0], values[1]), reason))
+                        bad.append(BadRow(_ref_of(*values[:3]), reason))
             if progress:
                 progress(len(batch))
     except CacheDamaged as exc:
@@ -91,18 +92,17 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     return CacheCheck(rows, len(ids), tuple(bad), tuple(damage), len(ids) if repair and not damage else 0)
 
 
-def find_surplus(
-    cache: VectorCache, *, text_hashes: Iterable[TextHash], fingerprints: Collection[str] | None
-) -> Surplus:
-    """Rows of texts that are neither listed nor probes, and rows of models that are not listed.
+def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
+    """Rows whose keys are neither listed nor those of probes, and rows of models that are not listed.
 
-    `text_hashes` lists the texts of the current chunks, `fingerprints` the models of the live, previous and unfinished
+    `keys` lists those of the current chunks, `fingerprints` the models of the live, previous and unfinished
     builds; None lists every model.
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
-    table = cache.temporary((*PROBES, *map(raw_hash, text_hashes)))
-    surplus = _rows_where(cache, f"({of_model} AND text_hash IN {table}) IS NOT TRUE", models)
+    table = cache.temporary(chain(PROBES, map(raw_key, keys)))
+    listed = f"(text_hash, context_hash) IN {table}"
+    surplus = _rows_where(cache, f"({of_model} AND {listed}) IS NOT TRUE", models)
     [(probes,)] = cache.read(
         f"SELECT count(*) FROM vector WHERE {of_model} AND text_hash IN (?, ?)", (*models, *PROBES)
     )
@@ -114,9 +114,10 @@ def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
     return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 
 
-def rows_with(cache: VectorCache, text_hashes: Iterable[TextHash]) -> Surplus:
-    """All rows of these texts, of every model."""
-    return _rows_where(cache, f"text_hash IN {cache.temporary(raw_hash(each) for each in text_hashes)}")
+def rows_with(cache: VectorCache, text_hashes: Iterable[VectorKey]) -> Surplus:
+    """All rows of these texts, of every model and in every context."""
+    table = cache.temporary(map(raw_key, text_hashes))
+    return _rows_where(cache, f"text_hash IN (SELECT text_hash FROM {table})")
 
 
 def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object] = ()) -> Surplus:
@@ -151,7 +152,9 @@ def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
             connection.executemany("DELETE FROM vector WHERE id = ?", ((number,) for number in some))
 
 
-def _ref_of(fingerprint: object, text_hash: object) -> str:
-    if isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and len(fingerprint) == len(text_hash) == 32:
-        return str(embedding_ref(fingerprint.hex(), text_hash))
-    return "cache:unreadable key"
+def _ref_of(*columns: object) -> str:
+    fingerprint, *halves = (column if isinstance(column, bytes) else b"" for column in columns)
+    try:
+        return str(embedding_ref(fingerprint.hex(), b"".join(halves)))
+    except BadReference:
+        return "cache:unreadable key"

@@ -5,26 +5,27 @@ Their vectors are cached like those of any other text when the endpoint is first
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 import numpy as np
 
-from chunksink.embeddings.encoder import Encoder, Vectors
+from chunksink.embeddings.encoder import Encoder, Passage, Vectors
 from chunksink.embeddings.errors import EndpointChanged
 
 PROBES: Mapping[bytes, str] = {
     sha256(text.encode()).digest(): text
     for text in ("The keeper of the lighthouse writes into the log every evening.", "Größe 灯台: 1,024 m² (É = 2 %)")
 }
-"""By text hash."""
+"""By key; they have no context."""
 LEAST_COSINE = 0.999
 """The least between two vectors of a text by one model. Endpoints vary their batches, and some their machines."""
 
 
-def require_same_model(encoder: Encoder, cached: Mapping[str, Vectors]) -> None:
+def require_same_model(encoder: Encoder, cached: Sequence[tuple[Passage, Vectors]]) -> None:
     """Embeds cached texts again, with one request; EndpointChanged if a vector differs from the cached one."""
-    for old, new in zip(cached.values(), encoder.encode(list(cached)), strict=True):
+    computed = encoder.encode([passage.text for passage, _ in cached], [passage.context for passage, _ in cached])
+    for (_, old), new in zip(cached, computed, strict=True):
         cosine = float(old @ new) / max(float(np.linalg.norm(old) * np.linalg.norm(new)), 1e-30)
         if not cosine >= LEAST_COSINE:  # also if it is not a number
             info = encoder.info

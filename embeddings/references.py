@@ -1,11 +1,12 @@
-"""Names of cached vectors: text hashes, fingerprints and the `embedding_ref` of the contract.
+"""Names of cached vectors: vector keys, fingerprints and the `embedding_ref` of the contract.
 
+The key of a vector under one model is the hash of its text, followed by the hash of the context if there is one.
 An `embedding_ref` points to a cached vector and never contains it:
 
-    cache:<model fingerprint, 64 hex digits>/<text hash, 64 hex digits>
+    cache:<model fingerprint, 64 hex digits>/<key, 64 or 96 hex digits>
 
 It is valid on every machine whose cache has that row, because both halves depend on content only.
-Callers pass text hashes as `sha256:<64 hex>`, as hex or as 32 raw bytes; this package uses the raw bytes.
+Callers pass keys as `sha256:<hex>`, as hex or as 32 or 48 raw bytes; this package uses the raw bytes.
 """
 
 from __future__ import annotations
@@ -13,25 +14,34 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.errors import BadReference
 
-TextHash = str | bytes
-"""A text hash in any accepted form."""
+VectorKey = str | bytes
+"""A key in any accepted form. The hash of a text is the key of its vector without context."""
+TEXT_BYTES = 32
+"""Length of the hash of a text, with which each key begins."""
 
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
-_REF = re.compile(rf"cache:({_HEX.pattern})/({_HEX.pattern})")
+_KEY = re.compile(rf"{_HEX.pattern}(?:[0-9a-fA-F]{{{2 * CONTEXT_BYTES}}})?")
+_REF = re.compile(rf"cache:({_HEX.pattern})/({_KEY.pattern})")
 
 
-def raw_hash(text_hash: TextHash) -> bytes:
-    """The 32 bytes of a text hash."""
-    if isinstance(text_hash, bytes):
-        if len(text_hash) == 32:
-            return text_hash
-    elif isinstance(text_hash, str):
-        digits = text_hash.removeprefix("sha256:")
-        if _HEX.fullmatch(digits):
+def raw_key(key: VectorKey) -> bytes:
+    """The 32 or 48 bytes of a key."""
+    if isinstance(key, bytes):
+        if len(key) in (TEXT_BYTES, TEXT_BYTES + CONTEXT_BYTES):
+            return key
+    elif isinstance(key, str):
+        digits = key.removeprefix("sha256:")
+        if _KEY.fullmatch(digits):
             return bytes.fromhex(digits)
-    raise BadReference(f"not a sha256 text hash: {text_hash!r:.100}")
+    raise BadReference(f"not the key of a vector: {key!r:.100}")
+
+
+def halves(key: bytes) -> tuple[bytes, bytes]:
+    """The hashes of text and context; the second is empty without context."""
+    return key[:TEXT_BYTES], key[TEXT_BYTES:]
 
 
 def raw_fingerprint(fingerprint: str) -> bytes:
@@ -46,20 +56,20 @@ class EmbeddingRef:
     """A pointer into the cache; `str()` returns the form that chunks contain."""
 
     fingerprint: str
-    text_hash: str
+    key: str
 
     def __str__(self) -> str:
-        return f"cache:{self.fingerprint}/{self.text_hash}"
+        return f"cache:{self.fingerprint}/{self.key}"
 
 
-def embedding_ref(fingerprint: str, text_hash: TextHash) -> EmbeddingRef:
-    """The pointer to the vector of one text under one model."""
-    return EmbeddingRef(raw_fingerprint(fingerprint).hex(), raw_hash(text_hash).hex())
+def embedding_ref(fingerprint: str, key: VectorKey) -> EmbeddingRef:
+    """The pointer to one vector under one model."""
+    return EmbeddingRef(raw_fingerprint(fingerprint).hex(), raw_key(key).hex())
 
 
 def parse_ref(ref: str) -> EmbeddingRef:
     """Reads an `embedding_ref`; `BadReference` names the problem."""
     match = _REF.fullmatch(ref)
     if match is None:
-        raise BadReference(f"not of the form cache:FINGERPRINT/TEXT_HASH, each of 64 hex digits: {ref!r:.200}")
+        raise BadReference(f"not of the form cache:FINGERPRINT/KEY, of 64 and 64 or 96 hex digits: {ref!r:.200}")
     return embedding_ref(*match.groups())

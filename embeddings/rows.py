@@ -1,7 +1,7 @@
 """The stored form of a cached vector, with a checksum.
 
-The checksum covers the key (model fingerprint and text hash), the precision, the number of tokens and the vector. So a
-row can be checked alone, on any machine, even if the index or the file around it is damaged.
+The checksum covers model fingerprint and key (the hashes of text and context), the precision, the number of tokens and
+the vector. So a row can be checked alone, on any machine, even if the index or the file around it is damaged.
 """
 
 from __future__ import annotations
@@ -9,61 +9,54 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from typing import NamedTuple
 
 import numpy as np
 
+from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.encoder import Precision
+from chunksink.embeddings.references import TEXT_BYTES, halves
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 """The stored number of each precision. A lower number is more precise."""
 
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
-_KEY_BYTES = 32
-"""The length of a fingerprint, and of a text hash."""
+COLUMNS = "text_hash, context_hash, precision, tokens, checksum, vector"
+"""The columns that `flaw` checks, after the fingerprint."""
+_CONTEXT_SIZES = (0, CONTEXT_BYTES)
 
 _NUMBERS = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1
 _NUMBER = np.dtype("<f4")
 
 
-class VectorRow(NamedTuple):
-    """One cached vector."""
-
-    fingerprint: bytes
-    text_hash: bytes
-    precision: int
-    tokens: int
-    checksum: bytes
-    vector: bytes
-
-
-def checksum(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
+def checksum(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
     """16 bytes over all other columns of a row."""
     numbers = _NUMBERS.pack(precision, tokens)
-    return hashlib.sha256(b"".join((fingerprint, text_hash, numbers, vector))).digest()[:16]
+    return hashlib.sha256(b"".join((fingerprint, key, numbers, vector))).digest()[:16]
 
 
-def seal(fingerprint: bytes, text_hash: bytes, precision: int, tokens: int, vector: bytes) -> VectorRow:
-    """A row with its checksum."""
+def seal(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector: bytes) -> tuple[bytes | int, ...]:
+    """The fingerprint, and the values of `COLUMNS` with the checksum."""
     tokens = min(max(tokens, 0), _MAX_TOKENS)
-    digest = checksum(fingerprint, text_hash, precision, tokens, vector)
-    return VectorRow(fingerprint, text_hash, precision, tokens, digest, vector)
+    digest = checksum(fingerprint, key, precision, tokens, vector)
+    return fingerprint, *halves(key), precision, tokens, digest, vector
 
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
     """What is wrong with a row that was read from the file, or None. A damaged file may have values of any type."""
-    fingerprint, text_hash, precision, tokens, digest, vector = row
-    if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(vector, bytes)):
+    fingerprint, text_hash, context_hash, precision, tokens, digest, vector = row
+    if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(context_hash, bytes)):
+        return "wrong types"
+    if not isinstance(vector, bytes):
         return "wrong types"
     if not (isinstance(precision, int) and isinstance(tokens, int)) or not 0 <= tokens <= _MAX_TOKENS:
         return "wrong types"
     if precision not in PRECISIONS:
         return "unknown precision"
-    if not len(fingerprint) == len(text_hash) == _KEY_BYTES:
+    if not len(fingerprint) == len(text_hash) == TEXT_BYTES or len(context_hash) not in _CONTEXT_SIZES:
         return "not a key"
-    if digest != checksum(fingerprint, text_hash, precision, tokens, vector):
+    if digest != checksum(fingerprint, text_hash + context_hash, precision, tokens, vector):
         return "checksum mismatch"
     if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
         return "wrong dimension"

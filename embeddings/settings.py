@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from chunksink.embeddings.context import EmbedContext
 from chunksink.embeddings.encoder import Encoder, LongTexts, PrecisionRequest
 from chunksink.embeddings.errors import ModelUnsupported
 from chunksink.embeddings.resolve import DEFAULT_MODEL
@@ -25,6 +26,8 @@ class EncoderSettings:
     """In tokens. For an endpoint in characters, by default 24,000."""
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
+    embed_context: EmbedContext = ""
+    """As in indexes of versions without this setting."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None

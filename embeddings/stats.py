@@ -13,7 +13,7 @@ import orjson
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Precision, Vectors
-from chunksink.embeddings.references import EmbeddingRef, parse_ref, raw_fingerprint, raw_hash
+from chunksink.embeddings.references import EmbeddingRef, halves, parse_ref, raw_fingerprint, raw_key
 from chunksink.embeddings.rows import PRECISIONS, flaw
 
 # LIMIT keeps SQLite from sorting the vectors themselves.
@@ -107,17 +107,17 @@ def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None
 def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
     """The vector that an `embedding_ref` points to; None if it is not cached or fails its check."""
     pointer = parse_ref(ref) if isinstance(ref, str) else ref
-    key, text_hash = raw_fingerprint(pointer.fingerprint), raw_hash(pointer.text_hash)
+    model, key = raw_fingerprint(pointer.fingerprint), halves(raw_key(pointer.key))
     rows = cache.read(
         "SELECT v.precision, v.tokens, v.checksum, v.vector, coalesce(CAST(m.name AS TEXT), ''), p.details "
         "FROM vector v LEFT JOIN model m ON m.fingerprint = v.fingerprint LEFT JOIN producer p ON p.id = v.producer "
-        "WHERE v.fingerprint = ? AND v.text_hash = ?",
-        (key, text_hash),
+        "WHERE v.fingerprint = ? AND v.text_hash = ? AND v.context_hash = ?",
+        (model, *key),
     )
     if not rows:
         return None
     precision, tokens, digest, blob, name, producer = rows[0]
-    if flaw((key, text_hash, precision, tokens, digest, blob)) is not None:
+    if flaw((model, *key, precision, tokens, digest, blob)) is not None:
         return None
     vector = np.frombuffer(blob, dtype="<f4")
     return CachedVector(
@@ -132,17 +132,12 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
     )
 
 
-def lengths(cache: VectorCache, fingerprint: str, text_hashes: Sequence[bytes]) -> dict[bytes, int]:
+def lengths(cache: VectorCache, fingerprint: str, keys: Sequence[bytes]) -> dict[bytes, int]:
     """Lengths before any cut, for texts that the model has embedded. Skips rows that fail their check. Takes up to a
-    thousand texts."""
-    key = raw_fingerprint(fingerprint)
-    marks = ",".join("?" * len(text_hashes))
-    rows = cache.read(
-        "SELECT text_hash, precision, tokens, checksum, vector FROM vector "
-        f"WHERE fingerprint = ? AND text_hash IN ({marks})",
-        (key, *text_hashes),
-    )
-    return {row[0]: row[2] for row in rows if flaw((key, *row)) is None}
+    thousand keys."""
+    model = raw_fingerprint(fingerprint)
+    rows = (row for _, *row in cache.rows(model, keys) if flaw((model, *row)) is None)
+    return {text_hash + context_hash: tokens for text_hash, context_hash, _, tokens, *_ in rows}
 
 
 def _described(cache: VectorCache, fingerprint: str) -> tuple[str, int | None, int | None, str]:

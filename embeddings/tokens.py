@@ -57,18 +57,20 @@ class TokenWindow:
     ids: Ids
 
 
-def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts) -> list[Ids]:
+def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts, context_length: int = 0) -> list[Ids]:
     """The inputs for one text: the text if it fits, else its beginning, or windows over all of it.
 
-    Windows are equally long, so that a short rest does not count as much as a full window. Each begins with the prompt.
+    Windows are equally long, so that a short rest does not count as much as a full window. Each begins with the prompt
+    and the context. If these are longer than half of the room, the context is cut.
     """
     if len(body) <= layout.room:
         return [[*layout.prefix, *body, *layout.suffix]]
-    prompt, rest = body[:prompt_length], body[prompt_length:]
-    room = layout.room - len(prompt)
+    context_end = prompt_length + context_length
+    head, rest = body[: max(prompt_length, min(context_end, layout.room // 2))], body[context_end:]
+    room = layout.room - len(head)
     if long_texts == "truncate" or room < 1:
-        return [[*layout.prefix, *body[: layout.room], *layout.suffix]]
-    return [[*layout.prefix, *prompt, *rest[start:stop], *layout.suffix] for start, stop in edges(len(rest), room)]
+        return [[*layout.prefix, *[*head, *rest][: layout.room], *layout.suffix]]
+    return [[*layout.prefix, *head, *rest[start:stop], *layout.suffix] for start, stop in edges(len(rest), room)]
 
 
 def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:

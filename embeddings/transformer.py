@@ -81,13 +81,13 @@ class TransformerEncoder(Encoder):
                 self._pool.shutdown(cancel_futures=True)
                 self._pool = None
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         """Within each block of texts, the longest come first."""
         spans = list(_spans(texts))
         if not spans:
             return
         if len(spans) == 1:
-            block = self._tokenize(texts, prompt, spans[0])
+            block = self._tokenize(texts, prompt, contexts, spans[0])
             tokens = sum(len(piece.ids) for piece in block.pieces)
             if tokens <= self._budget:  # a query or two, a short document
                 for batch in batches(block.pieces, self._budget):
@@ -97,18 +97,20 @@ class TransformerEncoder(Encoder):
                         vectors = self._compute(batch, block.prompt_length)
                     yield block.windows.add([piece.position for piece in batch], vectors)
                 return
-        yield from self._run_ahead(texts, prompt, spans)
+        yield from self._run_ahead(texts, prompt, contexts, spans)
 
-    def _run_ahead(self, texts: Sequence[str], prompt: str, spans: Sequence[slice]) -> Iterator[EncodedBatch]:
+    def _run_ahead(
+        self, texts: Sequence[str], prompt: str, contexts: Sequence[str], spans: Sequence[slice]
+    ) -> Iterator[EncodedBatch]:
         pool = self._threads()
         running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
-            coming = tokenizing.submit(self._tokenize, texts, prompt, spans[0])
+            coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, spans[0])
             try:
                 for following in [*spans[1:], None]:
                     block = coming.result()
                     if following is not None:
-                        coming = tokenizing.submit(self._tokenize, texts, prompt, following)
+                        coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, following)
                     for batch in batches(block.pieces, self._budget):
                         while len(running) >= 2 * self._workers:
                             yield from _finished(running)
@@ -119,13 +121,17 @@ class TransformerEncoder(Encoder):
                 for future in running:
                     future.cancel()
 
-    def _tokenize(self, texts: Sequence[str], prompt: str, span: slice) -> _Block:
-        bodies = self._runtime.token_ids([prompt + _encodable(text) for text in texts[span]])
-        prompt_ids = self._runtime.token_ids([prompt])[0] if prompt else []
+    def _tokenize(self, texts: Sequence[str], prompt: str, contexts: Sequence[str], span: slice) -> _Block:
+        token_ids, room = self._runtime.token_ids, self._layout.room
+        heads = [prompt + context for context in contexts[span]] or [prompt] * len(texts[span])
+        bodies = token_ids([head + _encodable(text) for head, text in zip(heads, texts[span], strict=True)])
+        prompt_ids = token_ids([prompt])[0] if prompt else []
         pieces: list[TokenWindow] = []
         counts: list[int] = []
-        for position, body in enumerate(bodies):
-            inputs = cut(body, _common(prompt_ids, body), self._layout, self.info.long_texts)
+        for position, (head, body) in enumerate(zip(heads, bodies, strict=True)):
+            of_prompt = _common(prompt_ids, body)
+            of_head = _common(token_ids([head])[0], body) if head != prompt and len(body) > room else of_prompt
+            inputs = cut(body, of_prompt, self._layout, self.info.long_texts, of_head - of_prompt)
             counts.append(len(inputs))
             pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room

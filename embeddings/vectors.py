@@ -1,6 +1,6 @@
-"""From a stream of (text hash, text) to vectors, in order: dedupe, look up, encode what is missing, commit.
+"""From a stream of passages to vectors, in order: dedupe, look up, encode what is missing, commit.
 
-The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct text is
+The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct passage is
 looked up once and encoded at most once. Vectors are committed every `commit_seconds`, even while the encoder computes
 or waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A
 committed vector is never computed again.
@@ -17,22 +17,23 @@ import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.commits import Committer, Computed
-from chunksink.embeddings.encoder import EncodedBatch, Encoder, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Passage, Vectors
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.probes import PROBES, require_same_model
-from chunksink.embeddings.references import TextHash, raw_hash
 
 _T = TypeVar("_T")
+_Keyed = tuple[bytes, Passage]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _LONGEST_COMMIT_SECONDS = 4.0
+_PROBES = {key: Passage(key.hex(), text) for key, text in PROBES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
     """A text of the stream with its vector, or with the reason why it has none."""
 
-    text_hash: bytes
+    key: bytes
     vector: Vectors | None
     cached: bool
     problem: str | None = None
@@ -68,7 +69,7 @@ class EmbedReport:
 
 
 def vectors_for(
-    items: Iterable[tuple[TextHash, str]],
+    items: Iterable[Passage],
     encoder: Encoder,
     cache: VectorCache,
     report: EmbedReport | None = None,
@@ -78,7 +79,7 @@ def vectors_for(
     commit_seconds: float = 2.0,
     on_encoded: Callable[[int], object] = lambda _texts: None,
 ) -> Iterator[Embedded]:
-    """Vectors for a stream of (text hash, text), in its order. `report` is updated; `on_encoded` gets the number of
+    """Vectors for a stream of passages, in its order. `report` is updated; `on_encoded` gets the number of
     vectors just computed, several times per window.
 
     A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
@@ -86,23 +87,23 @@ def vectors_for(
     EndpointChanged if an endpoint's model has changed; this is checked before a report's first vector is computed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
-    for some in _windows(items, window, window_chars):
+    for some in _windows(items, encoder.info, window, window_chars):
         yield from run.embed(some)
 
 
 def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
     """Caches the vectors of the probes, with which later runs compare."""
-    for _ in vectors_for(PROBES.items(), encoder, cache, EmbedReport(endpoint_checked=True)):
+    for _ in vectors_for(_PROBES.values(), encoder, cache, EmbedReport(endpoint_checked=True)):
         pass
 
 
-def _windows(items: Iterable[tuple[TextHash, str]], most: int, most_chars: int) -> Iterator[list[tuple[bytes, str]]]:
-    """Runs of items of bounded size."""
-    window: list[tuple[bytes, str]] = []
+def _windows(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: int) -> Iterator[list[_Keyed]]:
+    """Runs of items of bounded size, with their keys for this model."""
+    window: list[_Keyed] = []
     chars = 0
-    for text_hash, text in items:
-        window.append((raw_hash(text_hash), text))
-        chars += len(text)
+    for passage in items:
+        window.append((info.key(passage.key), passage))
+        chars += len(passage.text)
         if len(window) >= most or chars >= most_chars:
             yield window
             window, chars = [], 0
@@ -112,9 +113,9 @@ def _windows(items: Iterable[tuple[TextHash, str]], most: int, most_chars: int) 
 
 @dataclass(slots=True)
 class _Window:
-    """The distinct texts of some items, and their vectors."""
+    """The distinct passages of some items, and their vectors."""
 
-    texts: dict[bytes, str]
+    passages: dict[bytes, Passage]
     rows: Vectors
     known: dict[bytes, int] = field(default_factory=dict)
     """The index into `rows` of each text that has its vector."""
@@ -130,30 +131,30 @@ class _Run:
     commit_seconds: float
     on_encoded: Callable[[int], object]
 
-    def embed(self, items: list[tuple[bytes, str]]) -> Iterator[Embedded]:
-        texts: dict[bytes, str] = {}
-        for text_hash, text in items:
-            texts.setdefault(text_hash, text)
-        window = _Window(texts, np.empty((len(texts), self.encoder.info.dimension), dtype=np.float32))
+    def embed(self, items: list[_Keyed]) -> Iterator[Embedded]:
+        passages: dict[bytes, Passage] = {}
+        for key, passage in items:
+            passages.setdefault(key, passage)
+        window = _Window(passages, np.empty((len(passages), self.encoder.info.dimension), dtype=np.float32))
         missing, replaced = self._look_up(window)
         if missing:
             self._check_endpoint(window)
             self._encode(window, missing, replaced)
-        for text_hash, text in items:
-            yield self._embedded(window, text_hash, text)
+        for key, passage in items:
+            yield self._embedded(window, key, passage.text)
 
     def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
-        hashes = list(window.texts)
+        keys = list(window.passages)
         info = self.encoder.info
         found = self._repeated(
-            lambda: self.cache.lookup(info.fingerprint, hashes, dimension=info.dimension, request=info.requested)
+            lambda: self.cache.lookup(info.fingerprint, keys, dimension=info.dimension, request=info.requested)
         )
         window.rows[found.positions] = found.vectors
-        window.known = {hashes[position]: int(position) for position in found.positions}
+        window.known = {keys[position]: int(position) for position in found.positions}
         self.report.corrupt += len(found.corrupt)
         self._note_lengths(window, window.known, found.tokens)
         done = window.known.keys() | self.report.problems.keys()
-        return [text_hash for text_hash in hashes if text_hash not in done], (*found.corrupt, *found.outdated)
+        return [key for key in keys if key not in done], (*found.corrupt, *found.outdated)
 
     def _check_endpoint(self, window: _Window) -> None:
         """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
@@ -161,41 +162,42 @@ class _Run:
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
-        known = _Window(dict(PROBES), np.empty((len(PROBES), info.dimension), dtype=np.float32))
+        known = _Window(_PROBES, np.empty((len(PROBES), info.dimension), dtype=np.float32))
         missing, _ = self._look_up(known)
         if len(missing) == len(PROBES):
             known = window
-        shortest = sorted(known.known, key=lambda text_hash: len(known.texts[text_hash]))[: len(PROBES)]
-        if shortest:
-            cached = {known.texts[text_hash]: known.rows[known.known[text_hash]] for text_hash in shortest}
-            require_same_model(self.encoder, cached)
+        cached = [(known.passages[key], known.rows[row]) for key, row in known.known.items()]
+        if shortest := sorted(cached, key=lambda each: len(each[0].text))[: len(PROBES)]:
+            require_same_model(self.encoder, shortest)
         report.endpoint_checked = True
         if missing:
             cache_probes(self.encoder, self.cache)
 
     def _encode(self, window: _Window, missing: list[bytes], replaced: tuple[bytes, ...]) -> None:
-        place = {text_hash: number for number, text_hash in enumerate(window.texts)}
+        place = {key: number for number, key in enumerate(window.passages)}
         stale = set(replaced)
 
         def commit(pending: Sequence[Computed]) -> None:
-            hashes = [computed.text_hash for computed in pending]
-            rows = window.rows[[place[text_hash] for text_hash in hashes]]
-            drop = [text_hash for text_hash in hashes if text_hash in stale]
+            keys = [computed.key for computed in pending]
+            rows = window.rows[[place[key] for key in keys]]
+            drop = [key for key in keys if key in stale]
             tokens = [computed.tokens for computed in pending]
-            self._repeated(lambda: self.cache.put(self.encoder.info, hashes, rows, tokens, replaced=drop))
+            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, tokens, replaced=drop))
 
         # The encoder is closed before the last commit, so that its threads stop computing.
-        texts = [window.texts[text_hash] for text_hash in missing]
+        passages = [window.passages[key] for key in missing]
+        texts = [passage.text for passage in passages]
+        contexts = [passage.context for passage in passages] if self.encoder.info.embed_context else []
         with (
             Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
-            closing(self.encoder.encode_batches(texts)) as batches,
+            closing(self.encoder.encode_batches(texts, contexts)) as batches,
         ):
             for batch in batches:
                 before = self.report.encoded
                 self._take(window, batch, missing, place, committer)
                 committer.commit_if_due()
                 self.on_encoded(self.report.encoded - before)
-        if any(text_hash not in window.known and text_hash not in self.report.problems for text_hash in missing):
+        if any(key not in window.known and key not in self.report.problems for key in missing):
             raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
     def _take(
@@ -215,38 +217,38 @@ class _Run:
         finite: Flags = np.asarray(np.isfinite(batch.vectors).all(axis=1))
         empty: Flags = finite & ~batch.vectors.any(axis=1)
         for number, position in enumerate(batch.positions):
-            text_hash = missing[position]
+            key = missing[position]
             problem = batch.problems.get(position)
             if problem is None and not finite[number]:
                 problem = "the model returned a vector that is not finite"
             elif problem is None and empty[number]:
                 problem = "the model returned a vector of zeros"
             if problem is not None:
-                self.report.problems[text_hash] = problem
+                self.report.problems[key] = problem
                 continue
-            row = place[text_hash]
+            row = place[key]
             window.rows[row] = batch.vectors[number]
-            window.known[text_hash] = row
-            window.fresh.add(text_hash)
-            committer.add(text_hash, batch.tokens[number])
+            window.known[key] = row
+            window.fresh.add(key)
+            committer.add(key, batch.tokens[number])
             self.report.encoded += 1
-            self.report.encoded_bytes += len(window.texts[text_hash].encode("utf-8", "surrogatepass"))
+            self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
         self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 
-    def _note_lengths(self, window: _Window, text_hashes: Iterable[bytes], tokens: Iterable[int]) -> None:
+    def _note_lengths(self, window: _Window, keys: Iterable[bytes], tokens: Iterable[int]) -> None:
         if (most := self.encoder.info.max_length) is not None:
-            window.long.update(hash for hash, count in zip(text_hashes, tokens, strict=True) if count > most)
+            window.long.update(key for key, count in zip(keys, tokens, strict=True) if count > most)
 
-    def _embedded(self, window: _Window, text_hash: bytes, text: str) -> Embedded:
+    def _embedded(self, window: _Window, key: bytes, text: str) -> Embedded:
         self.report.texts += 1
-        self.report.over_length += text_hash in window.long
-        problem = self.report.problems.get(text_hash)
-        if problem is None and text != window.texts[text_hash]:
+        self.report.over_length += key in window.long
+        problem = self.report.problems.get(key)
+        if problem is None and text != window.passages[key].text:
             problem = "a different text has the same text hash"
         if problem is not None:
             self.report.refused += 1
-            return Embedded(text_hash, None, False, problem)
-        return Embedded(text_hash, window.rows[window.known[text_hash]], text_hash not in window.fresh)
+            return Embedded(key, None, False, problem)
+        return Embedded(key, window.rows[window.known[key]], key not in window.fresh)
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """The result of the call. If the file is damaged, it is replaced and the call repeated."""

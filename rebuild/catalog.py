@@ -12,7 +12,7 @@ from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, FIELD_VALUE, MEANINGS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog_rows import drop_lines
+from chunksink.rebuild.catalog_rows import KEY, drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
@@ -30,8 +30,20 @@ from current_chunk group by text_hash having min(family) <> max(family)
 
 Projected = tuple[str, int, str]
 """A projected family: family, taken, family hash."""
-TextPlace = tuple[str, Place, str]
-"""A text: the partition and place of a chunk that has it, and its hash."""
+
+
+class TextPlace(NamedTuple):
+    """A text in its context: their hashes, and the partition and place of a chunk that has both."""
+
+    partition: str
+    place: Place
+    text_hash: str
+    context: bytes
+
+    @property
+    def key(self) -> str:
+        """The name of its vector in the cache."""
+        return self.text_hash + self.context.hex()
 
 
 class FamilyChunk(NamedTuple):
@@ -63,11 +75,12 @@ class CurrentFamily:
 
 @dataclass(frozen=True)
 class CurrentChunk:
-    """A chunk that the index must have."""
+    """A chunk that the index must have. `key` names its vector in the cache."""
 
     partition: str
     chunk_id: str
     text_hash: str
+    key: str
 
 
 @dataclass(frozen=True)
@@ -220,24 +233,26 @@ class Catalog:
 
     def chunks(self) -> Iterator[CurrentChunk]:
         """The chunks of the current families, in their order on disk."""
-        rows = self._db.execute("select partition, chunk_id, text_hash from current_chunk order by partition, offset")
+        columns = f"partition, chunk_id, text_hash, {KEY}"
+        rows = self._db.execute(f"select {columns} from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
     def places(self) -> Iterator[list[TextPlace]]:
         """The texts of the current chunks that can be read, in pages, in their order on disk."""
         last: tuple[Any, ...] = ("", -1)
         select = (
-            "select partition, offset, length, text_hash from current_chunk where (partition, offset) > (?, ?) "
+            "select partition, offset, length, text_hash, context from current_chunk "
+            "where (partition, offset) > (?, ?) "
             f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
         )
         while rows := self._db.execute(select, [*last, VALID]).fetchall():
-            yield [(partition, Place(offset, length), text_hash) for partition, offset, length, text_hash in rows]
+            yield [TextPlace(row[0], Place(*row[1:3]), *row[3:]) for row in rows]
             last = rows[-1][:2]
 
     def some_texts(self, limit: int) -> list[str]:
-        """Text hashes of some chunks: as good as random, but the same for the same chunks."""
-        rows = self._db.execute("select distinct text_hash from current_chunk order by text_hash limit ?", [limit])
-        return [text_hash for (text_hash,) in rows]
+        """The keys of some texts, each in one context: as good as random, but the same for the same chunks."""
+        select = f"select min({KEY}) from current_chunk group by text_hash order by text_hash limit ?"
+        return [key for (key,) in self._db.execute(select, [limit])]
 
     def repeated_texts(self) -> RepeatedTexts:
         """Texts that occur in more than one current family."""

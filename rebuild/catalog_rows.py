@@ -14,14 +14,17 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
+import orjson
 
 from chunksink.chunkbus.canonical import json_hash, text_hash
-from chunksink.chunkbus.chunk import Provenance
+from chunksink.chunkbus.chunk import Provenance, Record
 from chunksink.chunkbus.diagnosis import parse_time
-from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.reader import LineBlock, Place, blocks_at, lines_of, read_blocks, read_lines
 from chunksink.chunkbus.validation import NeedsValidation, PartialValidation
+from chunksink.embeddings.context import context_hash, context_of
 from chunksink.rebuild.schema import exists
+from chunksink.sinks.projection import title_and_headings
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -30,8 +33,10 @@ Line = tuple[Place, bytes]
 Row = tuple[Any, ...]
 COLUMNS = (
     "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
-    "created_at, line"
+    "created_at, line, context"
 )
+KEY = "text_hash || lower(hex(context))"
+"""The name of a chunk's vector in the cache, in SQL."""
 _BYTES = 16
 """Length of the hash of a line."""
 
@@ -90,56 +95,40 @@ order by offset
 """
 
 
-class _OwnerFields(msgspec.Struct, gc=False):
-    """The fields that identify the owner, in a chunk or in its metadata."""
-
-    parent_id: str | None = None
-    tenant_id: str | None = None
-
-
-class _ChunkFields(_OwnerFields, gc=False, kw_only=True):
-    """The fields of a chunk that are decoded; decoding all would be slow for millions of chunks."""
-
-    chunk_id: str
-    document_id: str
-    text: str
-    provenance: Provenance
-    metadata: _OwnerFields | None = None
-    created_at: str | None = None
-
-
-_NO_OWNER = _OwnerFields()
-
-
 def rows_of(key: str, lines: Iterable[Line]) -> Iterator[Row]:
     """The values of `COLUMNS` for these lines of a partition."""
-    decode = msgspec.json.Decoder(_ChunkFields).decode
     for place, line in lines:
-        yield _row(key, place, line, decode(line))
+        yield _row(key, place, line, orjson.loads(line))
 
 
-def _row(key: str, place: Place, line: bytes, chunk: _ChunkFields) -> Row:
-    provenance, named = chunk.provenance, chunk.metadata or _NO_OWNER
-    parent = resolve_parent_id(chunk.parent_id or named.parent_id, provenance.source(), chunk.document_id)
+def _row(key: str, place: Place, line: bytes, chunk: Record) -> Row:
+    provenance, parent = msgspec.convert(chunk["provenance"], Provenance), parent_id(chunk)
+    created_at = chunk.get("created_at")
     return (
         key,
         place.offset,
         place.length,
-        family_key(parent, chunk.tenant_id or named.tenant_id or None),
+        family_key(parent, tenant_id(chunk)),
         parent,
-        chunk.document_id,
-        chunk.chunk_id,
-        text_hash(chunk.text),
+        chunk["document_id"],
+        chunk["chunk_id"],
+        text_hash(chunk["text"]),
         provenance.checksum(),
         _version(provenance.version()),
-        instant(chunk.created_at) if chunk.created_at else None,
+        instant(created_at) if created_at else None,
         hash_of_line(line),
+        _context(*title_and_headings(chunk)),
     )
 
 
 @lru_cache(maxsize=256)  # neighbouring chunks mostly share it
 def _version(version: tuple[str | None, ...]) -> str:
     return json_hash(version)[:16]
+
+
+@lru_cache(maxsize=256)  # as above
+def _context(title: str | None, headings: tuple[str, ...]) -> bytes:
+    return context_hash(context_of(title, headings))
 
 
 @lru_cache(maxsize=256)  # as above

@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import Encoder, ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.context import context_hash, context_of
+from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
@@ -25,17 +25,24 @@ LEAST_COSINE = 0.99999
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
 """The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
-"""From text hashes to their cached vectors, each with the least cosine of a correct vector to it."""
+"""From keys to their cached vectors, each with the least cosine of a correct vector to it."""
+
+
+def passage_of(document: Document) -> Passage:
+    """What is embedded for a document. Its key names the vector in the cache, for models with and without context."""
+    context = context_of(document.title, document.headings)
+    return Passage(document.text_hash + context_hash(context).hex(), document.text, context)
 
 
 def cached_vectors(
-    cache: VectorCache, model: ModelInfo, text_hashes: Sequence[str], request: PrecisionRequest | None = None
+    cache: VectorCache, model: ModelInfo, keys: Sequence[str], request: PrecisionRequest | None = None
 ) -> dict[str, Vectors]:
-    by_raw = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
-    hashes = list(by_raw)
-    rows = cache.lookup(model.fingerprint, hashes, dimension=model.dimension, request=request or model.requested)
+    raw = {key: model.key(key) for key in keys}
+    distinct = list(dict.fromkeys(raw.values()))
+    rows = cache.lookup(model.fingerprint, distinct, dimension=model.dimension, request=request or model.requested)
+    place = {distinct[position]: row for row, position in enumerate(rows.positions)}
     vectors = model.as_in_index(rows.vectors)
-    return {by_raw[hashes[place]]: row for place, row in zip(rows.positions, vectors, strict=True)}
+    return {key: vectors[place[each]] for key, each in raw.items() if each in place}
 
 
 class DocumentEmbedder:
@@ -59,23 +66,23 @@ class DocumentEmbedder:
         return self._encoder.runtime
 
     def cached(
-        self, text_hashes: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None
+        self, keys: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None
     ) -> dict[str, Vectors]:
-        """The cached vectors of these texts, of this encoder's model or of another."""
-        return cached_vectors(self._cache, model or self.info, text_hashes, request)
+        """The cached vectors with these keys, of this encoder's model or of another."""
+        return cached_vectors(self._cache, model or self.info, keys, request)
 
-    def expected(self, text_hashes: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
+    def expected(self, keys: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
         """The cached vectors, and for each the least cosine of a correct stored vector. The two can differ, since the
         cached one may have been recomputed in another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
-            others = [text_hash for text_hash in text_hashes if text_hash not in expected]
+            others = [key for key in keys if key not in expected]
             least = min(least, LEAST_COSINE_IN[self.info.precision])
-            expected |= {text_hash: (row, least) for text_hash, row in self.cached(others, request=precision).items()}
+            expected |= {key: (row, least) for key, row in self.cached(others, request=precision).items()}
         return expected
 
-    def problem_of(self, text_hash: str) -> str | None:
-        return self.report.problems.get(raw_hash(text_hash))
+    def problem_of(self, document: Document) -> str | None:
+        return self.report.problems.get(self.info.key(passage_of(document).key))
 
     def recompute_all(self) -> None:
         """Recompute every vector of this model when it is needed. An old one stays in the file until it is replaced
@@ -89,17 +96,17 @@ class DocumentEmbedder:
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
 
-    def fill(self, texts: Iterable[tuple[str, str]], on_encoded: Callable[[int], object]) -> None:
-        """Compute and cache the missing vectors of these texts, given with their hashes."""
-        for _ in vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded):
+    def fill(self, passages: Iterable[Passage], on_encoded: Callable[[int], object]) -> None:
+        """Compute and cache the missing vectors of these passages."""
+        for _ in vectors_for(passages, self._encoder, self._cache, self.report, on_encoded=on_encoded):
             pass
 
     def embed(self, documents: Sequence[Document], on_encoded: Callable[[int], object]) -> Vectors:
         """One row for each document, in order; a row that is not finite means no vector. `on_encoded` gets the number
         of vectors just computed."""
         rows = np.full((len(documents), self.info.dimension), np.nan, dtype=np.float32)
-        texts = ((document.text_hash, document.text) for document in documents)
-        stream = vectors_for(texts, self._encoder, self._cache, self.report, on_encoded=on_encoded)
+        passages = map(passage_of, documents)
+        stream = vectors_for(passages, self._encoder, self._cache, self.report, on_encoded=on_encoded)
         for row, embedded in zip(rows, stream, strict=True):
             if embedded.vector is not None:
                 row[:] = embedded.vector
@@ -137,8 +144,8 @@ class Embedders:
             self._of_live = embedder
         return embedder
 
-    def configured_fingerprint(self) -> str | None:
-        """The fingerprint of the configured model if the cache has vectors and the model is on this machine."""
+    def configured_model(self) -> ModelInfo | None:
+        """The configured model, if the cache has vectors and the model is on this machine."""
         if not self._cache_file.exists() or (self.settings.endpoint and self.settings.endpoint_dimensions is None):
             return None
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
@@ -148,17 +155,18 @@ class Embedders:
             suppress(EmbeddingsError),
             closing(open_encoder(self.settings, model_cache=self._model_cache, network=False)) as encoder,
         ):
-            return encoder.info.fingerprint
+            return encoder.info
         return None
 
-    def cached_texts(self, fingerprint: str, text_hashes: Sequence[str]) -> set[str]:
-        """Which of these texts have a cached vector."""
-        by_raw = {raw_hash(text_hash): text_hash for text_hash in text_hashes}
+    def cached_keys(self, model: ModelInfo, keys: Sequence[str]) -> set[str]:
+        """Which of these keys have a cached vector of this model."""
+        raw = {key: model.key(key) for key in keys}
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
-            return {by_raw[raw] for raw in lengths(cache, fingerprint, list(by_raw))}
+            cached = lengths(cache, model.fingerprint, list(set(raw.values())))
+        return {key for key, each in raw.items() if each in cached}
 
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
-        """Drop the vectors of these texts, of every model; returns how many there were."""
+        """Drop the vectors of these texts, of every model and in every context; returns how many there were."""
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             rows = rows_with(cache, text_hashes)
             drop(cache, rows)

@@ -165,10 +165,10 @@ class Executor:
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """Adds the encoder's reason to documents that were refused because they have no vector."""
 
-        texts = {document.id: document.text_hash for each in batch.families for document in each.documents}
+        documents = {document.id: document for each in batch.families for document in each.documents}
         explained = []
         for one in refused:
-            problem = self.embedder.problem_of(texts[one.id]) if one.id in texts else None
+            problem = self.embedder.problem_of(documents[one.id]) if one.id in documents else None
             explained.append(one if problem is None else replace(one, reason=f"{WITHOUT_VECTOR}{problem}"))
         return explained
 

@@ -14,6 +14,8 @@ from chunksink.chunkbus.identity import resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.catalog_rows import KEY
+from chunksink.rebuild.embedder import passage_of
 from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.families import FamilyReader, label_of, source_names
 from chunksink.rebuild.forget import names_of
@@ -43,11 +45,12 @@ class _ChunkRow(NamedTuple):
     document_id: str
     text_hash: str
     source_checksum: str | None
+    vector_key: str
 
 
-_CHUNK_ROWS = """
-select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum
-from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order by c.partition, c.offset
+_CHUNK_ROWS = f"""
+select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum,
+    {KEY} from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order by c.partition, c.offset
 """
 
 
@@ -90,6 +93,10 @@ class Explanation:
     """Its id in every sink."""
     family: str
     source: str
+    vector_key: str
+    """Names its vector in the cache."""
+    context: str
+    """What the live model reads before the text; empty for a chunk that does not count."""
     standings: tuple[Occurrence, ...]
     held: str | None
     generation: str
@@ -121,7 +128,8 @@ def why(
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
     current = next((row for row, one in zip(rows, standings, strict=True) if one.verdict == "current"), None)
-    family = (current or rows[-1]).family
+    counted = current or rows[-1]
+    family = counted.family
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     expected: Document | None = None
     with suppress(PartitionChanged):
@@ -133,6 +141,8 @@ def why(
         document=document,
         family=family,
         source=source_names(state.db, root, [family])[family],
+        vector_key=counted.vector_key,
+        context=passage_of(expected).context if expected and live.model.embed_context else "",
         standings=standings,
         held=held[0] if held else None,
         generation=live.id,

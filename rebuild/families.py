@@ -13,8 +13,10 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place
+from chunksink.embeddings.encoder import Passage
 from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
+from chunksink.rebuild.embedder import passage_of
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -156,12 +158,12 @@ class FamilyReader:
                     hashes += part.document_hashes()
                     yield part
 
-    def texts(self, places: Sequence[TextPlace]) -> Iterator[str]:
-        """The texts at these places, which are sorted by partition; PartitionChanged as in `families`."""
-        for partition, members in groupby(places, key=lambda place: place[0]):
+    def passages(self, places: Sequence[TextPlace]) -> Iterator[Passage]:
+        """The passages at these places, which are sorted by partition; PartitionChanged as in `families`."""
+        for partition, members in groupby(places, key=lambda place: place.partition):
             with self._rereading(partition), PartitionReader(self._root, partition) as reader:
-                texts = [reader.record(place, text_hash)["text"] for _, place, text_hash in members]
-            yield from texts
+                records = [reader.record(place.place, place.text_hash) for place in members]
+            yield from (passage_of(document) for record in records for document in project_family([record]))
 
     @contextmanager
     def _rereading(self, partition: str) -> Iterator[None]:

@@ -1,13 +1,14 @@
 """The plan of the next sync, and its cost in vectors, tokens, seconds and money."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from functools import partial
-from operator import itemgetter
+from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
+from chunksink.embeddings.context import before
+from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
@@ -35,9 +36,6 @@ SAMPLE = 300
 # Close to WordPiece for English, source code and scripts without spaces. For other alphabets, models differ by a factor
 # of three; this is in between.
 _TOKEN = re.compile(r"[A-Za-z\u00c0-\u024f]{1,7}|[0-9]{1,3}|[\u0370-\u1fff]{1,2}|\S")
-
-CachedTexts = Callable[[Sequence[str]], set[str]]
-"""Which of these text hashes have a cached vector."""
 
 
 @dataclass(frozen=True)
@@ -124,11 +122,12 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
         live = live_generation(session, adopt=adopt)
         if live is None:
             embedder = session.embedders.configured(with_model=False, replace_damaged=False)
-            fingerprint = session.embedders.configured_fingerprint() if session.wants_vectors else None
+            unknown = replace(embedder.info, embed_context=session.config.embed_context)
+            model = (session.embedders.configured_model() if session.wants_vectors else None) or unknown
         else:
-            embedder, fingerprint = session.embedders.of_live(live, replace_damaged=False), None
-        cached = partial(session.embedders.cached_texts, fingerprint or embedder.info.fingerprint)
-        return retry_if_rewritten(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), cached))
+            embedder = session.embedders.of_live(live, replace_damaged=False)
+            model = embedder.info
+        return retry_if_rewritten(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), model))
 
 
 def plan_sync(
@@ -193,10 +192,10 @@ def require_plan(
         )
 
 
-def forecast(session: Session, planned: SyncPlan, cached: CachedTexts) -> Forecast:
+def forecast(session: Session, planned: SyncPlan, model: ModelInfo) -> Forecast:
     live, price = session.state.live_or_none(), session.config.token_price
     plan, builds = planned.plan, planned.builds
-    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), cached)
+    texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), model)
     pace = session.state.pace()
     embedding = _seconds(texts.size, pace.get(EMBEDDED), pace.get(MODEL, 0.0))
     sinks = {
@@ -261,22 +260,23 @@ class _Texts:
     size: int
 
 
-def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], cached_texts: CachedTexts) -> _Texts:
+def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: ModelInfo) -> _Texts:
     """The texts to write to these builds. A sample estimates how much of a line is text."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
-    for page in plan.texts_to_write(_PAGE, builds):
-        hits = cached_texts([text_hash for (_, _, text_hash), _ in page])
-        misses = [text for text, _ in page if text[2] not in hits]
-        cached += sum(chunks for text, chunks in page if text[2] in hits)
-        repeated += sum(chunks - 1 for text, chunks in page if text[2] not in hits)
+    for page in plan.texts_to_write(_PAGE, builds, bool(model.embed_context)):
+        hits = session.embedders.cached_keys(model, [text.key for text, _ in page])
+        misses = [text for text, _ in page if text.key not in hits]
+        cached += sum(chunks for text, chunks in page if text.key in hits)
+        repeated += sum(chunks - 1 for text, chunks in page if text.key not in hits)
         missing += len(misses)
-        size += sum(place.length for _, place, _ in misses)
-        sample = sorted([*sample, *misses], key=itemgetter(2))[:SAMPLE]  # sorted by hash, so as good as random
-    texts = list(session.records.texts(sorted(sample, key=itemgetter(0))))
-    share = size / max(1, sum(place.length for _, place, _ in sample))
-    tokens = sum(1 for text in texts for _ in _TOKEN.finditer(text))
-    own_size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+        size += sum(text.place.length for text in misses)
+        sample = sorted([*sample, *misses], key=attrgetter("key"))[:SAMPLE]  # sorted by hash, so as good as random
+    passages = list(session.records.passages(sorted(sample, key=attrgetter("partition"))))
+    share = size / max(1, sum(text.place.length for text in sample))
+    inputs = [before(each.text, each.context) + each.text if model.embed_context else each.text for each in passages]
+    tokens = sum(1 for each in inputs for _ in _TOKEN.finditer(each))
+    own_size = sum(len(each.text.encode("utf-8", "surrogatepass")) for each in passages)
     return _Texts(cached, missing, repeated, round(share * tokens), round(share * own_size))
 
 

@@ -140,15 +140,20 @@ class Plan:
             return number(self._db, total)
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
-    def texts_to_write(self, size: int, builds: Sequence[str]) -> Iterator[list[tuple[TextPlace, int]]]:
-        """Distinct texts to write to these builds, in pages: for each its longest chunk, and its number of chunks."""
+    def texts_to_write(
+        self, size: int, builds: Sequence[str], in_context: bool
+    ) -> Iterator[list[tuple[TextPlace, int]]]:
+        """Distinct texts to write to these builds, in pages: for each its longest chunk, and its number of chunks. With
+        `in_context`, equal texts in different contexts are distinct."""
+        context = "context" if in_context else "x''"
         rows = self._db.execute(
-            "select partition, offset, max(length), text_hash, count(*) from family_chunk where family in ("
-            f"select family from planned where action = 'write' and build in ({marks(builds)})) group by text_hash",
+            f"select partition, offset, max(length), text_hash, {context} as above, count(*) from family_chunk "
+            f"where family in (select family from planned where action = 'write' and build in ({marks(builds)})) "
+            "group by text_hash, above",
             list(builds),
         )
         while page := rows.fetchmany(size):
-            yield [((partition, Place(*place), text), chunks) for partition, *place, text, chunks in page]
+            yield [(TextPlace(row[0], Place(*row[1:3]), *row[3:5]), row[5]) for row in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
         """Counts for one build, or for all. For all, a family counts as added if no build had it."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
@@ -37,7 +38,7 @@ order by r.family limit 500
 """
 
 Cached = Callable[[Sequence[str]], Mapping[str, Vectors]]
-"""From text hashes to their cached vectors."""
+"""From keys to their cached vectors."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,12 @@ def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[li
     while rows := state.db.execute(_FAMILIES, {"build": build_id, "after": families[-1]}).fetchall():
         families = [family for (family,) in rows]
         chunks = state.db.execute(
-            f"select chunk_id, text_hash from family_chunk where family in ({marks(families)}) and text_hash <> ?",
+            f"select chunk_id, {KEY} from family_chunk where family in ({marks(families)}) and text_hash <> ?",
             [*families, text_hash("")],
         ).fetchall()
         for start in range(0, len(chunks), _PAGE):
             page = chunks[start : start + _PAGE]
-            vectors = cached(list({text for _, text in page}))
-            rows = [(sink_id(chunk_id), vectors[text]) for chunk_id, text in page if text in vectors]
+            vectors = cached(list({key for _, key in page}))
+            rows = [(sink_id(chunk_id), vectors[key]) for chunk_id, key in page if key in vectors]
             if rows:
                 yield [id for id, _ in rows], unit(np.stack([vector for _, vector in rows]))

@@ -282,7 +282,7 @@ def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
         "computed": done.encoded,
         "cached": done.reused,
         "refused": done.refused,
-        "problems": {hash.hex(): problem for hash, problem in islice(done.problems.items(), _EXAMPLES)},
+        "problems": {key.hex(): problem for key, problem in islice(done.problems.items(), _EXAMPLES)},
         "long_chunks": done.over_length,
         "corrupt": done.corrupt,
         "set_aside": done.set_aside,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.embedder import Lookup
+from chunksink.rebuild.embedder import Lookup, passage_of
 from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.receipts import Receipts
@@ -243,15 +243,16 @@ class Scan:
 
     def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:
         """Ids of documents whose vector is missing or differs from the cached one."""
-        documents = build.scan(vectors=True)
+        documents = build.scan(content=True, vectors=True)
         while page := list(islice(documents, _VECTORS)):
-            expected = cached([stored.text_hash for stored in page if stored.text_hash])
-            for stored in page:
+            keys = [passage_of(stored.document).key if stored.document else "" for stored in page]
+            expected = cached([key for key in keys if key])
+            for stored, key in zip(page, keys, strict=True):
                 if stored.vector is None:
                     yield stored.id
-                elif stored.text_hash not in expected:
+                elif key not in expected:
                     self.unjudged += 1
-                elif not _same(stored.vector, *expected[stored.text_hash]):
+                elif not _same(stored.vector, *expected[key]):
                     yield stored.id
 
 

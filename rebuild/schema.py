@@ -154,6 +154,7 @@ def migrations() -> Migrations:
     steps()(create_tables_of_checks)
     steps()(drop_texts)
     steps()(create_table_of_projections)
+    steps()(add_contexts)
     return steps
 
 
@@ -174,6 +175,12 @@ def create_tables_of_checks(db: Database) -> None:
 def create_table_of_projections(db: Database) -> None:
     """The projection by which all documents of a build were written."""
     db.execute("create table projected (build text primary key, projection text) without rowid")
+
+
+def add_contexts(db: Database) -> None:
+    """The hash of each chunk's context. The next refresh reads all partitions again to compute it."""
+    db.execute("alter table chunk add column context blob not null default x''")
+    db.execute("update partition set signature = null, manifest = null")
 
 
 def drop_texts(db: Database) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, ModelError
 from chunksink.rebuild.convergence import Convergence
-from chunksink.rebuild.embedder import DocumentEmbedder
+from chunksink.rebuild.embedder import DocumentEmbedder, passage_of
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
@@ -189,9 +189,9 @@ def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: 
                     for document in projected.documents
                     if document.id in refused[projected.family]
                 ]
-                embedder.fill(((document.text_hash, document.text) for document in documents), lambda _texts: None)
-                vectors = embedder.cached([document.text_hash for document in documents])
-                receipts.intend({document.parent_id for document in documents if document.text_hash in vectors})
+                embedder.fill(map(passage_of, documents), lambda _texts: None)
+                vectors = embedder.cached([passage_of(document).key for document in documents])
+                receipts.intend({document.parent_id for document in documents if passage_of(document).key in vectors})
     except (EndpointDenied, EndpointUnavailable, ModelError) as error:
         session.log.write("not_asked_again", reason=str(error))
 
@@ -200,7 +200,5 @@ def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
     """Compute the missing vectors of all current texts whose chunks can be read."""
     with session.stage("embed", None, "texts") as bar:
         for page in session.catalog.places():
-            cached = embedder.cached([text_hash for _, _, text_hash in page])
-            missing = [place for place in page if place[2] not in cached]
-            texts = zip(missing, session.records.texts(missing), strict=True)
-            embedder.fill(((text_hash, text) for (_, _, text_hash), text in texts), bar.advance)
+            cached = embedder.cached([place.key for place in page])
+            embedder.fill(session.records.passages([place for place in page if place.key not in cached]), bar.advance)

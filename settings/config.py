@@ -74,6 +74,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     long_texts: Literal["windows", "truncate"] = "windows"
     max_length: Count | None = None
     dimensions: Count | None = None
+    embed_context: Literal["title, headings", ""] = "title, headings"
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: Name | None = None
@@ -150,6 +151,7 @@ MEANINGS = {
     "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
     "dimensions": "stores only the first numbers of each vector, if the model declares that in "
     "`matryoshka_dimensions`; the cache has all",
+    "embed_context": 'what is embedded before each text: `title, headings`, or `""` for nothing',
     "query_prompt": 'prefix for queries; by default the model\'s own; `""` for none',
     "passage_prompt": 'prefix for chunks; by default the model\'s own; `""` for none',
     "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",

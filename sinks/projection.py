@@ -12,8 +12,11 @@ from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
 PROJECTION_VERSION = 6
-"""Increase it with every change of meaning: then a sync projects all chunks again and writes what differs."""
+"""Increase it with every change of meaning: then a sync projects all chunks again and writes what differs. A change of
+`title_and_headings` also needs a migration of the catalog, like the one that added contexts."""
 
+_TITLE, _HEADINGS = (rule for rule in PROJECTION if rule.name in ("title", "headings"))
+_CONTEXT_PATHS = [(path, *path.rpartition(".")[::2]) for rule in (_TITLE, _HEADINGS) for path in rule.paths]
 _ORDER = [rule for rule in PROJECTION if rule.name in ("chunk_id", "id", "chunk_index", "page_start", "char_start")]
 
 
@@ -57,6 +60,16 @@ def fields_in(fields: FieldSet, ids: Iterable[str]) -> FieldSet:
 def order_in_family(record: Record) -> tuple[Any, ...]:
     """The sort key of the documents of a family."""
     return _place(_project(record, _ORDER))
+
+
+def title_and_headings(record: Record) -> tuple[str | None, tuple[str, ...]]:
+    """Those of the chunk's document, in a tenth of the time of the whole document."""
+    by_path = {}
+    for path, group, name in _CONTEXT_PATHS:
+        owner = record.get(group) if group else record
+        if isinstance(owner, dict):
+            by_path[path] = owner.get(name)
+    return _TITLE.value(record, by_path, {}), _HEADINGS.value(record, by_path, {}) or ()
 
 
 def _project(record: Record, rules: Sequence[FieldRule] = PROJECTION) -> Values:

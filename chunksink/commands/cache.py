@@ -14,8 +14,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
-from chunksink.embeddings.references import raw_hash
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, stats
 from chunksink.embeddings.stats import show as cached_vector
 from chunksink.exits import Exit, Refusal
@@ -39,8 +39,8 @@ _SHOWN = 3
 def command() -> None:
     """Show, check and shrink the cache of vectors in HOME/vectors.db.
 
-    It has the vector of every embedded text, by text hash and model. A vector is used only if its checksum matches. The
-    cache may be deleted at any time; then every vector is computed again.
+    It has the vector of every embedded text, by text, context and model. A vector is used only if its checksum matches.
+    The cache may be deleted at any time; then every vector is computed again.
     """
 
 
@@ -96,9 +96,9 @@ def long_texts_command(as_json: bool) -> None:
     with State.existing(config.home_path) as state, existing_cache(config) as cache:
         catalog = Catalog(state)
         catalog.decide()
-        fingerprint = state.live().model_fingerprint
-        most, unit = model_limits(cache, fingerprint) or (None, None)
-        found = list(_long_chunks(catalog, cache, fingerprint, most)) if most else []
+        model = state.live().model
+        most, unit = model_limits(cache, model.fingerprint) or (None, None)
+        found = list(_long_chunks(catalog, cache, model, most)) if most else []
     lines = [f"{one['length']:>8,}  {printable(one['partition'])}  {printable(one['chunk_id'])}" for one in found]
     if most is None:
         lines.append("the maximum of the live index's model is not known, or the cache has none of its vectors")
@@ -107,12 +107,12 @@ def long_texts_command(as_json: bool) -> None:
     show(as_json, {"max_length": most, "length_unit": unit, "chunks": found}, lines)
 
 
-def _long_chunks(catalog: Catalog, cache: VectorCache, fingerprint: str, most: int) -> Iterator[dict[str, Any]]:
+def _long_chunks(catalog: Catalog, cache: VectorCache, model: ModelInfo, most: int) -> Iterator[dict[str, Any]]:
     chunks = catalog.chunks()
     while page := list(islice(chunks, _PAGE)):
-        length_of = lengths(cache, fingerprint, list({raw_hash(chunk.text_hash) for chunk in page}))
+        length_of = lengths(cache, model.fingerprint, list({model.key(chunk.key) for chunk in page}))
         for chunk in page:
-            length = length_of.get(raw_hash(chunk.text_hash), 0)
+            length = length_of.get(model.key(chunk.key), 0)
             if length > most:
                 yield {**asdict(chunk), "length": length}
 
@@ -124,8 +124,8 @@ def _long_chunks(catalog: Catalog, cache: VectorCache, fingerprint: str, most: i
 def show_command(ref: str, as_json: bool) -> None:
     """Show the vector of REF, which has the form of `embedding_ref` in a chunk.
 
-    REF is cache:FINGERPRINT/TEXT_HASH, both of 64 hex digits: the model's fingerprint from `chunksink cache stats`, and
-    the chunk's hashes.text_hash without "sha256:". --json prints all numbers of the vector.
+    REF is cache:FINGERPRINT/KEY, as `chunksink why` prints it: the model's fingerprint, and the 64 hex digits of the
+    text's hash, with 32 more if a context was embedded before the text. --json prints all numbers of the vector.
 
     \b
     Examples:
@@ -227,7 +227,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
         surplus = find_surplus(
             cache,
-            text_hashes=(chunk.text_hash for chunk in current.chunks()),
+            keys=(key for chunk in current.chunks() for key in {chunk.text_hash, chunk.key}),
             fingerprints=state.model_fingerprints() or None,  # without models texts alone decide
         )
         if surplus.rows and not surplus.kept_rows:

@@ -117,7 +117,7 @@ def command(
                     raise
         index = described(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}
-    document, lines = _report(judged, naming, means), _lines(judged, naming, means)
+    document, lines = _report(judged, naming, means, index), _lines(judged, naming, means, index)
     found: dict[str, Any] = {"dropped": ()}
     if before:
         found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
@@ -159,12 +159,15 @@ def _tuned(tuning: Tuning) -> Iterator[str]:
         yield f"no weight is expected to be better on other queries ({tuning.expected:.4f}): leave fusion_weight unset"
 
 
-def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]) -> dict[str, object]:
+def _report(
+    judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures], index: dict[str, Any]
+) -> dict[str, object]:
     return {
         "queries": len(judged.queries),
         "queries_not_judged": judged.not_judged,
         "judged_without_text": judged.without_text,
         "id": naming.field,
+        "embed_context": index["embed_context"],
         "judged_but_missing": sorted(naming.missing),
         "modes": {
             mode: {name: asdict(figure) for name, figure in of_mode.items()} for mode, of_mode in measured.items()
@@ -172,8 +175,12 @@ def _report(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]
     }
 
 
-def _lines(judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures]) -> Iterator[str]:
+def _lines(
+    judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures], index: dict[str, Any]
+) -> Iterator[str]:
     yield f"{len(judged.queries):,} judged queries, documents named by {naming.field}"
+    if index["embed_context"]:
+        yield f"embedded before each text: {index['embed_context']}"
     if judged.not_judged:
         yield f"skipped, without a relevant document: {judged.not_judged:,}"
     if judged.without_text:

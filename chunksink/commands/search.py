@@ -1,7 +1,7 @@
 """`chunksink search`: searches the live index."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -215,16 +215,24 @@ def _explanation(config: Config, generation: Generation, answer: Answer, hit: Se
         f"score {score_text(hit, fused=fused)}: {formula(answer, fused=fused)}",
         *([f"rerank: {rerank_text(hit.rerank)}"] if hit.rerank is not None else []),
         *(f"{name} {value}" for name, value in facts(hit.document) if name != "chunk"),
-        f"vector {_cached(config, generation, hit.document.text_hash)}",
+        *_vector(config, generation, hit),
         f"generation {generation.id}: {builds}",
     ]
 
 
-def _cached(config: Config, generation: Generation, text_hash: str) -> str:
+def _vector(config: Config, generation: Generation, hit: SearchHit) -> Iterator[str]:
+    """The context that the model reads before the text, then whether the vector is cached."""
     if not generation.holds_vectors:
-        return "none: no sink of the live index has vectors"
+        yield "vector none: no sink of the live index has vectors"
+        return
+    from chunksink.rebuild.embedder import passage_of
+
+    passage = passage_of(hit.document)
+    if generation.model.embed_context and passage.context:
+        yield f"embedded after {printable(' > '.join(passage.context.splitlines()))}"
     try:
-        vector = cached_vector(config, generation.model_fingerprint, text_hash)
+        vector = cached_vector(config, generation.model, passage.key)
     except EmbeddingsError as error:
-        return f"unknown ({error})"
-    return "not cached" if vector is None else f"cached as {vector.ref}"
+        yield f"vector unknown ({error})"
+    else:
+        yield "vector not cached" if vector is None else f"vector cached as {vector.ref}"

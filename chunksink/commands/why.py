@@ -54,6 +54,8 @@ def _lines(explanation: "Explanation") -> Iterator[str]:
     if explanation.held:
         yield labelled("held", printable(explanation.held))
     yield labelled("text", standing.text_hash)
+    if explanation.context:
+        yield labelled("context", printable(" > ".join(explanation.context.splitlines())))
     yield labelled("vector", _vector(explanation))
     yield labelled("generation", explanation.generation)
     for name, sink in explanation.sinks.items():

@@ -114,9 +114,9 @@ class ChromaBuild:
         self._handle.close()
 
     def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
-        """Send the documents that differ from the stored ones, and return how many. If only metadata differ, only these
-        are sent, which leaves the vector graph unchanged. A refused request is halved until the refused document is
-        isolated."""
+        """Send the documents that differ from the stored ones, and return how many. If only metadata differ that no
+        vector depends on, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved
+        until the refused document is isolated."""
         try:
             with self._handle.calling() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
@@ -124,7 +124,7 @@ class ChromaBuild:
                 whole, metadata_only = [], []
                 for row, document in enumerate(documents):
                     known = {} if rewritten[row] else old.get(document.id, {})
-                    if known.get("parent_id") != document.parent_id or known.get("text_hash") != document.text_hash:
+                    if any(known.get(name) != value for name, value in rows.decides_vector(document).items()):
                         whole.append(row)
                     elif known.get("document_hash") != document.document_hash:
                         metadata_only.append(row)

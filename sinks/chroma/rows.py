@@ -36,6 +36,12 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
     return sent | dict.fromkeys(sorted(name for name in old if name not in sent))  # sorted: repeats are identical
 
 
+def decides_vector(document: Document) -> dict[str, Any]:
+    """The metadata of a row whose vector need not be sent again: vectors depend on text, title and headings."""
+    of_vector = {name: getattr(document, name) for name in ("parent_id", "text_hash", "title")}
+    return of_vector | {"headings": list(document.headings) or None}
+
+
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Custom fields as metadata. Numbers are floats, because Chroma does not compare whole numbers with others. The
     members of all lists are in the list `fields`, as NAME=MEMBER. Its name is fixed, so it can always be sent."""

@@ -3,7 +3,7 @@
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.references import raw_key
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, parent_of, source
@@ -20,7 +20,7 @@ def builds(shell: Shell) -> list[tuple[str, str]]:
 
 def cached(shell: Shell, *texts: str) -> list[str]:
     """The texts among these that have a cached vector."""
-    hashes = {raw_hash(text_hash(text)): text for text in texts}
+    hashes = {raw_key(text_hash(text)): text for text in texts}
     with VectorCache.open(shell.home / "vectors.db") as cache:
         found = cache.lookup(shell.live().model_fingerprint, list(hashes), dimension=8)
     return [list(hashes.values())[position] for position in sorted(found.positions)]

@@ -67,7 +67,7 @@ def test_show_with_a_cached_reference_prints_its_vector(home: Home, shell: Shell
 def test_show_with_an_unknown_reference_is_a_usage_error(ref: str, home: Home, shell: Shell) -> None:
     ended = shell("cache", "show", ref)
     assert ended.code == Exit.USAGE
-    assert "cache:FINGERPRINT/TEXT_HASH" in ended.err or "is not cached" in ended.err
+    assert "cache:FINGERPRINT/KEY" in ended.err or "is not cached" in ended.err
 
 
 def test_long_texts_lists_chunks_with_their_partition(home: Home, shell: Shell) -> None:

@@ -12,7 +12,7 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.references import raw_key
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
@@ -121,7 +121,7 @@ def found_by_readers(home: Home) -> dict[str, set[str]]:
 
 
 def committed_texts(home: Home, texts: set[str]) -> set[str]:
-    hashes = {raw_hash(text_hash(text)): text for text in texts}
+    hashes = {raw_key(text_hash(text)): text for text in texts}
     with VectorCache.open(home.folder / "vectors.db") as cache:
         found = cache.lookup(home.encoder.fingerprint, list(hashes), dimension=8)
     return {list(hashes.values())[position] for position in found.positions}

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Precision, PrecisionRequest, Vectors
+from chunksink.embeddings.context import EmbedContext
+from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import TextRefused
 from chunksink.embeddings.load import load_encoder
 from chunksink.embeddings.settings import EncoderSettings
@@ -44,16 +45,18 @@ class HashEncoder(Encoder):
         precision: Precision = "float32",
         requested: PrecisionRequest | None = None,
         max_length: int | None = None,
+        embed_context: EmbedContext = "",
     ) -> None:
         self.info = ModelInfo(
             name=name,
-            fingerprint=hashlib.sha256(f"{name} {dimension}".encode()).hexdigest(),
+            fingerprint=hashlib.sha256(f"{name} {dimension}{embed_context}".encode()).hexdigest(),
             dimension=dimension,
             max_length=max_length,
             precision=precision,
             requested=requested or precision,
             long_texts="truncate",
             libraries={"hash": "1"},
+            embed_context=embed_context,
         )
         self.fingerprint = self.info.fingerprint
         self.dimension = dimension
@@ -65,7 +68,8 @@ class HashEncoder(Encoder):
         self.asked += texts
         return np.array([self.vector(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
+        texts = [context + text for context, text in zip(contexts, texts, strict=True)] if contexts else texts
         for start in range(0, len(texts), self.at_once):
             positions = range(start, min(start + self.at_once, len(texts)))
             try:
@@ -104,8 +108,8 @@ def text_hash(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def stream(texts: Iterable[str]) -> list[tuple[str, str]]:
-    return [(text_hash(text), text) for text in texts]
+def stream(texts: Iterable[str]) -> list[Passage]:
+    return [Passage(text_hash(text), text) for text in texts]
 
 
 def numbered(count: int) -> list[str]:

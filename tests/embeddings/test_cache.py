@@ -25,7 +25,7 @@ from chunksink.embeddings.errors import (
     WrongVectors,
 )
 from chunksink.embeddings.maintenance import verify
-from chunksink.embeddings.references import embedding_ref, parse_ref, raw_hash
+from chunksink.embeddings.references import embedding_ref, parse_ref, raw_key
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, tamper
 
 
@@ -145,11 +145,11 @@ def test_cache_of_an_earlier_version_opens_unchanged(cache: VectorCache) -> None
         "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'vector') AND sql NOT NULL ORDER BY sql"
     )
     digest = hashlib.sha256("\n".join(sql for (sql,) in tables).encode()).hexdigest()
-    assert (len(tables), digest[:16]) == (4, "f9f8c9c7838ffa3c")
+    assert (len(tables), digest[:16]) == (4, "147f6d8be2653f9d")
     pragmas = ("application_id", "page_size", "auto_vacuum")
     assert [cache.read(f"PRAGMA {pragma}") for pragma in pragmas] == [[(0x43534B45,)], [(8192,)], [(2,)]]
     steps = cache.read("SELECT migration_set, name FROM _sqlite_migrations")
-    assert steps == [("chunksink.embeddings", "m001_vectors")]
+    assert steps == [("chunksink.embeddings", name) for name in ("m001_vectors", "m002_contexts")]
 
 
 def test_backup_of_an_open_cache_serves_its_vectors(tmp_path: Path) -> None:
@@ -244,13 +244,13 @@ def test_folder_without_permission_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["sha256:" + "ab" * 32, "AB" * 32, bytes.fromhex("ab" * 32)])
 def test_text_hash_in_every_accepted_form_is_read(form: str | bytes) -> None:
-    assert raw_hash(form) == b"\xab" * 32
+    assert raw_key(form) == b"\xab" * 32
 
 
 @pytest.mark.parametrize("form", ["", "sha256:", "ab" * 31, "zz" * 32, "md5:" + "ab" * 32, b"x", "ab" * 32 + "\n", 5])
 def test_text_hash_in_any_other_form_is_refused(form: str) -> None:
     with pytest.raises(BadReference):
-        raw_hash(form)
+        raw_key(form)
 
 
 def test_reference_is_read_as_it_is_written() -> None:

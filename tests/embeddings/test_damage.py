@@ -245,11 +245,10 @@ def test_nan_with_a_matching_checksum_is_detected(copy: Path) -> None:
     encoder = HashEncoder(dimension=DIMENSION)
     vector = encoder.vector("text number 5").copy()
     vector[17] = np.nan
-    row = seal(
-        bytes.fromhex(encoder.fingerprint), bytes.fromhex(text_hash("text number 5")[7:]), 1, 0, vector.tobytes()
-    )
+    key = bytes.fromhex(text_hash("text number 5")[7:])
+    *_, digest, damaged = seal(bytes.fromhex(encoder.fingerprint), key, 1, 0, vector.tobytes())
     sql = "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?"
-    tamper(copy, sql, row.vector, row.checksum, row.text_hash)
+    tamper(copy, sql, damaged, digest, key)
     assert run_again(copy) == (["text number 5"], False)
 
 
@@ -308,7 +307,8 @@ def test_verify_when_an_index_is_broken_sets_the_file_aside(original: Path, tmp_
     path = tmp_path / "vectors.db"
     content = bytearray(original.read_bytes())
     for page in range(1, len(content) // PAGE):
-        if content[page * PAGE] == 0x0A:  # leaf of an index
+        cells = int.from_bytes(content[page * PAGE + 3 : page * PAGE + 5], "big")
+        if content[page * PAGE] == 0x0A and cells > 2:  # leaf of an index, other than that of the migrations
             content[page * PAGE + 3 : page * PAGE + 5] = struct.pack(">H", 1)
     path.write_bytes(content)
     with VectorCache.open(path) as cache:

@@ -96,7 +96,7 @@ def test_refused_text_does_not_affect_others(server: Server, cache: VectorCache)
     encoder = connect(server)
     texts = [*numbered(20), "refuse me", *(f"more {number}" for number in range(20))]
     items = list(vectors_for(stream(texts), encoder, cache))
-    assert [item.text_hash for item in items if item.vector is None] == [items[20].text_hash]
+    assert [item.key for item in items if item.vector is None] == [items[20].key]
     assert "status 400" in str(items[20].problem)
     with pytest.raises(TextRefused):
         encoder.encode(["refuse me"])

@@ -85,7 +85,7 @@ def exercise(folder: Path, *, replace_damaged: bool) -> int:
         tell_lengths,
         show_all,
         lambda: verify(cache),
-        lambda: drop(cache, find_surplus(cache, text_hashes=KEYS[:40], fingerprints=None)),
+        lambda: drop(cache, find_surplus(cache, keys=KEYS[:40], fingerprints=None)),
         lambda: verify(cache, repair=True),
         look_up,
         lambda: cache.put(encoder.info, KEYS, encoder.encode(TEXTS), replaced=KEYS),

@@ -10,7 +10,7 @@ import pytest
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
-from chunksink.embeddings.references import raw_hash
+from chunksink.embeddings.references import raw_key
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.tokens import Layout, TokenWindow, batches, cut, padded
@@ -74,7 +74,7 @@ def test_long_text_is_the_mean_of_windows_over_all_of_it(tiny_folder: Path, cach
     run = vectors_for(stream([long, "cat"]), windows, cache, report)
     list(run)
     assert report.over_length == 1
-    assert lengths(cache, windows.info.fingerprint, [raw_hash(text_hash(long))]) == {raw_hash(text_hash(long)): 77}
+    assert lengths(cache, windows.info.fingerprint, [raw_key(text_hash(long))]) == {raw_key(text_hash(long)): 77}
 
 
 def test_prompts_change_vectors_of_queries_and_passages(tiny_folder: Path) -> None:

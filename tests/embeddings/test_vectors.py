@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.encoder import EncodedBatch, Vectors
+from chunksink.embeddings.encoder import EncodedBatch, Passage, Vectors
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheUnavailable,
@@ -31,7 +31,7 @@ def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache
     for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report, window=64), strict=True):
         assert item.vector is not None
         assert (item.vector == encoder.vector(text)).all()
-        assert item.text_hash.hex() == text_hash(text)[7:]
+        assert item.key.hex() == text_hash(text)[7:]
     assert sorted(encoder.asked) == sorted(set(texts))
     assert (report.texts, report.encoded, report.reused, report.refused) == (1000, 70, 930, 0)
 
@@ -115,7 +115,7 @@ def test_text_without_a_vector_is_tried_once_per_report(cache: VectorCache) -> N
 
 def test_two_texts_under_one_hash_are_distinguished(cache: VectorCache) -> None:
     encoder = HashEncoder()
-    items = list(vectors_for([(text_hash("a"), "a"), (text_hash("a"), "b")], encoder, cache))
+    items = list(vectors_for([Passage(text_hash("a"), "a"), Passage(text_hash("a"), "b")], encoder, cache))
     assert items[0].vector is not None
     assert items[1].vector is None
     assert "different text" in str(items[1].problem)
@@ -140,7 +140,7 @@ class Batching(HashEncoder):
         self.fail_after = fail_after
         self.forget = forget
 
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+    def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
         for done, position in enumerate(reversed(range(len(texts)))):
             if done == self.fail_after:
                 raise EndpointUnavailable("gone")
@@ -204,7 +204,7 @@ class Stalling(HashEncoder):
         self.ready = ready
         self.go_on = threading.Event()
 
-    def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+    def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
         yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
         assert self.go_on.wait(30)
         yield EncodedBatch(
@@ -267,7 +267,7 @@ def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
     closed = []
 
     class Interrupted(Stalling):
-        def encode_batches(self, texts: Sequence[str]) -> Iterator[EncodedBatch]:
+        def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
             try:
                 yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
                 raise KeyboardInterrupt
@@ -283,12 +283,12 @@ def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
 def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:
     """Memory does not grow with the stream: after the first item, one window has been read of an endless one."""
     taken = itertools.count()
-    endless = ((text_hash(f"{number}"), f"{number}") for number in taken)
+    endless = (Passage(text_hash(f"{number}"), f"{number}") for number in taken)
     run = vectors_for(endless, HashEncoder(), cache, window=50)
     next(run)
     assert next(taken) == 50
     taken = itertools.count()
-    long = ((f"{number:064x}", "x" * 1000) for number in taken)
+    long = (Passage(f"{number:064x}", "x" * 1000) for number in taken)
     run = vectors_for(long, HashEncoder(), cache, window_chars=10_000)
     next(run)
     assert next(taken) == 10

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.precision import choose_precision
-from chunksink.embeddings.references import embedding_ref, raw_hash
+from chunksink.embeddings.references import embedding_ref, raw_key
 from chunksink.exits import Exit
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
@@ -58,7 +58,7 @@ def test_long_texts_are_not_cut_silently_and_repeats_are_counted(served: Path) -
 
 
 def test_damaged_vector_is_computed_again_and_reported(served: Path) -> None:
-    text_hash = raw_hash(SHORT[0]["hashes"]["text_hash"])
+    text_hash = raw_key(SHORT[0]["hashes"]["text_hash"])
     cache = served / ".chunksink" / "vectors.db"
     tamper(cache, "UPDATE vector SET vector = zeroblob(64) WHERE text_hash = ?", text_hash)
     ended = chunksink(served, "rebuild")

@@ -173,7 +173,7 @@ def test_live_build_without_vectors_gets_none_until_rebuilt(tmp_path: Path) -> N
     sink.wants_vectors = True
     commit(home.root, "p2", SOURCES[1])
     with home.session() as session, home.embedder() as embedder:
-        found = forecast(session, plan_sync(session, session.state.live(), embedder), lambda _hashes: set())
+        found = forecast(session, plan_sync(session, session.state.live(), embedder), embedder.info)
     assert (found.families.added, found.missing, found.tokens) == (1, 0, 0)
     home.encoder.asked.clear()
     home.sync()

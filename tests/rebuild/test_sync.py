@@ -246,10 +246,13 @@ def test_home_of_an_earlier_version_is_updated(tmp_path: Path, root: BusRoot) ->
     home.rebuild()
     (index,) = home.folder.glob(f"*/*/{FILE}")
     undo = "DELETE FROM _sqlite_migrations WHERE name <> 'create_tables'"
-    texts = "ALTER TABLE receipt ADD COLUMN texts"
+    texts, contexts = "ALTER TABLE receipt ADD COLUMN texts", "ALTER TABLE chunk DROP COLUMN context"
     for file, statements in (
         (index, ["PRAGMA user_version = 2"]),
-        (home.folder / "state.db", ["DROP TABLE changed", "DROP TABLE coverage", "DROP TABLE projected", texts, undo]),
+        (
+            home.folder / "state.db",
+            ["DROP TABLE changed", "DROP TABLE coverage", "DROP TABLE projected", texts, contexts, undo],
+        ),
     ):
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
             for statement in statements:

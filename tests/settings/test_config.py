@@ -124,7 +124,8 @@ def test_meanings_cover_every_setting() -> None:
 def test_defaults_of_configuration_and_encoder_agree() -> None:
     config, settings = Config(), EncoderSettings()
     assert config.model == DEFAULT_MODEL
-    for name in EncoderSettings.__dataclass_fields__:
+    assert (config.embed_context, settings.embed_context) == ("title, headings", ""), "older indexes have no context"
+    for name in EncoderSettings.__dataclass_fields__.keys() - {"embed_context"}:
         assert getattr(config, name) == getattr(settings, name)
 
 
