@@ -1,4 +1,4 @@
-"""The context of a text: its title and headings, which the encoder reads before the text.
+"""The context of a text: its title and heading, which the encoder reads before the text.
 
 A vector depends on the context, so the cache has its hash beside that of the text.
 """
@@ -13,20 +13,21 @@ EmbedContext = Literal["title, headings", ""]
 """What precedes a text in the encoder's input."""
 CONTEXT_BYTES = 16
 """Length of the hash of a context."""
-_MOST_CHARACTERS = 200
+_MOST_CHARACTERS = 100
 
 
 def context_of(title: str | None, headings: Sequence[str]) -> str:
-    """A line for the title and one for each heading, outermost first. A first heading that repeats the title is left
-    out. If all are longer than 200 characters, the innermost ones are kept, and the last of these is cut after a word.
-    """
-    lines = [*([title] if title and title not in headings[:1] else []), *headings]
-    kept: list[str] = []
-    room = _MOST_CHARACTERS
-    for line in reversed(lines):
-        kept.append(line if len(line) <= room else line[: max(0, room + 1)].rpartition(" ")[0])
-        room -= len(line) + 1
-    return "\n".join(filter(None, reversed(kept)))
+    """A line for the title and one for the innermost heading, each at most 100 characters, cut after a word. Outer
+    headings would make all sections of a page alike."""
+    lines = dict.fromkeys([title or "", *headings[-1:]])
+    return "\n".join(filter(None, (_cut(line) for line in lines)))
+
+
+def _cut(line: str) -> str:
+    if len(line) <= _MOST_CHARACTERS:
+        return line
+    start = line[:_MOST_CHARACTERS]
+    return start.rpartition(" ")[0] or start
 
 
 def context_hash(context: str) -> bytes:
