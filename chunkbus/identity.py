@@ -1,17 +1,18 @@
 """Ids of chunks, documents and families. Pure functions; `docs/contract.md` has the recipes.
 
 A family is all chunks of one source of one tenant. Its key never depends on content, so it stays the same after an
-edit; ids of documents and chunks change with the version.
+edit. Ids of documents change with the version; ids of chunks do too, unless they are lasting ones.
 """
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from chunksink.chunkbus.canonical import bare_hex, json_hash, sha256_hex
+from chunksink.chunkbus.canonical import bare_hex, canonical_text, json_hash, sha256_hex
 
 _NORMAL_PATH = re.compile(r"/?[^/.:\\][^/:\\]*(?:/[^/.:\\][^/:\\]*)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
@@ -76,6 +77,14 @@ def derive_document_id(
 def derive_chunk_id(document_id: str, span_key: str | int, text_hash: str) -> str:
     """Stable id of a chunk from its document, its place (a span key, else its index) and its text."""
     return json_hash([document_id, span_key, text_hash])
+
+
+def derive_lasting_chunk_ids(tenant: str | None, parent_id: str, texts: Iterable[str]) -> Iterator[str]:
+    """Ids of the chunks of a family, in order, that an edit changes only where it changes the text of a chunk."""
+    earlier = Counter[str]()
+    for text in map(canonical_text, texts):
+        yield json_hash([tenant, parent_id, text, earlier[text]])
+        earlier[text] += 1
 
 
 def source_name(record: Mapping[str, Any]) -> str | None:

@@ -106,6 +106,7 @@ class Index:
         fields: "dict[str, str] | None" = None,
         prune: bool = False,
         allow_deletions: int = 0,
+        chunking: str | None = None,
         checksum: bool = False,
         follow_links: bool = False,
         jobs: int | None = None,
@@ -126,6 +127,7 @@ class Index:
             fields=dict(fields or {}),
             prune=prune,
             allow_deletions=allow_deletions,
+            chunking=chunking,
             checksum=checksum,
             follow_links=follow_links,
         )

@@ -1,4 +1,4 @@
-"""The validation checklist of the chunking specification (section 11).
+"""The validation checklist of the chunking specifications (section 11).
 
 Every document must pass it before it is written, and `chunksink validate --chunking` repeats it on partitions. Tokens
 and ids are computed again from the record, independently of the chunker.
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.identity import derive_lasting_chunk_ids, parent_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, Policy
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, POLICIES, Policy
 from chunksink.ingest.formats.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
 
 
@@ -29,9 +30,10 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
     """The problems in the records of one document; empty if they are valid."""
     problems = []
     under_heading = False
-    for place, record in enumerate(records):
+    ids = _expected_ids(records, policy)
+    for place, (record, chunk_id) in enumerate(zip(records, ids, strict=True)):
         headings = record["metadata"]["headings_path"]
-        problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, policy)]
+        problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, chunk_id, policy)]
         if under_heading and not headings:
             problems.append(f"chunk {place}: has no headings_path, but follows a heading")
         under_heading = under_heading or bool(headings)
@@ -58,15 +60,27 @@ def _document_of(record: Record) -> tuple[str, str | None]:
 
 
 def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
-    if policy_id != DEFAULT_POLICY.policy_id:
+    policy = next((policy for policy in POLICIES.values() if policy.policy_id == policy_id), None)
+    if policy is None:
         return [f"was cut by {policy_id}, which is unknown to this release; ingest its source again"]
     try:
-        return find_problems(records, DEFAULT_POLICY)
+        return find_problems(records, policy)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
 
 
-def _problems_of(record: Record, place: int, policy: Policy) -> Iterator[str]:
+def _expected_ids(records: Sequence[Record], policy: Policy) -> Iterator[str]:
+    if policy.ids_survive_edits:
+        first = records[0]
+        yield from derive_lasting_chunk_ids(first.get("tenant_id"), parent_id(first), (one["text"] for one in records))
+        return
+    for place, record in enumerate(records):
+        metadata, version = record["metadata"], record["provenance"]["source_checksum"].removeprefix("sha256:")
+        canonical = canonical_chunk_text(record["text"], metadata["kind"], metadata["overlap_chars"])
+        yield stable_chunk_id(record.get("tenant_id"), record["document_id"], version, place, canonical)
+
+
+def _problems_of(record: Record, place: int, chunk_id: str, policy: Policy) -> Iterator[str]:
     metadata, text = record["metadata"], record["text"]
     size = tokens.count(text)
     if not text.strip():
@@ -79,8 +93,5 @@ def _problems_of(record: Record, place: int, policy: Policy) -> Iterator[str]:
         yield f"its ordinal is {metadata['ordinal']}"
     if not metadata["chunk_path"].startswith(chunk_path(metadata["headings_path"], "")):
         yield f"chunk_path {metadata['chunk_path']!r} does not begin with its headings"
-    canonical = canonical_chunk_text(text, metadata["kind"], metadata["overlap_chars"])
-    version = record["provenance"]["source_checksum"].removeprefix("sha256:")
-    expected = stable_chunk_id(record.get("tenant_id"), record["document_id"], version, place, canonical)
-    if record["chunk_id"] != expected:
+    if record["chunk_id"] != chunk_id:
         yield "its chunk_id does not follow from the formula"

@@ -18,6 +18,7 @@ from chunksink.ingest.json_records import find_records, first_records
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
 from chunksink.ingest.report import Failure, Outcome
+from chunksink.ingest.roots import Roots
 from chunksink.ingest.store import pages
 
 UNKNOWN = ""
@@ -44,15 +45,25 @@ def suffixes_of(options: Options, formats: Mapping[str, Format]) -> tuple[str, .
 
 
 def classify(
-    db: sqlite3.Connection, options: Options, formats: Mapping[str, Format], named: Collection[bytes], only: str | None
+    db: sqlite3.Connection,
+    options: Options,
+    formats: Mapping[str, Format],
+    by_chunking: Mapping[str, Mapping[str, Format]],
+    roots: Roots,
+    named: Collection[bytes],
+    only: str | None,
 ) -> Classified:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
+
+    `by_chunking` has the formats for each chunking policy.
 
     A file is unchanged if its signature, its format, the format's version and the placement are those of its last
     reading, which had no failure, and all its families are still in the partitions in reach (`only`; None: all).
     If only the signature differs, the file is read only if its checksum differs too.
     """
-    versions = {name: versions_of(one) for name, one in formats.items()}
+    all_versions = {
+        chunking: {name: versions_of(one) for name, one in those.items()} for chunking, those in by_chunking.items()
+    }
     kinds, unknown = Counter[str](), list[Failure]()
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
@@ -70,12 +81,13 @@ def classify(
                 rows.append((name, None, Outcome.LEFT_OUT, None, f'{{"{code}":1}}', is_failure, code, *numbers, uri))
                 continue
             kinds[name] += 1
-            if (last_format, last_versions, placement, failures) != (name, versions[name], options.partition, 0):
+            versions = all_versions[roots.chunking_of(uri)][name]
+            if (last_format, last_versions, placement, failures) != (name, versions, options.partition, 0):
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
-            rows.append((name, versions[name], outcome, checksum, codes, 0, None, *numbers, uri))
+            rows.append((name, versions, outcome, checksum, codes, 0, None, *numbers, uri))
         db.executemany(_SET, rows)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
     return Classified(kinds, tuple(unknown))

@@ -8,6 +8,7 @@ from pathspec import GitIgnoreSpec
 
 from chunksink.chunkbus.brake import wrong_allowance
 from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.markdown.policy import POLICIES
 
 AUTO = "auto"
 DEFAULT_TENANT = "default"
@@ -25,6 +26,7 @@ class Options:
     `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names of fields in rows.
     `prune` removes sources that vanished. `allow_deletions` is how many sources may vanish with a whole folder, or
     lose most of their chunks if these are a large share of all.
+    `chunking` is the chunking policy from now on of the named folders; None leaves it unchanged.
     `checksum` reads every file, even if size and times are unchanged. `follow_links` reads linked files everywhere.
     """
 
@@ -37,6 +39,7 @@ class Options:
     fields: Mapping[str, str] = field(default_factory=dict)
     prune: bool = False
     allow_deletions: int = 0
+    chunking: str | None = None
     checksum: bool = False
     follow_links: bool = False
 
@@ -46,6 +49,8 @@ class Options:
         patterns(self.include, "--include")
         if self.format not in (AUTO, *formats):
             raise IngestRefused(f"--as {self.format}: unknown format; the formats are {', '.join(formats)}")
+        if self.chunking not in (None, *POLICIES):
+            raise IngestRefused(f"--chunking {self.chunking}: unknown policy; the policies are {', '.join(POLICIES)}")
         if wrong := wrong_allowance(self.allow_deletions):
             raise IngestRefused(wrong)
         if self.tenant in ("", DEFAULT_TENANT):

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.identity import derive_document_id, family_key, resolve_parent_id
+from chunksink.chunkbus.identity import derive_document_id, derive_lasting_chunk_ids, family_key, resolve_parent_id
 from chunksink.ingest import codes, record_fields
 from chunksink.ingest.errors import NotRead, RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
+from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.records import Shown, chunk_path, fields_of
-from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.spool import Spool
@@ -52,6 +52,17 @@ class Own(NamedTuple):
     fields: Record
 
 
+class CuttingFormat(Protocol):
+    """A format that cuts texts by a policy."""
+
+    @property
+    def policy(self) -> Policy: ...
+    @property
+    def parser(self) -> tuple[str, str]: ...
+    @property
+    def canonicalizer(self) -> tuple[str, str]: ...
+
+
 def read_twice(
     records: Iterable[Numbered | Notice],
     store: Callable[[Numbered, Spool], Iterator[Notice]],
@@ -72,7 +83,7 @@ def read_twice(
 
 
 def make_family(
-    format_: Format,
+    format_: CuttingFormat,
     source: Source,
     origin: Origin,
     document: Structure,
@@ -95,7 +106,12 @@ def make_family(
 
 
 def _build_chunks(
-    format_: Format, source: Source, origin: Origin, document: Structure, passages: list[Passage], own: Sequence[Own]
+    format_: CuttingFormat,
+    source: Source,
+    origin: Origin,
+    document: Structure,
+    passages: list[Passage],
+    own: Sequence[Own],
 ) -> list[Record]:
     if len(orjson.dumps(origin.metadata)) > MAX_CARRIED_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
@@ -109,8 +125,12 @@ def _build_chunks(
         canonicalizer=format_.canonicalizer,
         uri=source.uri,
     )
+    texts = [one.shown.text for one in own]
+    ids: Iterable[str | None] = [None] * len(own)
+    if format_.policy.ids_survive_edits:
+        ids = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
     chunks = []
-    for index, (passage, (shown, metadata, others)) in enumerate(zip(passages, own, strict=True)):
+    for index, (passage, (shown, metadata, others), chunk_id) in enumerate(zip(passages, own, ids, strict=True)):
         # In a record `parent_id` is the item that it answers; sinks would read it as the family.
         taken = {*metadata, "parent_id"}
         moved = {name: value for name, value in origin.metadata.items() if name in taken}
@@ -130,6 +150,7 @@ def _build_chunks(
             provenance=provenance,
             span_key=index,
             created_at=source.created_at,
+            chunk_id=chunk_id,
             fields=fields | others,
         )
         chunks.append(chunk)

@@ -9,11 +9,13 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.markdown.policy import DEFAULT_CHUNKING, POLICIES, V1
 
 FILE_NAME = "roots.json"
 
@@ -23,11 +25,13 @@ class Root:
     """A folder by its real path, and the label that begins the names of its files. The label of a `--base` is empty.
 
     `files_only`: only files of the folder were ingested, by their names, so its subfolders do not belong to it yet.
+    `chunking` is the name of the policy by which its files are cut.
     """
 
     label: str
     path: Path
     files_only: bool = False
+    chunking: str = DEFAULT_CHUNKING
 
     @property
     def prefix(self) -> str:
@@ -102,6 +106,19 @@ class Roots:
         owner = self._owner_of(name)
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
+    def chunking_of(self, name: str) -> str:
+        """The name of the chunking policy of a source."""
+        owner = self._owner_of(name)
+        return DEFAULT_CHUNKING if owner is None else owner.chunking
+
+    def set_chunking(self, path: Path, chunking: str) -> None:
+        """Sets the policy of the root that names a real folder or file, and of the roots within the folder."""
+        around = self.of(path if path.is_dir() else path.parent)
+        for number, root in enumerate(self._roots):
+            if (root == around or root.path.is_relative_to(path)) and root.chunking != chunking:
+                self._roots[number] = replace(root, chunking=chunking)
+                self._is_changed = True
+
     def within(self, folder: Path) -> Scope:
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
@@ -128,7 +145,7 @@ class Roots:
         real = real_path(folder)
         own_name = Path(os.path.abspath(folder)).name or "root"  # noqa: PTH100 (a link keeps its own name)
         label = own_name if base is None else _below(base, folder)
-        registered = self.of(real)
+        registered = former = self.of(real)
         if registered is not None and base is not None and (name := registered.name_of(real)) != (label or "."):
             raise IngestRefused(
                 f"{folder} is registered with the name {name!r}, and --base {base} would name it {label or '.'!r}; "
@@ -140,7 +157,9 @@ class Roots:
             if other.path.exists() or base is None:
                 raise IngestRefused(_same_label(folder, real, other))
             self._roots.remove(other)
-        root = Root(registered.label if registered else label, real, files_only)
+            former = other
+        chunking = former.chunking if former else DEFAULT_CHUNKING
+        root = Root(registered.label if registered else label, real, files_only, chunking)
         self._roots = [other for other in self._roots if other.path != real] + [root]
         self._is_changed = True
         return root
@@ -150,7 +169,8 @@ class Roots:
         if not self._is_changed:
             return
         roots = [
-            {"label": root.label, "path": str(root.path), **({"files_only": True} if root.files_only else {})}
+            {"label": root.label, "path": str(root.path), "chunking": root.chunking}
+            | ({"files_only": True} if root.files_only else {})
             for root in sorted(self._roots, key=lambda root: root.label)
         ]
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -184,10 +204,16 @@ def _below(base: Path, folder: Path) -> str:
     return "" if real == top else str(PurePosixPath(*real.relative_to(top).parts))
 
 
+def _root(entry: dict[str, Any]) -> Root:
+    chunking = entry.get("chunking", V1.name)  # earlier releases had no other
+    if chunking not in POLICIES:
+        raise ValueError(f"unknown chunking {chunking!r}")
+    return Root(entry["label"], Path(entry["path"]), entry.get("files_only", False), chunking)
+
+
 def _read(file: Path) -> list[Root]:
     try:
-        entries = json.loads(file.read_text(encoding="utf-8"))["roots"]
-        return [Root(one["label"], Path(one["path"]), one.get("files_only", False)) for one in entries]
+        return [_root(entry) for entry in json.loads(file.read_text(encoding="utf-8"))["roots"]]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:

@@ -15,6 +15,7 @@ from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.ingest.classify import classify, suffixes_of
 from chunksink.ingest.discover import discover
 from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.markdown.policy import POLICIES
 from chunksink.ingest.formats.registry import Format, all_formats
 from chunksink.ingest.links import make_links
 from chunksink.ingest.options import ROWS, Options
@@ -53,7 +54,7 @@ def ingest(
     if options.fields:
         from chunksink.ingest.formats.rows import RowsFormat
 
-        formats = {**formats, ROWS: RowsFormat(options.fields)}
+        formats = {**formats, ROWS: RowsFormat(fields=options.fields)}
     set_aside = set_aside_old(home)
     noted_ns = time.time_ns()
     with IngestStore(home) as store, store.run(bus) as db, store.spool() as spool:
@@ -62,8 +63,15 @@ def ingest(
         # Our own output must not be read as a source.
         outputs = (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
         discovery = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
+        if options.chunking is not None:
+            for path in paths:
+                roots.set_chunking(real_path(path), options.chunking)
+        by_chunking = {
+            chunking: {name: one.with_policy(POLICIES[chunking]) for name, one in formats.items()}
+            for chunking in {root.chunking for root in roots}
+        }
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
-        classified = classify(db, options, formats, named, placement.only)
+        classified = classify(db, options, formats, by_chunking, roots, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
         producer = ManifestProducer(PRODUCER_NAME, version("chunksink"))
         run_id = run_id or new_run_id()
@@ -72,7 +80,8 @@ def ingest(
         outcomes = Outcomes(db, stamp, run_id, formats)
         outcomes.add_discovered(discovery, classified)
         while True:
-            _read(db, stamp, formats, Path(spool), noted_ns, outcomes, workers, on_progress)
+            jobs = _jobs(db, by_chunking, roots)
+            _read(db, stamp, jobs, Path(spool), noted_ns, outcomes, workers, on_progress)
             vanished = reconcile(db, options, placement.only, discovery, roots)
             if not read_again(db, options.tenant):
                 break
@@ -91,7 +100,7 @@ def ingest(
 def _read(
     db: sqlite3.Connection,
     stamp: Stamp,
-    formats: Mapping[str, Format],
+    jobs: Iterator[Job],
     spool: Path,
     noted_ns: int,
     outcomes: Outcomes,
@@ -102,15 +111,15 @@ def _read(
     total, size = db.execute("select count(*), total(size) from found where outcome is null").fetchone()
     folder = spool / str(len(list(spool.iterdir())))
     folder.mkdir()
-    jobs = _jobs(db, formats)
     with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, noted_ns)) as readings:
         for done, reading in enumerate(readings, start=1):
             on_progress(Progress(done, total, reading.uri, outcomes.take(reading)))
 
 
-def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format]) -> Iterator[Job]:
+def _jobs(db: sqlite3.Connection, by_chunking: Mapping[str, Mapping[str, Format]], roots: Roots) -> Iterator[Job]:
     """In the order of the names."""
     query = "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > :after"
     for page in pages(db, f"{query} order by uri limit 500", {}):
         for uri, path, name, size, checksum in page:
-            yield Job(uri, os.fsdecode(path), formats[name], size, checksum)
+            format_ = by_chunking[roots.chunking_of(uri)][name]
+            yield Job(uri, os.fsdecode(path), format_, size, checksum)

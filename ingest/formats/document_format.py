@@ -24,7 +24,7 @@ from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, clean, collapse_line, one_line
 from chunksink.ingest.formats.markdown.passages import Passage, cut
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, Policy
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, V1, CutByPolicy, Policy
 from chunksink.ingest.formats.markdown.records import build_records
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
@@ -44,16 +44,19 @@ class Part(NamedTuple):
     gap: str = "\n\n"
 
 
-class DocumentFormat(Format):
+class DocumentFormat(CutByPolicy, Format):
     """A file that is one document. Its library is imported when a file is read."""
 
-    canonicalizer = (CANONICALIZER_NAME, DEFAULT_POLICY.policy_id)
     libraries: ClassVar[tuple[str, ...]] = ()
     """Distributions that decide on the text; the first is the parser."""
     extra: ClassVar[str] = ""
     place_name: ClassVar[str] = ""
     rules: ClassVar[str] = "1"
     """Increase it with every change to the format's code that changes chunks."""
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return CANONICALIZER_NAME, self.policy.policy_id
 
     @property
     def parser(self) -> tuple[str, str]:
@@ -75,7 +78,7 @@ class DocumentFormat(Format):
         with source.path.open("rb") as file:
             document, places = self._convert(file.read(source.size), left_out)
         is_scan = codes.SCAN_WITHOUT_TEXT in document.odd
-        for item in chunk_document(document, source, self):
+        for item in chunk_document(document, source, self, self.policy):
             for record in item.chunks if isinstance(item, Family) and places else ():
                 self._locate(record, places)
             if not (is_scan and isinstance(item, Notice) and item.code == codes.SOURCE_EMPTY):
@@ -150,9 +153,7 @@ def with_metadata(document: Structure, stated: Mapping[str, str]) -> Structure:
     return replace(document, metadata={**document.metadata, **found})
 
 
-def chunk_document(
-    document: Structure, source: Source, format_: Format, policy: Policy = DEFAULT_POLICY
-) -> Iterator[Item]:
+def chunk_document(document: Structure, source: Source, format_: Format, policy: Policy = V1) -> Iterator[Item]:
     """The family of the source, then notices; `Empty` if it has no text. Raises SourceFailed."""
     passages = list(cut(document, policy))
     if passages:
@@ -168,7 +169,7 @@ def _records(
     document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> list[Record]:
     try:
-        records = list(build_records(document, passages, source, format_, policy.policy_id))
+        records = list(build_records(document, passages, source, format_, policy))
     except NotCanonical as error:
         raise SourceFailed(findings.JSON_PARSE, str(error)) from error
     if problems := find_problems(records, policy):

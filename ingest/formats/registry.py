@@ -11,10 +11,13 @@ from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.model import Item, Source
+
+if TYPE_CHECKING:
+    from chunksink.ingest.formats.markdown.policy import Policy
 
 GROUP = "chunksink.formats"
 
@@ -65,6 +68,10 @@ class Format(ABC):
     @abstractmethod
     def read(self, source: Source) -> Iterator[Item]:
         """The families of a file, in flat memory for files of many records. Raises SourceFailed."""
+
+    def with_policy(self, policy: "Policy") -> "Format":
+        """The format with this chunking policy; itself if it does not cut texts by one (see `CutByPolicy`)."""
+        return self
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         """Whether a JSON record is of this format; `is_alone`: it is the only value in its file."""

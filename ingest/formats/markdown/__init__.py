@@ -1,4 +1,4 @@
-"""Markdown: a file is one document, cut by the chunking specification v1.
+"""Markdown: a file is one document, cut by a chunking specification.
 
 In: the text of a file. Out: one family of chunks. The steps are `structure` (text to blocks), `passages` (blocks to
 stretches of text) and `records` (stretches to chunks). `document_format.chunk_document` runs the last two, for this
@@ -7,12 +7,12 @@ and other formats.
 
 from collections.abc import Iterator
 
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_POLICY, PARSER_NAME, PARSER_VERSION
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, CutByPolicy
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Item, Source
 
 
-class MarkdownFormat(Format):
+class MarkdownFormat(CutByPolicy, Format):
     """Markdown and its dialects. MDX tags are recognised only in `.mdx` files."""
 
     name = "markdown"
@@ -20,7 +20,10 @@ class MarkdownFormat(Format):
     source_type = "md"
     mime_type = "text/markdown"
     parser = (PARSER_NAME, PARSER_VERSION)
-    canonicalizer = (CANONICALIZER_NAME, DEFAULT_POLICY.policy_id)
+
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return CANONICALIZER_NAME, self.policy.policy_id
 
     def read(self, source: Source) -> Iterator[Item]:
         from chunksink.ingest.formats.document_format import chunk_document
@@ -29,5 +32,6 @@ class MarkdownFormat(Format):
 
         with source.path.open("rb") as file:
             text = decode(file.read(source.size))
-        document = parse(text, is_mdx=source.uri.lower().endswith(".mdx"))
-        yield from chunk_document(document, source, self)
+        is_mdx = source.uri.lower().endswith(".mdx")
+        document = parse(text, is_mdx=is_mdx, drops_directives=self.policy.drops_directives)
+        yield from chunk_document(document, source, self, self.policy)

@@ -23,8 +23,9 @@ class Block(NamedTuple):
     """A structural unit: the lines `[start, end)` of the normalised text, as offsets of characters.
 
     `section` indexes `Structure.sections`. `list_number` is different for each top-level list, and None outside of
-    lists. `element` names the list, table or code block within its section, such as `ul[1]`. `detail` is the header
-    row of a table or the language of code. A block that `is_whole` is never cut, even if it is large.
+    lists; `container` is the same for lists and quotes. `element` names the list, table or code block within its
+    section, such as `ul[1]`. `detail` is the header row of a table or the language of code. A block that `is_whole` is
+    never cut, even if it is large.
     """
 
     kind: Kind
@@ -36,6 +37,12 @@ class Block(NamedTuple):
     detail: str = ""
     is_heading: bool = False
     is_whole: bool = False
+    container: int | None = None
+
+    def is_in_unit_of(self, other: "Block") -> bool:
+        """Whether both are in the same list or quote, or are parts of one block."""
+        mine, theirs = self.container or self.list_number, other.container or other.list_number
+        return self.start == other.start if mine is None else mine == theirs
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ MAX_INLINE_CHARACTERS = 20_000
 """Inline parsing of hostile text is quadratic; in longer text a regular expression finds the links."""
 
 _ATTRIBUTE = r"[\w:.-]+(?:=(?:\"[^\"]*\"|'[^']*'|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}))?|\{\.\.\.[^{}]*\}"
-_COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
+COMPONENT = re.compile(rf"<(?:/?[A-Za-z][\w.:-]*(?:\s+(?:{_ATTRIBUTE}))*\s*/?)?>[ \t]*(?:\n|\Z)")
 _MAX_TAG = 4000
 _LINK = re.compile(r"(!?)\[[^\[\]\n]{0,999}\]\(\s{0,99}<?((?:[^\s<>()]|\([^\s<>()]{0,999}\)){1,4096})")
 _ADDRESS_IN_ANGLES = re.compile(r"<(?:a|img)\b|<[a-z][a-z0-9+.-]*:|@[^<>@\s]*>", re.IGNORECASE)
@@ -118,7 +118,7 @@ def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> b
 def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """An MDX tag on separate lines; Markdown may follow without an empty line."""
     first = state.bMarks[start] + state.tShift[start]
-    tag = _COMPONENT.match(state.src, first, first + _MAX_TAG)
+    tag = COMPONENT.match(state.src, first, first + _MAX_TAG)
     if silent or tag is None:
         return False
     state.line = next((line for line in range(start + 1, end) if state.bMarks[line] >= tag.end()), end)

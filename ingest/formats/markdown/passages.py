@@ -6,6 +6,9 @@ rows without column names.
 
 Blocks without a word, such as a rule below a table, join the block above if no prose follows. Overlap stays within a
 section. A last sentence that ends with a colon introduces the next passage, so its overlap may be longer.
+
+A run is what may be packed together. By a soft policy it is a section, made of units: a list, a quote, or a block
+outside of both. By others it is a paragraph or several, a list, a table or a code block, and every block is a unit.
 """
 
 import re
@@ -37,7 +40,7 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int
-    """Its number among the parts of a run that was cut, from 0."""
+    """Its number among the parts of a run (by a soft policy, of the unit that it begins in), from 0."""
     header: str = ""
     """In later parts of a table: the repeated header, with a line break."""
 
@@ -53,8 +56,22 @@ class _Header(NamedTuple):
 def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
     """The document's passages in order."""
     cutter = _Cutter(document.text, policy)
-    for run in _runs(document):
+    for run in _sections(document) if policy.is_soft else _runs(document):
         yield from cutter.pack(run)
+
+
+def _sections(document: Structure) -> Iterator[list[Block]]:
+    """The blocks of each section; those that may not be cut are separate."""
+    before: Block | None = None
+    run: list[Block] = []
+    for block in document.blocks:
+        if before and (block.section != before.section or block.is_whole or before.is_whole):
+            yield run
+            run = []
+        run.append(block)
+        before = block
+    if run:
+        yield run
 
 
 def _runs(document: Structure) -> list[list[Block]]:
@@ -99,45 +116,93 @@ class _Cutter:
         self._count = tokens.counter(text)
         self._pieces = BlockCutter(text, policy, self._count)
         self._last: Passage | None = None
-        self._last_is_heading = False
+        self._last_own: list[Slice] = []
 
     def pack(self, run: list[Block]) -> Iterator[Passage]:
-        """The passages of a run. Each grows to the target, or up to `soft_max` if that completes the run."""
-        pieces = deque(piece for block in run for piece in self._pieces.cut(block))
+        """The passages of a run. Each grows to the target, or up to `soft_max` if that completes the run.
+
+        To reach the minimum a passage grows further, and pieces that do not fit are cut.
+        """
+        pieces = deque(self._pieces_of(run))
         rest = sum(piece.tokens for piece in pieces)
         target, soft_max, hard_max = self._policy.target, self._policy.soft_max, self._policy.hard_max
-        of_table = _Header()
+        minimum = self._policy.minimum
+        own: list[Slice] = []
         part = 0
         while pieces:
-            own = [pieces.popleft()]
-            if part == 1:
-                of_table = self._header(own[0].block)
-            fits = of_table.tokens + own[0].tokens <= hard_max
-            header = of_table if fits else of_table._replace(text="", tokens=0)
+            before, own = own, [pieces.popleft()]
+            part = part + 1 if before and self._continues(before[-1].block, own[0].block) else 0
+            header = self._header(own[0])
+            if header.tokens + own[0].tokens > hard_max:
+                header = header._replace(text="", tokens=0)
             start, overlap = self._overlap(own[0], part > 0, header)
-            rest -= own[0].tokens
-            total = overlap + header.tokens + own[0].tokens
+            size = own[0].tokens
+            rest -= size
+            above = overlap + header.tokens
             while pieces:
-                following = total + pieces[0].tokens
+                total, following = above + size, above + size + pieces[0].tokens
                 if total + rest > soft_max and (total >= target or following > soft_max):
-                    break
+                    if size < minimum:
+                        if following > hard_max:
+                            self._split_first(pieces, hard_max - total)
+                    elif rest >= minimum:
+                        break
+                    elif total + rest > hard_max:
+                        pieces.appendleft(too_large := own.pop())
+                        self._split_first(pieces, hard_max - total - rest + too_large.tokens)
+                        size -= too_large.tokens
+                        rest += too_large.tokens
                 own.append(pieces.popleft())
+                size += own[-1].tokens
                 rest -= own[-1].tokens
-                total = following
-            yield self._passage(start, own, total, part, header.text)
-            part += 1
+            yield self._passage(start, own, above + size, part, header.text)
+
+    def _pieces_of(self, run: list[Block]) -> Iterator[Slice]:
+        if not self._policy.is_soft:
+            for block in run:
+                yield from self._pieces.cut(block)
+            return
+        unit: list[Block] = []
+        for block in run:
+            if unit and not block.is_in_unit_of(unit[0]):
+                yield from self._pieces_of_unit(unit)
+                unit = []
+            unit.append(block)
+        yield from self._pieces_of_unit(unit)
+
+    def _pieces_of_unit(self, unit: list[Block]) -> Iterator[Slice]:
+        """The unit as one piece if it fits, else the pieces of its blocks."""
+        whole = unit[0]
+        if len(unit) > 1:
+            is_mixed = any(block.kind is not whole.kind for block in unit)
+            whole = whole._replace(end=unit[-1].end, kind=Kind.PROSE if is_mixed else whole.kind)
+        pieces = [*self._pieces.cut(whole)]
+        yield from pieces if len(pieces) == 1 else (piece for block in unit for piece in self._pieces.cut(block))
+
+    def _split_first(self, pieces: deque[Slice], most: int) -> None:
+        """Replaces the first piece by pieces of at most `most` tokens."""
+        first = pieces.popleft()
+        pieces.extendleft(reversed([*self._pieces.within(first.start, first.end, first.block, most)]))
+
+    def _continues(self, last: Block, block: Block) -> bool:
+        """Whether the unit of the last block goes on with this block."""
+        return not self._policy.is_soft or block.is_in_unit_of(last)
 
     def _passage(self, start: int, own: list[Slice], tokens: int, part: int, header: str) -> Passage:
         blocks = [piece.block for piece in own]
-        first = blocks[0]
-        self._last_is_heading = all(block.is_heading for block in blocks)
+        self._last_own = own
         element = next((block.element for block in blocks if block.element), "")
+        shown = [block for block in blocks if not block.is_heading] or blocks
+        kind = shown[0].kind if all(block.kind is shown[0].kind for block in shown) else Kind.PROSE
         place = (start, own[0].start, own[-1].end)
-        self._last = Passage(*place, tokens, first.kind, first.section, element, first.detail, part, header)
+        self._last = Passage(*place, tokens, kind, blocks[0].section, element, shown[0].detail, part, header)
         return self._last
 
-    def _header(self, block: Block) -> _Header:
-        """The first two lines of a table; nothing if they leave too little room for rows."""
+    def _header(self, piece: Slice) -> _Header:
+        """The first two lines of the table to which later rows belong; nothing if they leave too little room."""
+        block = piece.block
+        if piece.start == block.start:
+            return _Header()
         most = min(block.end, block.start + _CHARACTERS * self._policy.target)
         names_end = self._text.find("\n", block.start, most) if block.kind is Kind.TABLE else -1
         end = self._text.find("\n", names_end + 1, most) if names_end >= 0 else -1
@@ -157,19 +222,26 @@ class _Cutter:
             return nothing
         if not is_later_part and last.kind is not Kind.PROSE:
             return nothing
+        is_soft, blocks = self._policy.is_soft, [piece.block for piece in self._last_own]
         room = self._policy.hard_max - first.tokens - header.tokens
         short = self._policy.overlap_of(self._policy.target)
-        if self._last_is_heading and last.tokens <= min(room, short):
+        if all(block.is_heading for block in blocks) and last.tokens <= min(room, short):
             return last.start, last.tokens
         share = self._policy.overlap_of(last.tokens)
         introduces = self._text[last.own_start : last.end].rstrip(_AFTER_COLON).endswith((":", "："))
         longest = 2 * share if is_later_part else max(share, short) if introduces else share
         one, several = min(room, longest), min(room, share)
+        own_start = last.own_start
+        if is_soft and is_later_part:
+            own_start = next(one.start for one in self._last_own if first.block.is_in_unit_of(one.block))
+        elif is_soft:  # only the words that introduce this passage
+            several = 0
+            one = one if introduces and blocks[-1].kind is Kind.PROSE else 0
         if one <= 0 or last.end <= header.rows:
             return nothing
-        own_start = max(last.own_start, header.rows)
+        own_start = max(own_start, header.rows)
         start = max(own_start, last.end - max(2 * share, longest) * _CHARACTERS)
-        kinds = (last.kind, Kind.CODE) if is_later_part else (last.kind,)
+        kinds = (first.block.kind, Kind.CODE) if is_later_part else (last.kind,)
         for kind in kinds:
             if found := self._last_sentences(start, last.end, start > own_start, kind, one, several):
                 return found
@@ -183,7 +255,7 @@ class _Cutter:
         `is_within`: a sentence at `start` may have begun earlier.
         """
         found: tuple[int, int] | None = None
-        for begin, _ in reversed([*sentence_spans(self._text, start, end, kind)]):
+        for begin, _ in reversed([*sentence_spans(self._text, start, end, kind, self._policy.spares_code_spans)]):
             size = self._count(begin, end)
             if size > (several if found else one) or (is_within and begin == start):
                 break

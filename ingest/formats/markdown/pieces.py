@@ -31,6 +31,10 @@ _ENGLISH = "e.g i.e cf vs al approx ca dr mr mrs ms prof st jr sr no nr nos fig 
 _GERMAN = "z.b d.h u.a u.u i.d.r s.o s.u bzw vgl evtl ggf inkl exkl abb bd hrsg str tel zzgl usf resp sog"
 _ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 _LONGEST_ABBREVIATION = max(map(len, _ABBREVIATIONS)) + 2
+_IN_CODE = r"[^`\n]|\n(?![ \t]*\n)"
+_CODE_SPAN = re.compile(
+    rf"(?<![`\\])(?:`(?!`)(?:{_IN_CODE}){{1,400}}`(?!`)|``(?!`)(?:{_IN_CODE}|`(?!`)){{1,400}}``(?!`))"
+)
 _COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longer text counting stops early
 
 
@@ -56,26 +60,30 @@ class BlockCutter:
         if block.is_whole:
             yield Slice(block.start, block.end, self.count(block.start, block.end), block)
         else:
-            yield from self._fitting(block.start, block.end, block, (block.kind, Kind.CODE))
+            yield from self.within(block.start, block.end, block, self.policy.hard_max)
 
-    def _fitting(self, start: int, end: int, block: Block, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
+    def within(self, start: int, end: int, block: Block, most: int) -> Iterator[Slice]:
+        """Pieces of this part of the block, each of at most `most` tokens."""
+        return self._fitting(start, end, block, most, (block.kind, Kind.CODE))
+
+    def _fitting(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
         """The stretch if it fits, else its sentences (or lines) by the first of these kinds, at last windows."""
         size = self._size(start, end)
-        if size <= self.policy.hard_max:
+        if size <= most:
             if size:
                 yield Slice(start, end, size, block)
         elif kinds:
-            for begin, until in sentence_spans(self.text, start, end, kinds[0]):
-                yield from self._fitting(begin, until, block, kinds[1:])
+            for begin, until in sentence_spans(self.text, start, end, kinds[0], self.policy.spares_code_spans):
+                yield from self._fitting(begin, until, block, most, kinds[1:])
         else:
-            yield from self._windows(start, end, block)
+            yield from self._windows(start, end, block, min(most, self.policy.window))
 
-    def _windows(self, start: int, end: int, block: Block) -> Iterator[Slice]:
-        """Windows of `policy.window` tokens, shortened by up to a fifth if that keeps a word whole."""
+    def _windows(self, start: int, end: int, block: Block, most: int) -> Iterator[Slice]:
+        """Windows of `most` tokens, shortened by up to a fifth if that keeps a word whole."""
         edges: list[int] = []  # where the tokens of the open window begin
         begin = start
         for edge, _ in tokens.spans(self.text, start, end):
-            if len(edges) == self.policy.window:
+            if len(edges) == most:
                 keep = self._whole_words(edges, edge)
                 cut = edges[keep] if keep < len(edges) else edge
                 yield Slice(begin, cut, keep, block)
@@ -105,11 +113,19 @@ class BlockCutter:
         return count
 
 
-def sentence_spans(text: str, start: int, end: int, kind: Kind) -> Iterator[tuple[int, int]]:
+def sentence_spans(
+    text: str, start: int, end: int, kind: Kind, spares_code_spans: bool = False
+) -> Iterator[tuple[int, int]]:
     """The sentences of `text[start:end]` (lines, if the kind is literal), each with the white space after it."""
     ends = _LINE_END if kind.is_literal else _SENTENCE_END
     begin = at = start
+    code = _CODE_SPAN.search(text, start, end) if spares_code_spans and not kind.is_literal else None
     while match := ends.search(text, at, end):
+        while code and code.end() <= match.start():
+            code = _CODE_SPAN.search(text, code.end(), end)
+        if code and code.start() < match.start():
+            at = code.end()
+            continue
         at = cut = match.end()
         if cut >= end:
             break

@@ -1,26 +1,42 @@
-"""The sizes of the chunking specification, and the versions that a chunk records."""
+"""The chunking policies: the sizes and rules of each chunking specification, and the versions that a chunk records."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from sys import intern
+from typing import Self
 
 from chunksink.ingest.formats.markdown import tokens
 
 PARSER_NAME = "markdown-it-py"
 PARSER_VERSION = version(PARSER_NAME)
 CANONICALIZER_NAME = "chunksink-markdown"
-RULES_VERSION = "10"
-"""Increase it with every change of normalisation, structure, sentences, packing or records that changes chunks."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`. No chunk exceeds `hard_max`."""
+    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`. No chunk exceeds `hard_max`.
+
+    The defaults are those of the chunking specification v1. Increase `rules` with every change of normalisation,
+    structure, sentences, packing or records that changes chunks.
+    """
 
     target: int = 350
     soft_max: int = 450
     hard_max: int = 520
     overlap_percent: int = 15
+    minimum: int = 0
+    """No chunk is smaller, unless its section is."""
+    name: str = "v1"
+    rules: str = "10"
+    is_soft: bool = False
+    """Whether lists, tables, code and quotes join their neighbours in a section. They are still units."""
+    ids_survive_edits: bool = False
+    """Whether ids depend on the text of a chunk, not on the version of its source."""
+    drops_directives: bool = False
+    """Whether directives of documentation frameworks are removed from Markdown."""
+    spares_code_spans: bool = False
+    """Whether no sentence ends within a code span."""
 
     def overlap_of(self, tokens: int) -> int:
         return tokens * self.overlap_percent // 100
@@ -33,8 +49,31 @@ class Policy:
     @property
     def policy_id(self) -> str:
         """Names everything that decides where a text is cut, except the parser."""
-        sizes = f"{self.target}/{self.soft_max}/{self.hard_max}/{self.overlap_percent}%"
-        return intern(f"chunking_spec_v1.{RULES_VERSION}:{sizes}:{tokens.VERSION}")
+        sizes = [self.minimum] * bool(self.minimum) + [self.target, self.soft_max, self.hard_max]
+        of_sizes = f"{'/'.join(map(str, sizes))}/{self.overlap_percent}%"
+        return intern(f"chunking_spec_{self.name}.{self.rules}:{of_sizes}:{tokens.VERSION}")
 
 
-DEFAULT_POLICY = Policy()
+V1 = Policy()
+V2 = Policy(
+    minimum=40,
+    name="v2",
+    rules="1",
+    is_soft=True,
+    ids_survive_edits=True,
+    drops_directives=True,
+    spares_code_spans=True,
+)
+POLICIES: Mapping[str, Policy] = {policy.name: policy for policy in (V1, V2)}
+DEFAULT_CHUNKING = V1.name
+"""The policy of newly registered folders."""
+
+
+@dataclass(frozen=True)
+class CutByPolicy:
+    """The part of a format that cuts texts by a policy."""
+
+    policy: Policy = V1
+
+    def with_policy(self, policy: Policy) -> Self:
+        return replace(self, policy=policy)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.identity import derive_lasting_chunk_ids, resolve_parent_id
 from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, target_uri
 from chunksink.ingest.formats.markdown.document import Kind, Link, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, one_line
 from chunksink.ingest.formats.markdown.passages import Passage
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Source
 
@@ -35,7 +36,7 @@ class Shown(NamedTuple):
 
 
 def build_records(
-    document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy_id: str
+    document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> Iterator[Record]:
     """The chunks of one version of a source, in order."""
     parser_name, parser_version = format_.parser
@@ -43,32 +44,32 @@ def build_records(
         "source_uri": source.uri,
         "source_checksum": f"sha256:{source.checksum}",
         "parser": {"parser_name": parser_name, "parser_version": parser_version},
-        "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy_id},
+        "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy.policy_id},
         "inputs": [],
     }
     about = _about(document, source, format_)
     document_id = source.document_id
     links = links_by_passage(document.links, passages, source.uri)
-    for ordinal, passage in enumerate(passages):
+    all_shown = [shown_of(document.text, passage) for passage in passages]
+    ids = _chunk_ids(policy, source, passages, all_shown)
+    for ordinal, (passage, shown, chunk_id) in enumerate(zip(passages, all_shown, ids, strict=True)):
         headings = list(document.sections[passage.section])
-        shown = shown_of(document.text, passage)
         fields: Record = {
             "chunk_index": ordinal,
             "chunk_count": len(passages),
             "source": {"source_uri": source.uri, "source_type": format_.source_type},
             "metadata": about | _metadata(document, passage, ordinal, shown, links[ordinal]),
             "producer": source.producer,
-            **fields_of(passage, shown, headings, policy_id),
+            **fields_of(passage, shown, headings, policy.policy_id),
             **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }
-        canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
         yield new_chunk(
             document_id=document_id,
             text=shown.text,
             provenance=provenance,
             span_key=ordinal,
             created_at=source.created_at,
-            chunk_id=stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical),
+            chunk_id=chunk_id,
             fields=fields,
         )
 
@@ -82,10 +83,23 @@ def fields_of(passage: Passage, shown: Shown, headings: list[str], policy_id: st
     }
 
 
+def _chunk_ids(
+    policy: Policy, source: Source, passages: Sequence[Passage], all_shown: Sequence[Shown]
+) -> Iterator[str]:
+    if policy.ids_survive_edits:
+        parent_id = resolve_parent_id(None, source.uri, source.document_id)
+        yield from derive_lasting_chunk_ids(source.tenant, parent_id, (shown.text for shown in all_shown))
+        return
+    document_id = source.document_id
+    for ordinal, (passage, shown) in enumerate(zip(passages, all_shown, strict=True)):
+        canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
+        yield stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical)
+
+
 def stable_chunk_id(
     tenant: str | None, document_id: str, source_version_id: str, ordinal: int, canonical_chunk_text: str
 ) -> str:
-    """The formula of the chunking specification, section 7."""
+    """The formula of the chunking specification v1, section 7."""
     key = f"{tenant or DEFAULT_TENANT}|{document_id}|{source_version_id}|{ordinal}|{canonical_chunk_text}"
     return hashlib.sha256(key.encode()).hexdigest()
 

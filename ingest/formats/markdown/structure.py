@@ -17,6 +17,7 @@ from chunksink.chunkbus.slug import slug_of
 from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
 from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
+from chunksink.ingest.formats.markdown.directives import without_directives
 from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Structure
 from chunksink.ingest.formats.markdown.embedded_data import drop_embedded
 from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
@@ -47,12 +48,17 @@ _ANCHOR = re.compile(r"(?:^|(?<=[ \t]))#([\w:.-]{1,200})(?=[ \t]|$)")
 _VERSION = re.compile(r"\W*(?:v(?:ersion)?\W*)?\d+(?:\.\d+)+", re.I)
 
 
-def parse(text: str, *, is_mdx: bool = False) -> Structure:
-    """The structure of a Markdown text, and the text normalised. Normalising it again changes nothing."""
+def parse(text: str, *, is_mdx: bool = False, drops_directives: bool = False) -> Structure:
+    """The structure of a Markdown text, and the text normalised. Normalising it again changes nothing.
+
+    `drops_directives`: directives of documentation frameworks are removed first.
+    """
     odd = {NUL_REMOVED} if "\0" in text else set()
     text = clean_markdown(text)
     front = find_front_matter(text)
     lines = text.split("\n")
+    if drops_directives:
+        lines[front.lines :] = without_directives(lines[front.lines :], is_mdx=is_mdx)
     tokens, definitions = parser.parse_blocks("\n" * front.lines + "\n".join(lines[front.lines :]), is_mdx=is_mdx)
     drop_embedded(text, lines, tokens, definitions)
     _collapse_prose(lines, tokens)
@@ -93,6 +99,7 @@ class _Reader:
         self._links: list[tuple[int, int, str, LinkKind]] = []  # with the lines of their paragraph
         self._end = 0  # the line after the last block
         self._depth = 0  # of lists and quotes
+        self._containers = 0  # lists and quotes of the top level
         self._open_lists = 0
         self._list = _List()
         self._list_count = 0
@@ -135,6 +142,7 @@ class _Reader:
 
     def _read_container(self, token: Token) -> None:
         self._depth += token.nesting
+        self._containers += token.nesting > 0 and self._depth == 1
         if token.type not in _LISTS:
             return
         self._open_lists += token.nesting
@@ -214,7 +222,8 @@ class _Reader:
 
     def _append(self, kind: Kind, start: int, end: int, element: str, detail: str = "", heading: bool = False) -> None:
         place = self._offsets[start], self._offsets[end], len(self._sections) - 1
-        self._blocks.append(Block(kind, *place, self._list.number, element, detail, heading))
+        container = self._containers if self._depth else None
+        self._blocks.append(Block(kind, *place, self._list.number, element, detail, heading, container=container))
         self._end = end
 
     def _placed_links(self) -> Iterator[Link]:

@@ -7,7 +7,7 @@ chunks.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,7 +16,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes, record_fields
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage, cut
-from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import Shown
 from chunksink.ingest.formats.parsed.docling import is_docling, to_parsed
 from chunksink.ingest.formats.parsed.document import ParsedDocument, read_document
@@ -35,14 +35,12 @@ _CHECKSUMS = (
 
 
 @dataclass(frozen=True)
-class ParsedFormat(Format):
+class ParsedFormat(CutByPolicy, Format):
     """Parsed documents, cut by the Markdown policy; `Policy(overlap_percent=0)` turns the overlap off."""
 
     name = "parsed"
     suffixes = (".jsonl", ".ndjson", ".json")
     parser = ("parsed-document", "1")
-
-    policy: Policy = field(default_factory=Policy)
 
     @property
     def canonicalizer(self) -> tuple[str, str]:

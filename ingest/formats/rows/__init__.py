@@ -16,7 +16,7 @@ from chunksink.ingest import codes
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
-from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY
+from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, shown_of
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
@@ -31,7 +31,7 @@ _RULES_VERSION = "2"  # increase it with every change of how a text is read or o
 
 
 @dataclass(frozen=True)
-class RowsFormat(Format):
+class RowsFormat(CutByPolicy, Format):
     """Rows, cut by the Markdown policy. `fields` names fields by role, as in `{"text": "review.body"}`."""
 
     name = "rows"
@@ -44,7 +44,7 @@ class RowsFormat(Format):
     @property
     def canonicalizer(self) -> tuple[str, str]:
         fields = "".join(f"+{role}={name}" for role, name in sorted(self.fields.items()))
-        return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{DEFAULT_POLICY.policy_id}")
+        return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{self.policy.policy_id}")
 
     @property
     def names(self) -> Names:
@@ -100,7 +100,7 @@ class _Reader:
 
         row = self._read(record, line)
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
-        passages = list(cut(document, DEFAULT_POLICY))
+        passages = list(cut(document, self._format.policy))
         origin = replace(row.origin, metadata=describe(document, row.origin.metadata))
         own = []
         for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):

@@ -157,7 +157,7 @@ def test_field_without_a_value_hides_nothing(tmp_path: Path) -> None:
 
 def test_given_names_replace_the_usual_ones(tmp_path: Path) -> None:
     row = {"Key": 7, "post": {"rendered": "Words.", "by": "Ann"}, "title": {"rendered": "Shown"}, "id": 1, "text": "no"}
-    format_ = RowsFormat({"id": "key", "text": "post.rendered", "title": "title.rendered"})
+    format_ = RowsFormat(fields={"id": "key", "text": "post.rendered", "title": "title.rendered"})
     items = read_rows(tmp_path, row, {"text": "no"}, format_=format_)
     assert names(items) == ["records.jsonl#id=7"]
     (chunk,) = families(items)[0]

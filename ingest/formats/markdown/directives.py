@@ -1,0 +1,102 @@
+"""Removes the directives of documentation frameworks from Markdown. Their content and their titles stay.
+
+| framework | directives |
+|---|---|
+| Docusaurus, VitePress, Quarto | `:::note Title`, `:::` |
+| Material for MkDocs | `!!! tip "Title"`, `??? note`, `=== "Title"`, with indented content; `/// tab | Title`, `///` |
+| Jekyll, Hugo, mdBook, and others | lines of `{% raw %}`, `{{< note >}}`, `{{#include file}}`, `{* file *}` |
+| MDX | lines of one component (`<Tabs>`), `import` and `export` |
+
+Lines in fenced code are kept. Removed lines become empty.
+"""
+
+import re
+
+from chunksink.ingest.formats.markdown.parser import COMPONENT
+
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?!.*`)|~{3,})")
+_COLONS = r":{3,}[ \t]*(?:[\w-]+(?:\[(?P<colons>[^\[\]]*)\]|[ \t]+(?P<words>[^{}]+?))?)?[ \t]*(?:\{[^{}]*\})?"
+_SLASHES = r"/{3,}(?:[ \t]+[\w-]+[ \t]*(?:\|(?P<slashes>.*))?)?"
+_TEMPLATE = r"(?:(?:\{%.*?%\}|\{\{[<%#].*?\}\}|\{\*.*?\*\})[ \t]*)+"
+_LINE = re.compile(rf"(?:{_COLONS}|{_SLASHES}|{_TEMPLATE})\s*")
+_INDENTING = re.compile(
+    r'(?:(?:!!!|\?\?\?\+?)(?:[ \t]+[\w-]+)+[ \t]*(?:"(?P<marks>.*)")?|===[!+]*[ \t]+"(?P<tab>.*)")\s*'
+)
+_TITLE_OF_COMPONENT = re.compile(r"""\s(?:title|label|caption)=(?:"([^"]*)"|'([^']*)')""")
+_IMPORT = re.compile(r"""import\s+(?:[\w*{][^'"]*\sfrom\s+)?(?P<quote>['"])[^'"]+(?P=quote);?\s*""")
+_MODULE = re.compile(r"import\s+[\w*{'\"]|export\s+(?:default|const|let|var|function|async|class)\b|export\s*[{*]")
+_INDENTATION = 4
+_MOST_LINES = 40  # of a component's tag
+
+
+def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
+    """As many lines, without directives, and without the indentation of their content."""
+    shown: list[str] = []
+    insides: list[int] = []  # the least indentation of the content of each open directive
+    fence = ""
+    for number, line in enumerate(lines):
+        if number < len(shown):  # removed with an earlier line
+            continue
+        words = line.strip()
+        indentation = len(line.expandtabs(_INDENTATION)) - len(line.expandtabs(_INDENTATION).lstrip())
+        while insides and words and not fence and indentation < insides[-1]:
+            insides.pop()
+        line = _unindented(line, _INDENTATION * len(insides))
+        if fence:
+            is_end = words.startswith(fence) and not words.strip(fence[0])
+            fence = "" if is_end else fence
+            shown.append(line)
+        elif opening := _FENCE.match(line):
+            fence = opening[1]
+            shown.append(line)
+        elif (directive := _INDENTING.fullmatch(words)) and _is_indented(lines, number + 1, indentation + _INDENTATION):
+            insides.append(indentation + _INDENTATION)
+            shown.append(_title(line, directive))
+        elif directive := _LINE.fullmatch(words):
+            shown.append(_title(line, directive))
+        elif _is_module(lines, number, words, is_mdx=is_mdx):
+            end = next((later for later in range(number, len(lines)) if not lines[later].strip()), len(lines))
+            shown += [""] * (end - number if is_mdx else 1)
+        elif tag := _component(lines, number, words):
+            titles = [found[1] or found[2] or "" for found in _TITLE_OF_COMPONENT.finditer(tag)]
+            shown += [" ".join(titles), *[""] * tag.rstrip().count("\n")]
+        else:
+            shown.append(line)
+    return shown
+
+
+def _title(line: str, directive: re.Match[str]) -> str:
+    title = next(filter(None, directive.groupdict().values()), "").strip()
+    return line[: len(line) - len(line.lstrip())] + title if title else ""
+
+
+def _unindented(line: str, columns: int) -> str:
+    if not columns:
+        return line
+    words = line.lstrip(" \t")
+    return line[: len(line) - len(words)].expandtabs(_INDENTATION)[columns:] + words
+
+
+def _is_indented(lines: list[str], start: int, least: int) -> bool:
+    """Whether the next line with words is indented by at least so many columns."""
+    following = next((line for line in lines[start : start + _MOST_LINES] if line.strip()), "")
+    expanded = following.expandtabs(_INDENTATION)
+    return len(expanded) - len(expanded.lstrip()) >= least
+
+
+def _is_module(lines: list[str], number: int, words: str, *, is_mdx: bool) -> bool:
+    """Whether an `import` or `export` begins here. Outside of MDX only a whole import on one line counts."""
+    if not words.startswith(("import", "export")):
+        return False
+    if not is_mdx:
+        return _IMPORT.fullmatch(words) is not None
+    return _MODULE.match(lines[number]) is not None and (number == 0 or not lines[number - 1].strip())
+
+
+def _component(lines: list[str], number: int, words: str) -> str:
+    """The tag of a component that begins here and has its lines to itself, or ""."""
+    name = words.removeprefix("<").removeprefix("/")
+    if not words.startswith("<") or not name[:1].isupper() or not name[1:2].islower():
+        return ""
+    tag = COMPONENT.match("\n".join([words, *lines[number + 1 : number + _MOST_LINES]]))
+    return tag[0] if tag else ""
