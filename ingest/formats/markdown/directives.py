@@ -7,7 +7,7 @@
 | Jekyll, Hugo, mdBook, and others | lines of `{% raw %}`, `{{< note >}}`, `{{#include file}}`, `{* file *}` |
 | MDX | lines of one component (`<Tabs>`), `import` and `export` |
 
-Lines in fenced code are kept. Removed lines become empty.
+Lines in fenced code are kept. One empty line remains between the lines above and below a directive.
 """
 
 import re
@@ -30,8 +30,8 @@ _MOST_LINES = 40  # of a component's tag
 
 
 def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
-    """As many lines, without directives, and without the indentation of their content."""
-    shown: list[str] = []
+    """The lines without directives, and without the indentation of their content."""
+    shown: list[str | None] = []  # None: removed
     insides: list[int] = []  # the least indentation of the content of each open directive
     fence = ""
     for number, line in enumerate(lines):
@@ -56,18 +56,29 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
             shown.append(_title(line, directive))
         elif _is_module(lines, number, words, is_mdx=is_mdx):
             end = next((later for later in range(number, len(lines)) if not lines[later].strip()), len(lines))
-            shown += [""] * (end - number if is_mdx else 1)
+            shown += [None] * (end - number if is_mdx else 1)
         elif tag := _component(lines, number, words):
             titles = [found[1] or found[2] or "" for found in _TITLE_OF_COMPONENT.finditer(tag)]
-            shown += [" ".join(titles), *[""] * tag.rstrip().count("\n")]
+            shown += [" ".join(titles) or None, *[None] * tag.rstrip().count("\n")]
         else:
             shown.append(line)
-    return shown
+    return _joined(shown)
 
 
-def _title(line: str, directive: re.Match[str]) -> str:
+def _joined(shown: list[str | None]) -> list[str]:
+    """The lines that were not removed; empty lines beside removed ones become one."""
+    lines: list[str] = []
+    is_gap = False
+    for line in shown:
+        is_gap = line is None or (is_gap and not line.strip())
+        if not is_gap or (lines and lines[-1].strip()):
+            lines.append(line or "")
+    return lines
+
+
+def _title(line: str, directive: re.Match[str]) -> str | None:
     title = next(filter(None, directive.groupdict().values()), "").strip()
-    return line[: len(line) - len(line.lstrip())] + title if title else ""
+    return line[: len(line) - len(line.lstrip())] + title if title else None
 
 
 def _unindented(line: str, columns: int) -> str:
