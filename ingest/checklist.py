@@ -70,9 +70,9 @@ def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
 
 
 def _expected_ids(records: Sequence[Record], policy: Policy) -> Iterator[str]:
-    if policy.ids_survive_edits:
-        first = records[0]
-        yield from derive_lasting_chunk_ids(first.get("tenant_id"), parent_id(first), (one["text"] for one in records))
+    if policy.ids_survive_edits and records:
+        texts = (record["text"] for record in records)
+        yield from derive_lasting_chunk_ids(records[0].get("tenant_id"), parent_id(records[0]), texts)
         return
     for place, record in enumerate(records):
         metadata, version = record["metadata"], record["provenance"]["source_checksum"].removeprefix("sha256:")
