@@ -110,6 +110,51 @@ def test_a_list_of_roots_that_cannot_be_read_is_refused(project: Bench) -> None:
         project.ingest()
 
 
+def chunking_of_roots(project: Bench) -> dict[str, str]:
+    roots = json.loads((project.bus.path / "roots.json").read_text())["roots"]
+    return {root["label"]: root["chunking"] for root in roots}
+
+
+def test_policy_of_a_folder_holds_for_folders_within_it_and_for_single_files(project: Bench) -> None:
+    project.ingest("sheets")
+    project.ingest()
+    assert chunking_of_roots(project) == {"docs": "v1", "sheets": "v1"}
+    assert project.ingest("sheets", chunking="v2").processed == 2
+    assert chunking_of_roots(project) == {"docs": "v1", "sheets": "v2"}
+    assert project.ingest().written is False
+    project.ingest(chunking="v1")
+    assert chunking_of_roots(project) == {"docs": "v1", "sheets": "v1"}
+    project.ingest("sheets/one.md", chunking="v2")
+    assert chunking_of_roots(project) == {"docs": "v1", "sheets": "v2"}
+
+
+def test_policy_of_a_moved_folder_stays(project: Bench) -> None:
+    project.ingest("sheets", chunking="v2")
+    moved = project.folder / "elsewhere" / "sheets"
+    moved.parent.mkdir()
+    (project.docs / "sheets").rename(moved)
+    assert project.ingest("../elsewhere/sheets", base=moved.parent).written is False
+    assert chunking_of_roots(project) == {"sheets": "v2"}
+
+
+def test_policy_of_roots_of_earlier_releases_is_v1_and_an_unknown_one_is_refused(project: Bench) -> None:
+    project.ingest()
+    file = project.bus.path / "roots.json"
+    text = file.read_text()
+    file.write_text(text.replace(' "chunking": "v1"', ' "files_only": false'))
+    assert project.ingest().written is False
+    file.write_text(text.replace('"v1"', '"v3"'))
+    with pytest.raises(IngestRefused):
+        project.ingest()
+
+
+def test_refused_run_does_not_change_the_policy(project: Bench) -> None:
+    project.ingest()
+    with pytest.raises(IngestRefused):
+        project.ingest(chunking="v2", base=project.docs)
+    assert chunking_of_roots(project) == {"docs": "v1"}
+
+
 def test_sources_of_a_folder_that_is_gone_are_reported_and_can_be_removed(project: Bench) -> None:
     project.write("../other/c.md", "# C\n")
     project.ingest("../other")

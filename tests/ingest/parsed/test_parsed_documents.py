@@ -11,7 +11,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
-from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.policy import V2, Policy
 from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Empty
@@ -96,6 +96,14 @@ def test_fields_have_several_names(tmp_path: Path, block: Any, text: str) -> Non
 def table(rows: int, width: int = 3, **about: Any) -> Record:
     header = [f"column {n}" for n in range(width)]
     return {"header": header, "rows": [[f"row {r} cell {c}" for c in range(width)] for r in range(rows)], **about}
+
+
+def test_by_v2_short_units_are_one_chunk_but_tables_keep_their_own(tmp_path: Path) -> None:
+    items = [{"type": "list_item", "text": "a"}, {"type": "code", "text": "x"}]
+    document = parsed("a.pdf", heading("H"), paragraph("P."), *items, tables=[{"rows": [["t"]]}])
+    *_, prose, own = families(read_documents(tmp_path, [document], ParsedFormat(V2)))[0]
+    assert ("P." in prose["text"], "- a" in prose["text"], "x" in prose["text"]) == (True, True, True)
+    assert (prose["kind"], own["kind"], "table" in own["metadata"]) == ("prose", "table", True)
 
 
 def test_large_table_is_split_between_rows_under_its_header(tmp_path: Path) -> None:

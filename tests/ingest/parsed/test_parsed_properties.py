@@ -1,5 +1,6 @@
 """What must hold for every parsed document: no text is lost, rows stay whole, the same bytes each time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.policy import Policy
+from chunksink.ingest.formats.markdown.policy import V2, Policy
 from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.model import Notice
 from chunksink.sinks.projection import project_family
@@ -15,7 +16,7 @@ from tests.ingest.parsed.samples import parsed, read_documents
 from tests.ingest.reading import families, solid
 
 POLICY = Policy(target=20, soft_max=26, hard_max=30)
-FORMAT = ParsedFormat(POLICY)
+SOFT = replace(V2, target=20, soft_max=26, hard_max=30, minimum=5)
 
 words = st.text(alphabet="ab .!?,茶é-#|`\n1\t", max_size=80)
 page = st.fixed_dictionaries({}, optional={"page": st.integers(0, 9)})
@@ -40,11 +41,11 @@ documents = st.builds(
 )
 
 
-@given(documents)
+@given(documents, st.sampled_from([POLICY, SOFT]))
 def test_no_text_is_lost_and_everything_has_its_place(
-    tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]
+    tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any], policy: Policy
 ) -> None:
-    items = read_documents(tmp_path_factory.mktemp("p"), [document], FORMAT)
+    items = read_documents(tmp_path_factory.mktemp("p"), [document], ParsedFormat(policy))
     assert not any(isinstance(item, Notice) and item.is_failure for item in items)
     chunks = next(iter(families(items)), [])
     own = "".join(solid(chunk["text"][chunk["overlap_chars"] :]) for chunk in chunks)
@@ -67,4 +68,5 @@ def test_no_text_is_lost_and_everything_has_its_place(
         assert chunk["kind"] == "table" or chunk["tokens"]["count"] <= POLICY.hard_max
         span = chunk["span"]["char_range"]
         assert span["char_end"] - span["char_start"] == len(chunk["text"])
+    assert len({chunk["chunk_id"] for chunk in chunks}) == len(chunks)
     project_family(chunks)

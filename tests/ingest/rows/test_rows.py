@@ -12,6 +12,7 @@ from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
 from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.markdown.policy import V2
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows import RowsFormat, header_matches
 from chunksink.ingest.model import Empty
@@ -42,6 +43,13 @@ def test_row_is_a_document_of_its_own(tmp_path: Path) -> None:
         "source_type": "rows",
     }
     assert {name: fields.get(name) for name in expected} == expected
+
+
+def test_by_v2_an_edit_keeps_the_ids_of_other_chunks(tmp_path: Path) -> None:
+    format_ = FORMAT.with_policy(V2)
+    rows = [{"id": 7, "text": f"# A\n\nTea.\n\n# B\n\n{words}"} for words in ("Coffee.", "Cocoa.")]
+    before, after = (chunks_of(tmp_path, row, format_=format_, tenant="acme") for row in rows)
+    assert [old["chunk_id"] == new["chunk_id"] for old, new in zip(before, after, strict=True)] == [True, False]
 
 
 @pytest.mark.parametrize(

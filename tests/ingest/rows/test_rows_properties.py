@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
+from chunksink.ingest.formats.markdown.policy import V1, V2, Policy
 from chunksink.ingest.formats.rows.separated_values import read_separated
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Source
@@ -30,13 +31,13 @@ NAMES = ("id", "text", "title", "note")
 
 
 @settings(max_examples=examples(150))
-@given(rows)
+@given(rows, st.sampled_from([V1, V2]))
 def test_no_word_is_lost_and_two_readings_agree(
-    tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, str]]
+    tmp_path_factory: pytest.TempPathFactory, written: list[dict[str, str]], policy: Policy
 ) -> None:
     folder = tmp_path_factory.mktemp("p")
-    items = read_rows(folder, *written)
-    assert items == read_rows(folder, *written)
+    items = read_rows(folder, *written, format_=FORMAT.with_policy(policy))
+    assert items == read_rows(folder, *written, format_=FORMAT.with_policy(policy))
     assert {code for _, code, is_failure in notices(items) if is_failure} <= {findings.DUPLICATE_IDS}
     last = {row["id"]: row["text"] for row in written}
     found = {
