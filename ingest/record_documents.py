@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -16,6 +16,7 @@ from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.records import Shown, chunk_path, fields_of
+from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.spool import Spool
@@ -52,17 +53,6 @@ class Own(NamedTuple):
     fields: Record
 
 
-class CuttingFormat(Protocol):
-    """A format that cuts texts by a policy."""
-
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def parser(self) -> tuple[str, str]: ...
-    @property
-    def canonicalizer(self) -> tuple[str, str]: ...
-
-
 def read_twice(
     records: Iterable[Numbered | Notice],
     store: Callable[[Numbered, Spool], Iterator[Notice]],
@@ -83,7 +73,8 @@ def read_twice(
 
 
 def make_family(
-    format_: CuttingFormat,
+    format_: Format,
+    policy: Policy,
     source: Source,
     origin: Origin,
     document: Structure,
@@ -93,7 +84,10 @@ def make_family(
     line: int,
 ) -> Iterator[Item]:
     """The document as a family, or as empty, and notices. `left_out`: codes and reasons. Raises RecordRefused."""
-    chunks = _build_chunks(format_, source, origin, document, passages, own)
+    texts = (one.shown.text for one in own)
+    lasting = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
+    ids = lasting if policy.ids_survive_edits else [None] * len(own)
+    chunks = _build_chunks(format_, source, origin, document, passages, own, ids)
     reasons = {**dict.fromkeys(sorted(document.odd), ""), **left_out}
     if chunks:
         yield Family(chunks)
@@ -106,12 +100,13 @@ def make_family(
 
 
 def _build_chunks(
-    format_: CuttingFormat,
+    format_: Format,
     source: Source,
     origin: Origin,
     document: Structure,
     passages: list[Passage],
     own: Sequence[Own],
+    ids: Iterable[str | None],
 ) -> list[Record]:
     if len(orjson.dumps(origin.metadata)) > MAX_CARRIED_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
@@ -125,10 +120,6 @@ def _build_chunks(
         canonicalizer=format_.canonicalizer,
         uri=source.uri,
     )
-    texts = [one.shown.text for one in own]
-    ids: Iterable[str | None] = [None] * len(own)
-    if format_.policy.ids_survive_edits:
-        ids = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
     chunks = []
     for index, (passage, (shown, metadata, others), chunk_id) in enumerate(zip(passages, own, ids, strict=True)):
         # In a record `parent_id` is the item that it answers; sinks would read it as the family.

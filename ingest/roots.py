@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.ingest.errors import IngestRefused
@@ -204,16 +203,14 @@ def _below(base: Path, folder: Path) -> str:
     return "" if real == top else str(PurePosixPath(*real.relative_to(top).parts))
 
 
-def _root(entry: dict[str, Any]) -> Root:
-    chunking = entry.get("chunking", V1.name)  # earlier releases had no other
-    if chunking not in POLICIES:
-        raise ValueError(f"unknown chunking {chunking!r}")
-    return Root(entry["label"], Path(entry["path"]), entry.get("files_only", False), chunking)
-
-
 def _read(file: Path) -> list[Root]:
     try:
-        return [_root(entry) for entry in json.loads(file.read_text(encoding="utf-8"))["roots"]]
+        entries = json.loads(file.read_text(encoding="utf-8"))["roots"]
+        chunkings = [POLICIES[one.get("chunking", V1.name)].name for one in entries]  # earlier releases had only v1
+        return [
+            Root(one["label"], Path(one["path"]), one.get("files_only", False), chunking)
+            for one, chunking in zip(entries, chunkings, strict=True)
+        ]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:

@@ -24,7 +24,7 @@ from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import carried, clean, collapse_line, one_line
 from chunksink.ingest.formats.markdown.passages import Passage, cut
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, V1, CutByPolicy, Policy
+from chunksink.ingest.formats.markdown.policy import V1, CutByPolicy, Policy
 from chunksink.ingest.formats.markdown.records import build_records
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
@@ -53,10 +53,6 @@ class DocumentFormat(CutByPolicy, Format):
     place_name: ClassVar[str] = ""
     rules: ClassVar[str] = "1"
     """Increase it with every change to the format's code that changes chunks."""
-
-    @property
-    def canonicalizer(self) -> tuple[str, str]:
-        return CANONICALIZER_NAME, self.policy.policy_id
 
     @property
     def parser(self) -> tuple[str, str]:

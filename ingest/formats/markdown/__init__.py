@@ -7,7 +7,7 @@ and other formats.
 
 from collections.abc import Iterator
 
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, PARSER_NAME, PARSER_VERSION, CutByPolicy
+from chunksink.ingest.formats.markdown.policy import PARSER_NAME, PARSER_VERSION, CutByPolicy
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Item, Source
 
@@ -20,10 +20,6 @@ class MarkdownFormat(CutByPolicy, Format):
     source_type = "md"
     mime_type = "text/markdown"
     parser = (PARSER_NAME, PARSER_VERSION)
-
-    @property
-    def canonicalizer(self) -> tuple[str, str]:
-        return CANONICALIZER_NAME, self.policy.policy_id
 
     def read(self, source: Source) -> Iterator[Item]:
         from chunksink.ingest.formats.document_format import chunk_document

@@ -62,7 +62,7 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
             shown += [" ".join(titles) or None, *[None] * tag.rstrip().count("\n")]
         else:
             shown.append(line)
-    return _joined(shown)
+    return _joined(shown) or [""]
 
 
 def _joined(shown: list[str | None]) -> list[str]:

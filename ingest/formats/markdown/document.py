@@ -39,10 +39,10 @@ class Block(NamedTuple):
     is_whole: bool = False
     container: int | None = None
 
-    def is_in_unit_of(self, other: "Block") -> bool:
-        """Whether both are in the same list or quote, or are parts of one block."""
-        mine, theirs = self.container or self.list_number, other.container or other.list_number
-        return self.start == other.start if mine is None else mine == theirs
+    @property
+    def unit(self) -> int:
+        """The same for all blocks of a list or quote, else unique."""
+        return self.container or self.list_number or -1 - self.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ outside of both. By others it is a paragraph or several, a list, a table or a co
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from chunksink.ingest.formats.markdown import tokens
@@ -62,16 +64,8 @@ def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
 
 def _sections(document: Structure) -> Iterator[list[Block]]:
     """The blocks of each section; those that may not be cut are separate."""
-    before: Block | None = None
-    run: list[Block] = []
-    for block in document.blocks:
-        if before and (block.section != before.section or block.is_whole or before.is_whole):
-            yield run
-            run = []
-        run.append(block)
-        before = block
-    if run:
-        yield run
+    for _, run in groupby(document.blocks, lambda block: (block.section, block.start if block.is_whole else -1)):
+        yield list(run)
 
 
 def _runs(document: Structure) -> list[list[Block]]:
@@ -90,6 +84,10 @@ def _runs(document: Structure) -> list[list[Block]]:
         else:
             joined.append(run)
     return joined
+
+
+def _kind_of(blocks: Sequence[Block]) -> Kind:
+    return blocks[0].kind if all(block.kind is blocks[0].kind for block in blocks) else Kind.PROSE
 
 
 def _is_boundary(before: Block, after: Block) -> bool:
@@ -131,7 +129,8 @@ class _Cutter:
         part = 0
         while pieces:
             before, own = own, [pieces.popleft()]
-            part = part + 1 if before and self._continues(before[-1].block, own[0].block) else 0
+            continues = before and (not self._policy.is_soft or before[-1].block.unit == own[0].block.unit)
+            part = part + 1 if continues else 0
             header = self._header(own[0])
             if header.tokens + own[0].tokens > hard_max:
                 header = header._replace(text="", tokens=0)
@@ -158,44 +157,27 @@ class _Cutter:
             yield self._passage(start, own, above + size, part, header.text)
 
     def _pieces_of(self, run: list[Block]) -> Iterator[Slice]:
-        if not self._policy.is_soft:
-            for block in run:
-                yield from self._pieces.cut(block)
-            return
-        unit: list[Block] = []
-        for block in run:
-            if unit and not block.is_in_unit_of(unit[0]):
-                yield from self._pieces_of_unit(unit)
-                unit = []
-            unit.append(block)
-        yield from self._pieces_of_unit(unit)
-
-    def _pieces_of_unit(self, unit: list[Block]) -> Iterator[Slice]:
-        """The unit as one piece if it fits, else the pieces of its blocks."""
-        whole = unit[0]
-        if len(unit) > 1:
-            is_mixed = any(block.kind is not whole.kind for block in unit)
-            whole = whole._replace(end=unit[-1].end, kind=Kind.PROSE if is_mixed else whole.kind)
-        pieces = [*self._pieces.cut(whole)]
-        yield from pieces if len(pieces) == 1 else (piece for block in unit for piece in self._pieces.cut(block))
+        """The pieces of the blocks. By a soft policy a unit that fits is one piece."""
+        units = [[block] for block in run]
+        if self._policy.is_soft:
+            units = [list(unit) for _, unit in groupby(run, attrgetter("unit"))]
+        for unit in units:
+            whole = [*self._pieces.cut(unit[0]._replace(end=unit[-1].end, kind=_kind_of(unit)))] if unit[1:] else ()
+            yield from whole if len(whole) == 1 else (piece for block in unit for piece in self._pieces.cut(block))
 
     def _split_first(self, pieces: deque[Slice], most: int) -> None:
         """Replaces the first piece by pieces of at most `most` tokens."""
         first = pieces.popleft()
-        pieces.extendleft(reversed([*self._pieces.within(first.start, first.end, first.block, most)]))
-
-    def _continues(self, last: Block, block: Block) -> bool:
-        """Whether the unit of the last block goes on with this block."""
-        return not self._policy.is_soft or block.is_in_unit_of(last)
+        finer = self._pieces.fitting(first.start, first.end, first.block, most, (first.block.kind, Kind.CODE))
+        pieces.extendleft(reversed([*finer]))
 
     def _passage(self, start: int, own: list[Slice], tokens: int, part: int, header: str) -> Passage:
         blocks = [piece.block for piece in own]
         self._last_own = own
         element = next((block.element for block in blocks if block.element), "")
         shown = [block for block in blocks if not block.is_heading] or blocks
-        kind = shown[0].kind if all(block.kind is shown[0].kind for block in shown) else Kind.PROSE
         place = (start, own[0].start, own[-1].end)
-        self._last = Passage(*place, tokens, kind, blocks[0].section, element, shown[0].detail, part, header)
+        self._last = Passage(*place, tokens, _kind_of(shown), blocks[0].section, element, shown[0].detail, part, header)
         return self._last
 
     def _header(self, piece: Slice) -> _Header:
@@ -233,7 +215,7 @@ class _Cutter:
         one, several = min(room, longest), min(room, share)
         own_start = last.own_start
         if is_soft and is_later_part:
-            own_start = next(one.start for one in self._last_own if first.block.is_in_unit_of(one.block))
+            own_start = next(piece.start for piece in self._last_own if piece.block.unit == first.block.unit)
         elif is_soft:  # only the words that introduce this passage
             several = 0
             one = one if introduces and blocks[-1].kind is Kind.PROSE else 0

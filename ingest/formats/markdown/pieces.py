@@ -60,13 +60,9 @@ class BlockCutter:
         if block.is_whole:
             yield Slice(block.start, block.end, self.count(block.start, block.end), block)
         else:
-            yield from self.within(block.start, block.end, block, self.policy.hard_max)
+            yield from self.fitting(block.start, block.end, block, self.policy.hard_max, (block.kind, Kind.CODE))
 
-    def within(self, start: int, end: int, block: Block, most: int) -> Iterator[Slice]:
-        """Pieces of this part of the block, each of at most `most` tokens."""
-        return self._fitting(start, end, block, most, (block.kind, Kind.CODE))
-
-    def _fitting(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
+    def fitting(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
         """The stretch if it fits, else its sentences (or lines) by the first of these kinds, at last windows."""
         size = self._size(start, end)
         if size <= most:
@@ -74,7 +70,7 @@ class BlockCutter:
                 yield Slice(start, end, size, block)
         elif kinds:
             for begin, until in sentence_spans(self.text, start, end, kinds[0], self.policy.spares_code_spans):
-                yield from self._fitting(begin, until, block, most, kinds[1:])
+                yield from self.fitting(begin, until, block, most, kinds[1:])
         else:
             yield from self._windows(start, end, block, min(most, self.policy.window))
 

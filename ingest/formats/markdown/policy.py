@@ -75,5 +75,9 @@ class CutByPolicy:
 
     policy: Policy = V1
 
+    @property
+    def canonicalizer(self) -> tuple[str, str]:
+        return CANONICALIZER_NAME, self.policy.policy_id
+
     def with_policy(self, policy: Policy) -> Self:
         return replace(self, policy=policy)

@@ -99,7 +99,8 @@ class _Reader:
         if unread:
             fields = ", ".join(unread[0].fields)
             left_out[codes.BLOCK_WITHOUT_TEXT] = f": {len(unread):,} have no text in a known field, as {fields:.200}"
-        for item in make_family(self._format, self._source, origin, document, passages, own, left_out, line):
+        about = (self._format, self._policy, self._source, origin, document, passages, own, left_out, line)
+        for item in make_family(*about):
             if isinstance(item, Family):
                 self._documents += 1
                 self._chunks += len(item.chunks)

@@ -100,7 +100,8 @@ class _Reader:
 
         row = self._read(record, line)
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
-        passages = list(cut(document, self._format.policy))
+        policy = self._format.policy
+        passages = list(cut(document, policy))
         origin = replace(row.origin, metadata=describe(document, row.origin.metadata))
         own = []
         for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):
@@ -109,7 +110,7 @@ class _Reader:
             own.append(Own(shown_of(document.text, passage), metadata, {}))
         unread = f": {', '.join(row.unread):.200} could be its text as well"
         left_out = {codes.TEXT_LEFT_OUT: unread} if row.unread else {}
-        return make_family(self._format, self._source, origin, document, passages, own, left_out, line)
+        return make_family(self._format, policy, self._source, origin, document, passages, own, left_out, line)
 
     def _read(self, record: Record, line: int) -> Row:
         return read_row(record, self._names, self._source, f"{self._position}={line}")
