@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.identity import derive_lasting_chunk_ids, parent_id
+from chunksink.chunkbus.identity import parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, POLICIES, Policy
-from chunksink.ingest.formats.markdown.records import canonical_chunk_text, chunk_path, stable_chunk_id
+from chunksink.ingest.formats.markdown.records import chunk_ids, chunk_path
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
     """The problems in the records of one document; empty if they are valid."""
     problems = []
     under_heading = False
-    ids = _expected_ids(records, policy)
+    ids = _expected_ids(records[0], records, policy) if records else ()
     for place, (record, chunk_id) in enumerate(zip(records, ids, strict=True)):
         headings = record["metadata"]["headings_path"]
         problems += [f"chunk {place}: {problem}" for problem in _problems_of(record, place, chunk_id, policy)]
@@ -69,15 +69,10 @@ def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
         return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
 
 
-def _expected_ids(records: Sequence[Record], policy: Policy) -> Iterator[str]:
-    if policy.ids_survive_edits and records:
-        texts = (record["text"] for record in records)
-        yield from derive_lasting_chunk_ids(records[0].get("tenant_id"), parent_id(records[0]), texts)
-        return
-    for place, record in enumerate(records):
-        metadata, version = record["metadata"], record["provenance"]["source_checksum"].removeprefix("sha256:")
-        canonical = canonical_chunk_text(record["text"], metadata["kind"], metadata["overlap_chars"])
-        yield stable_chunk_id(record.get("tenant_id"), record["document_id"], version, place, canonical)
+def _expected_ids(first: Record, records: Sequence[Record], policy: Policy) -> Iterator[str]:
+    version = first["provenance"]["source_checksum"].removeprefix("sha256:")
+    parts = ((one["text"], one["metadata"]["kind"], one["metadata"]["overlap_chars"]) for one in records)
+    return chunk_ids(policy, tenant_id(first), parent_id(first), first["document_id"], version, parts)
 
 
 def _problems_of(record: Record, place: int, chunk_id: str, policy: Policy) -> Iterator[str]:

@@ -8,7 +8,9 @@ from chromadb.api.models.Collection import Collection
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.reader import read_partition
 from chunksink.exits import Exit
+from chunksink.ingest.formats.markdown.policy import V2
 from tests.chunksink.shell import Models, Shell, write
+from tests.ingest.markdown.support import chunks_of
 
 PARTS = 30
 PARAGRAPH = " ".join(["Part {0} is about boiling water, for tea is best made with fresh water."] * 5)
@@ -76,6 +78,19 @@ def test_changing_the_policy_shows_in_the_plan_and_embeds_only_new_texts(shell: 
     assert shell("ingest", "docs", "--chunking", "v1", "--sync").code == Exit.OK
     assert {record["text"]: record["chunk_id"] for record in records(shell)} == before
     assert models.take_texts() == []
+
+
+def test_older_version_with_the_same_ids_in_another_partition_is_superseded(shell: Shell) -> None:
+    before, after = (chunks_of(f"# A\n\nTea.\n\n# B\n\n{words}", policy=V2) for words in ("Coffee.", "Cocoa."))
+    assert before[0]["chunk_id"] == after[0]["chunk_id"]
+    shell.synced(p1=[before])
+    shell.synced(p2=[after])
+    for sink in ("fts", "chroma"):
+        assert {stored.id for stored in shell.stored(sink)} == {record["chunk_id"] for record in after}
+    shell.digests("--deep")
+    shell.remove("p1")
+    assert shell("retire-partition", "p1").code == Exit.OK
+    assert shell("plan", "--json").json["families"]["changed"] == 0
 
 
 def test_folders_keep_their_policies(shell: Shell) -> None:

@@ -1,13 +1,6 @@
-"""Removes the directives of documentation frameworks from Markdown. Their content and their titles stay.
+"""Removes the directives of documentation frameworks from Markdown: `:::note`, `!!! tip`, `{% raw %}`, `<Tabs>`.
 
-| framework | directives |
-|---|---|
-| Docusaurus, VitePress, Quarto | `:::note Title`, `:::` |
-| Material for MkDocs | `!!! tip "Title"`, `??? note`, `=== "Title"`, with indented content; `/// tab | Title`, `///` |
-| Jekyll, Hugo, mdBook, and others | lines of `{% raw %}`, `{{< note >}}`, `{{#include file}}`, `{* file *}` |
-| MDX | lines of one component (`<Tabs>`), `import` and `export` |
-
-Lines in fenced code are kept. One empty line remains between the lines above and below a directive.
+Their content and titles stay. Section 2 of docs/chunking_spec_v2.md lists them. Lines in fenced code are kept.
 """
 
 import re
@@ -25,8 +18,8 @@ _INDENTING = re.compile(
 _TITLE_OF_COMPONENT = re.compile(r"""\s(?:title|label|caption)=(?:"([^"]*)"|'([^']*)')""")
 _IMPORT = re.compile(r"""import\s+(?:[\w*{][^'"]*\sfrom\s+)?(?P<quote>['"])[^'"]+(?P=quote);?\s*""")
 _MODULE = re.compile(r"import\s+[\w*{'\"]|export\s+(?:default|const|let|var|function|async|class)\b|export\s*[{*]")
-_INDENTATION = 4
-_MOST_LINES = 40  # of a component's tag
+_STEP = 4  # columns of indentation
+_MOST_LINES = 40  # of a component's tag, or to the content of a directive
 
 
 def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
@@ -37,11 +30,11 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
     for number, line in enumerate(lines):
         if number < len(shown):  # removed with an earlier line
             continue
-        words = line.strip()
-        indentation = len(line.expandtabs(_INDENTATION)) - len(line.expandtabs(_INDENTATION).lstrip())
+        words, indentation = line.strip(), _indentation(line)
         while insides and words and not fence and indentation < insides[-1]:
             insides.pop()
-        line = _unindented(line, _INDENTATION * len(insides))
+        if insides:
+            line = " " * (indentation - _STEP * len(insides)) + line.lstrip()
         if fence:
             is_end = words.startswith(fence) and not words.strip(fence[0])
             fence = "" if is_end else fence
@@ -49,8 +42,10 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
         elif opening := _FENCE.match(line):
             fence = opening[1]
             shown.append(line)
-        elif (directive := _INDENTING.fullmatch(words)) and _is_indented(lines, number + 1, indentation + _INDENTATION):
-            insides.append(indentation + _INDENTATION)
+        elif (directive := _INDENTING.fullmatch(words)) and indentation + _STEP <= _indentation(
+            next(filter(str.strip, lines[number + 1 : number + _MOST_LINES]), "")
+        ):
+            insides.append(indentation + _STEP)
             shown.append(_title(line, directive))
         elif directive := _LINE.fullmatch(words):
             shown.append(_title(line, directive))
@@ -81,18 +76,9 @@ def _title(line: str, directive: re.Match[str]) -> str | None:
     return line[: len(line) - len(line.lstrip())] + title if title else None
 
 
-def _unindented(line: str, columns: int) -> str:
-    if not columns:
-        return line
-    words = line.lstrip(" \t")
-    return line[: len(line) - len(words)].expandtabs(_INDENTATION)[columns:] + words
-
-
-def _is_indented(lines: list[str], start: int, least: int) -> bool:
-    """Whether the next line with words is indented by at least so many columns."""
-    following = next((line for line in lines[start : start + _MOST_LINES] if line.strip()), "")
-    expanded = following.expandtabs(_INDENTATION)
-    return len(expanded) - len(expanded.lstrip()) >= least
+def _indentation(line: str) -> int:
+    expanded = line.expandtabs(_STEP)
+    return len(expanded) - len(expanded.lstrip())
 
 
 def _is_module(lines: list[str], number: int, words: str, *, is_mdx: bool) -> bool:

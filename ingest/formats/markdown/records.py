@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from typing import NamedTuple
 
@@ -24,6 +24,10 @@ _FOLDER_PAGES = ("index", "_index", "readme")
 _YEAR = re.compile(r"\d{4}(?!\d)")
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
 _LITERAL = (Kind.CODE.value, Kind.TABLE.value)
+
+
+Part = tuple[str, str, int]
+"""Text, kind and `overlap_chars` of a chunk."""
 
 
 class Shown(NamedTuple):
@@ -51,7 +55,9 @@ def build_records(
     document_id = source.document_id
     links = links_by_passage(document.links, passages, source.uri)
     all_shown = [shown_of(document.text, passage) for passage in passages]
-    ids = _chunk_ids(policy, source, passages, all_shown)
+    parent_id = resolve_parent_id(None, source.uri, document_id)
+    parts = ((one.text, each.kind.value, one.overlap_chars) for each, one in zip(passages, all_shown, strict=True))
+    ids = chunk_ids(policy, source.tenant, parent_id, document_id, source.checksum, parts)
     for ordinal, (passage, shown, chunk_id) in enumerate(zip(passages, all_shown, ids, strict=True)):
         headings = list(document.sections[passage.section])
         fields: Record = {
@@ -83,25 +89,16 @@ def fields_of(passage: Passage, shown: Shown, headings: list[str], policy_id: st
     }
 
 
-def _chunk_ids(
-    policy: Policy, source: Source, passages: Sequence[Passage], all_shown: Sequence[Shown]
+def chunk_ids(
+    policy: Policy, tenant: str | None, parent_id: str, document_id: str, version: str, parts: Iterable[Part]
 ) -> Iterator[str]:
+    """The formula of the chunking specification (section 7), for all chunks of a document in order."""
     if policy.ids_survive_edits:
-        parent_id = resolve_parent_id(None, source.uri, source.document_id)
-        yield from derive_lasting_chunk_ids(source.tenant, parent_id, (shown.text for shown in all_shown))
+        yield from derive_lasting_chunk_ids(tenant, parent_id, (text for text, _, _ in parts))
         return
-    document_id = source.document_id
-    for ordinal, (passage, shown) in enumerate(zip(passages, all_shown, strict=True)):
-        canonical = canonical_chunk_text(shown.text, passage.kind.value, shown.overlap_chars)
-        yield stable_chunk_id(source.tenant, document_id, source.checksum, ordinal, canonical)
-
-
-def stable_chunk_id(
-    tenant: str | None, document_id: str, source_version_id: str, ordinal: int, canonical_chunk_text: str
-) -> str:
-    """The formula of the chunking specification v1, section 7."""
-    key = f"{tenant or DEFAULT_TENANT}|{document_id}|{source_version_id}|{ordinal}|{canonical_chunk_text}"
-    return hashlib.sha256(key.encode()).hexdigest()
+    for ordinal, part in enumerate(parts):
+        key = f"{tenant or DEFAULT_TENANT}|{document_id}|{version}|{ordinal}|{canonical_chunk_text(*part)}"
+        yield hashlib.sha256(key.encode()).hexdigest()
 
 
 def canonical_chunk_text(text: str, kind: str, overlap_chars: int) -> str:
