@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,22 +49,17 @@ def classify(
     db: sqlite3.Connection,
     options: Options,
     formats: Mapping[str, Format],
-    by_chunking: Mapping[str, Mapping[str, Format]],
     roots: Roots,
     named: Collection[bytes],
     only: str | None,
 ) -> Classified:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
-    `by_chunking` has the formats for each chunking policy.
-
     A file is unchanged if its signature, its format, the format's version and the placement are those of its last
     reading, which had no failure, and all its families are still in the partitions in reach (`only`; None: all).
     If only the signature differs, the file is read only if its checksum differs too.
     """
-    all_versions = {
-        chunking: {name: versions_of(one) for name, one in those.items()} for chunking, those in by_chunking.items()
-    }
+    versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))
     kinds, unknown = Counter[str](), list[Failure]()
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
@@ -81,7 +77,7 @@ def classify(
                 rows.append((name, None, Outcome.LEFT_OUT, None, f'{{"{code}":1}}', is_failure, code, *numbers, uri))
                 continue
             kinds[name] += 1
-            versions = all_versions[roots.chunking_of(uri)][name]
+            versions = versions_by(name, roots.policy_of(uri))
             if (last_format, last_versions, placement, failures) != (name, versions, options.partition, 0):
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:

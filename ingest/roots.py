@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.formats.markdown.policy import DEFAULT_CHUNKING, POLICIES, V1
+from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, V1, Policy
 
 FILE_NAME = "roots.json"
 
@@ -24,13 +24,13 @@ class Root:
     """A folder by its real path, and the label that begins the names of its files. The label of a `--base` is empty.
 
     `files_only`: only files of the folder were ingested, by their names, so its subfolders do not belong to it yet.
-    `chunking` is the name of the policy by which its files are cut.
+    Its files are cut by `policy`.
     """
 
     label: str
     path: Path
     files_only: bool = False
-    chunking: str = DEFAULT_CHUNKING
+    policy: Policy = DEFAULT_POLICY
 
     @property
     def prefix(self) -> str:
@@ -105,17 +105,17 @@ class Roots:
         owner = self._owner_of(name)
         return None if owner is None else owner.path / name.removeprefix(owner.prefix)
 
-    def chunking_of(self, name: str) -> str:
-        """The name of the chunking policy of a source."""
+    def policy_of(self, name: str) -> Policy:
+        """The chunking policy of a source."""
         owner = self._owner_of(name)
-        return DEFAULT_CHUNKING if owner is None else owner.chunking
+        return owner.policy if owner else DEFAULT_POLICY
 
-    def set_chunking(self, path: Path, chunking: str) -> None:
+    def set_policy(self, path: Path, policy: Policy) -> None:
         """Sets the policy of the root that names a real folder or file, and of the roots within the folder."""
         around = self.of(path if path.is_dir() else path.parent)
         for number, root in enumerate(self._roots):
-            if (root == around or root.path.is_relative_to(path)) and root.chunking != chunking:
-                self._roots[number] = replace(root, chunking=chunking)
+            if (root == around or root.path.is_relative_to(path)) and root.policy != policy:
+                self._roots[number] = replace(root, policy=policy)
                 self._is_changed = True
 
     def within(self, folder: Path) -> Scope:
@@ -157,8 +157,8 @@ class Roots:
                 raise IngestRefused(_same_label(folder, real, other))
             self._roots.remove(other)
             former = other
-        chunking = former.chunking if former else DEFAULT_CHUNKING
-        root = Root(registered.label if registered else label, real, files_only, chunking)
+        policy = former.policy if former else DEFAULT_POLICY
+        root = Root(registered.label if registered else label, real, files_only, policy)
         self._roots = [other for other in self._roots if other.path != real] + [root]
         self._is_changed = True
         return root
@@ -168,7 +168,7 @@ class Roots:
         if not self._is_changed:
             return
         roots = [
-            {"label": root.label, "path": str(root.path), "chunking": root.chunking}
+            {"label": root.label, "path": str(root.path), "chunking": root.policy.name}
             | ({"files_only": True} if root.files_only else {})
             for root in sorted(self._roots, key=lambda root: root.label)
         ]
@@ -206,10 +206,9 @@ def _below(base: Path, folder: Path) -> str:
 def _read(file: Path) -> list[Root]:
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))["roots"]
-        chunkings = [POLICIES[one.get("chunking", V1.name)].name for one in entries]  # earlier releases had only v1
         return [
-            Root(one["label"], Path(one["path"]), one.get("files_only", False), chunking)
-            for one, chunking in zip(entries, chunkings, strict=True)
+            Root(one["label"], Path(one["path"]), one.get("files_only", False), POLICIES[one.get("chunking", V1.name)])
+            for one in entries  # those of earlier releases have no policy, and were cut by v1
         ]
     except FileNotFoundError:
         return []

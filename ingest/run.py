@@ -65,13 +65,9 @@ def ingest(
         discovery = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
         if options.chunking is not None:
             for path in paths:
-                roots.set_chunking(real_path(path), options.chunking)
-        by_chunking = {
-            chunking: {name: one.with_policy(POLICIES[chunking]) for name, one in formats.items()}
-            for chunking in {root.chunking for root in roots}
-        }
+                roots.set_policy(real_path(path), POLICIES[options.chunking])
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
-        classified = classify(db, options, formats, by_chunking, roots, named, placement.only)
+        classified = classify(db, options, formats, roots, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
         producer = ManifestProducer(PRODUCER_NAME, version("chunksink"))
         run_id = run_id or new_run_id()
@@ -80,8 +76,7 @@ def ingest(
         outcomes = Outcomes(db, stamp, run_id, formats)
         outcomes.add_discovered(discovery, classified)
         while True:
-            jobs = _jobs(db, by_chunking, roots)
-            _read(db, stamp, jobs, Path(spool), noted_ns, outcomes, workers, on_progress)
+            _read(db, stamp, _jobs(db, formats, roots), Path(spool), noted_ns, outcomes, workers, on_progress)
             vanished = reconcile(db, options, placement.only, discovery, roots)
             if not read_again(db, options.tenant):
                 break
@@ -116,10 +111,10 @@ def _read(
             on_progress(Progress(done, total, reading.uri, outcomes.take(reading)))
 
 
-def _jobs(db: sqlite3.Connection, by_chunking: Mapping[str, Mapping[str, Format]], roots: Roots) -> Iterator[Job]:
+def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format], roots: Roots) -> Iterator[Job]:
     """In the order of the names."""
     query = "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > :after"
     for page in pages(db, f"{query} order by uri limit 500", {}):
         for uri, path, name, size, checksum in page:
-            format_ = by_chunking[roots.chunking_of(uri)][name]
+            format_ = formats[name].with_policy(roots.policy_of(uri))
             yield Job(uri, os.fsdecode(path), format_, size, checksum)

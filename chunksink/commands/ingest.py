@@ -13,7 +13,7 @@ from chunksink.exits import Exit, Refusal
 from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
 from chunksink.ingest.discover import NO_SUFFIX, OTHERS
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.formats.markdown.policy import DEFAULT_CHUNKING, POLICIES
+from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
@@ -93,7 +93,7 @@ class _SourcePath(click.Path):
 @click.option(
     "--chunking",
     type=click.Choice(list(POLICIES)),
-    help=f"The chunking policy of these folders from now on.  [default: as before; {DEFAULT_CHUNKING} for new folders]",
+    help=f"The chunking policy of these folders from now on.  [default: as before, {DEFAULT_POLICY.name} if new]",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")
 @click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")

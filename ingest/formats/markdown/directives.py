@@ -10,7 +10,7 @@ from chunksink.ingest.formats.markdown.parser import COMPONENT
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?!.*`)|~{3,})")
 _COLONS = r":{3,}[ \t]*(?:[\w-]+(?:\[(?P<colons>[^\[\]]*)\]|[ \t]+(?P<words>[^{}]+?))?)?[ \t]*(?:\{[^{}]*\})?"
 _SLASHES = r"/{3,}(?:[ \t]+[\w-]+[ \t]*(?:\|(?P<slashes>.*))?)?"
-_TEMPLATE = r"(?:(?:\{%.*?%\}|\{\{[<%#].*?\}\}|\{\*.*?\*\})[ \t]*)+"
+_TEMPLATE = r"(?:(?:\{%(?:(?!%\}).)*%\}|\{\{[<%#](?:(?!\}\}).)*\}\}|\{\*(?:(?!\*\}).)*\*\})[ \t]*)+"
 _LINE = re.compile(rf"(?:{_COLONS}|{_SLASHES}|{_TEMPLATE})\s*")
 _INDENTING = re.compile(
     r'(?:(?:!!!|\?\?\?\+?)(?:[ \t]+[\w-]+)+[ \t]*(?:"(?P<marks>.*)")?|===[!+]*[ \t]+"(?P<tab>.*)")\s*'
@@ -19,6 +19,7 @@ _TITLE_OF_COMPONENT = re.compile(r"""\s(?:title|label|caption)=(?:"([^"]*)"|'([^
 _IMPORT = re.compile(r"""import\s+(?:[\w*{][^'"]*\sfrom\s+)?(?P<quote>['"])[^'"]+(?P=quote);?\s*""")
 _MODULE = re.compile(r"import\s+[\w*{'\"]|export\s+(?:default|const|let|var|function|async|class)\b|export\s*[{*]")
 _STEP = 4  # columns of indentation
+_LONGEST = 1000  # characters; matching a longer line could take quadratic time
 _MOST_LINES = 40  # of a component's tag, or to the content of a directive
 
 
@@ -35,7 +36,9 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
             insides.pop()
         if insides:
             line = " " * (indentation - _STEP * len(insides)) + line.lstrip()
-        if fence:
+        if len(words) > _LONGEST:
+            shown.append(line)
+        elif fence:
             is_end = words.startswith(fence) and not words.strip(fence[0])
             fence = "" if is_end else fence
             shown.append(line)

@@ -65,7 +65,7 @@ V2 = Policy(
     spares_code_spans=True,
 )
 POLICIES: Mapping[str, Policy] = {policy.name: policy for policy in (V1, V2)}
-DEFAULT_CHUNKING = V1.name
+DEFAULT_POLICY = V1
 """The policy of newly registered folders."""
 
 

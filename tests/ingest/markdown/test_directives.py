@@ -1,13 +1,16 @@
 """Directives of documentation frameworks, which the chunking specification v2 removes; their content stays."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from chunksink.ingest.formats.markdown import MarkdownFormat
 from chunksink.ingest.formats.markdown.directives import without_directives
+from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import V2
 from chunksink.ingest.formats.markdown.structure import parse
+from tests.ingest.markdown.test_properties import SECONDS
 from tests.ingest.reading import read_items, texts
 
 
@@ -59,6 +62,22 @@ def test_other_lines_are_kept(text: str) -> None:
 def test_module_statements_are_removed_from_mdx() -> None:
     text = "import A from 'a'\nimport {\n  B,\n} from 'b'\n\nexport const c = 1\n\nText.\nexport const d\n\nexport it"
     assert shown(text, is_mdx=True) == "Text.\nexport const d\n\nexport it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{% a %} " * 20_000 + "x", "::: a" + " " * 50_000 + "{", "::: a[" + "b" * 50_000, "!!! " + "a " * 20_000),
+        *("!!! a\n" * 10_000, "".join("    " * min(depth, 50) + "!!! a\n" for depth in range(1_000))),
+        *("<Tabs\n" * 10_000, "<Tabs " + "a " * 10_000, "import a\n" * 10_000, "`a``b. C " * 10_000),
+    ],
+    ids=lambda text: text[:8].strip(),
+)
+def test_hostile_texts_take_linear_time(text: str) -> None:
+    start = time.process_time()
+    document = parse(text, is_mdx=True, drops_directives=True)
+    assert list(cut(document, V2))
+    assert time.process_time() - start < SECONDS
 
 
 def test_content_of_an_admonition_is_no_indented_code() -> None:
