@@ -69,7 +69,7 @@ def test_module_statements_are_removed_from_mdx() -> None:
     [
         *("{% a %} " * 20_000 + "x", "::: a" + " " * 50_000 + "{", "::: a[" + "b" * 50_000, "!!! " + "a " * 20_000),
         *("!!! a\n" * 10_000, "".join("    " * min(depth, 50) + "!!! a\n" for depth in range(1_000))),
-        *("<Tabs\n" * 10_000, "<Tabs " + "a " * 10_000, "import a\n" * 10_000, "`a``b. C " * 10_000),
+        *("<Tabs\n" * 10_000, "<Tabs " + "a " * 10_000, "import a\n" * 10_000 + "\n\nText.", "`a``b. C " * 10_000),
     ],
     ids=lambda text: text[:8].strip(),
 )
