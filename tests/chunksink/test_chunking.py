@@ -59,6 +59,17 @@ def test_an_edit_gives_one_chunk_a_new_id_and_sends_one_vector(
     assert shell("verify", "--deep").code == Exit.OK
 
 
+def test_renamed_heading_keeps_ids_below_it_but_not_their_vectors(shell: Shell) -> None:
+    """The vector depends on the headings, too."""
+    write(shell, "docs/guide.md", "# Guide\n\n## Tea\n\nBoil.\n\n## Cups\n\nWash.")
+    assert shell("ingest", "docs", "--chunking", "v2", "--sync").code == Exit.OK
+    before = ids(shell, "chroma")
+    write(shell, "docs/guide.md", "# Handbook\n\n## Tea\n\nBoil.\n\n## Cups\n\nWash.")
+    assert shell("ingest", "docs", "--sync").code == Exit.OK
+    assert len(before & ids(shell, "chroma")) == 2
+    assert shell("verify", "--deep").code == Exit.OK
+
+
 def test_changing_the_policy_shows_in_the_plan_and_embeds_only_new_texts(shell: Shell, models: Models) -> None:
     """Sections of one paragraph have the same text by both policies."""
     write(shell, "docs/same.md", guide())
