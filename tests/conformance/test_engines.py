@@ -23,13 +23,6 @@ class TestMemory(SinkConformance, VectorConformance):
         return lambda: sink
 
 
-class TestMemoryWithoutVectors(SinkConformance):
-    @pytest.fixture
-    def connect(self) -> Connect:
-        sink = MemorySink(wants_vectors=False)
-        return lambda: sink
-
-
 class TestFts(SinkConformance, KeywordConformance):
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
@@ -77,6 +70,7 @@ class TestMeilisearch(SinkConformance, KeywordConformance):
         return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="conformance")
 
 
+@pytest.mark.skipif(not HEAVY, reason="differs from the one above in the vectors alone; CHUNKSINK_SOAK_HEAVY")
 class TestMeilisearchWithoutVectors(SinkConformance):
     @pytest.fixture
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:

@@ -11,14 +11,7 @@ from chunksink.sinks.retry import RetryingSink
 from tests.support.memory_sink import MemorySink
 
 
-class TestPatient(SinkConformance, VectorConformance):
-    @pytest.fixture
-    def connect(self) -> Connect:
-        sink = MemorySink()
-        return lambda: RetryingSink(sink)
-
-
-class TestPatientWithALosingEngine(SinkConformance):
+class TestPatientWithALosingEngine(SinkConformance, VectorConformance):
     """It does every call at the first try, and loses the answer; at the second one all is well."""
 
     @pytest.fixture

@@ -55,7 +55,7 @@ KILLS = [
     pytest.param(step, when, id=f"{step}-{when}")
     for number, step in enumerate(STEPS)
     for when in (("before", "after") if ALL else (("before", "after")[number % 2],))
-    if ALL or number % 4 in (0, 3)
+    if ALL or number % 8 in (0, 3)
 ]
 COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""

@@ -20,6 +20,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.tasks import Payload
 from chunksink.sinks.retry import RetryingSink
+from tests.conftest import sampled
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, sinks_with
@@ -80,7 +81,7 @@ def built(place: Place) -> Place:
 # -- wiped -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mend", [Home.sync, Home.rebuild])
+@pytest.mark.parametrize("mend", sampled([Home.sync, Home.rebuild]))
 def test_server_wiped_during_a_write_is_filled_again(
     built: Place, mend: Callable[[Home], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +107,7 @@ def test_server_wiped_during_a_write_is_filled_again(
     assert sinks_with(home.sync(), "scanned") == []
 
 
-@pytest.mark.parametrize("call", ["replace", "flush"])
+@pytest.mark.parametrize("call", sampled(["replace", "flush"]))
 def test_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
     """It is ended, its folder removed, and another started in its place, while we write."""
     with ExitStack() as running:
@@ -165,7 +166,7 @@ LOSSES = {
 Lose = Callable[[Place], Any]
 
 
-@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("lose", sampled(LOSSES.values()))
 def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
@@ -187,7 +188,7 @@ def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: L
     assert (sinks_with(home.sync(), "scanned"), sinks_with(home.sync(), "settings")) == ([], [])
 
 
-@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("lose", sampled(LOSSES.values()))
 def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
@@ -325,7 +326,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize(
     ("tampered", "deep"),
-    [("removed", False), ("removed", True), ("of another kind", False), ("of another length", False)],
+    sampled([("removed", False), ("of another length", False), ("of another kind", False), ("removed", True)]),
 )
 def test_changed_embedder_is_restored_with_its_vectors(tampered: str, deep: bool, built: Place) -> None:
     """The server keeps them in the documents meanwhile."""

@@ -186,7 +186,7 @@ prefix = "secrets"
                 for name, path in places
                 for url in (bad, failing, odd)
             ],
-            5,
+            9,
         )
         named = sampled(
             (
@@ -194,7 +194,7 @@ prefix = "secrets"
                 for command in (["sync"], ["doctor"], ["rebuild"])
                 for name, value in misplaced
             ),
-            7,
+            11,
         )
         refused = [(one, wrong, False) for one in (["sync"], ["verify"], ["doctor"], ["rebuild"])]
         codes = drive(*echoes, *named, *refused)

@@ -6,12 +6,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
+from tests.conftest import sampled
 from tests.embeddings.endpoint import Server, serve, status
 from tests.journey.support import chunksink, environment, write
 from tests.support.bus import source
@@ -149,12 +151,20 @@ main()
 """
 
 
-@pytest.mark.parametrize("arguments", [("sync", "--json"), ("sync", "--watch"), ("rebuild",)])
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", Exit.INTERRUPTED), ("SIGTERM", -signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("arguments", "signalled"),
+    sampled(
+        product(
+            [("sync", "--json"), ("sync", "--watch"), ("rebuild",)],
+            [("SIGINT", Exit.INTERRUPTED), ("SIGTERM", -signal.SIGTERM)],
+        )
+    ),
+)
 def test_interrupted_while_sqlite_calls_python_exits_as_interrupted(
-    name: str, code: int, arguments: tuple[str, ...], tmp_path: Path
+    arguments: tuple[str, ...], signalled: tuple[str, int], tmp_path: Path
 ) -> None:
     """SQLite's module replaces the exception of such a call with an error of its own."""
+    name, code = signalled
     write(tmp_path / "chunks", "p1", BEES)
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_WITHIN_SQLITE.format(signal=name), *arguments],
@@ -170,7 +180,7 @@ def test_interrupted_while_sqlite_calls_python_exits_as_interrupted(
     assert chunksink(tmp_path, "sync", CHUNKSINK_SINKS="jsonl").code == Exit.OK
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", sampled([False, True]))
 def test_watch_reports_initial_faults_and_continues_after_the_fix(strict: bool, tmp_path: Path) -> None:
     write(tmp_path / "chunks", "p1", BEES)
     manifest = tmp_path / "chunks" / "manifest" / "p1.manifest.json"

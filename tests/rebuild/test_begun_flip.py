@@ -49,7 +49,7 @@ def killed_in_the_flip(home: Home, monkeypatch: pytest.MonkeyPatch) -> Generatio
     return begun
 
 
-@pytest.mark.parametrize(("engine", "run"), sampled(product(["fts", "chroma"], ["sync", "repair", "rebuild"]), 2))
+@pytest.mark.parametrize(("engine", "run"), sampled(product(["fts", "chroma"], ["sync", "repair", "rebuild"]), 5))
 def test_flip_when_one_build_is_missing_is_finished_or_undone(
     engine: str, run: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

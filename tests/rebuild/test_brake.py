@@ -214,8 +214,10 @@ def test_settings_are_unchanged_when_the_brake_stops(tmp_path: Path, meilisearch
         sink.drop(build)
 
 
-@pytest.mark.parametrize(("left", "stops"), [(0, True), (2, True), (59, True), (60, False)])
-@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    ("run", "left", "stops"),
+    [(run, *case) for run, case in sampled(product(RUNS.values(), [(0, True), (2, True), (59, True), (60, False)]))],
+)
 def test_brake_stops_when_a_large_source_is_gone_or_nearly_empty(
     run: Callable[..., object], left: int, stops: bool, home: Home
 ) -> None:

@@ -26,13 +26,13 @@ CLOCKS = {"ahead": YEARS, "behind": -YEARS}
 
 
 @pytest.fixture
-def edited(embedded_home: Home) -> Home:
+def edited(home: Home) -> Home:
     """A home whose index was made before an edit."""
     families = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in range(3))) for number in range(4)]
-    commit(embedded_home.root, "p1", [record for records in families for record in records])
-    embedded_home.rebuild()
-    commit(embedded_home.root, "p2", source("docs/0.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
-    return embedded_home
+    commit(home.root, "p1", [record for records in families for record in records])
+    home.rebuild()
+    commit(home.root, "p2", source("docs/0.md", "edited", version="2", at=FEBRUARY), at=FEBRUARY)
+    return home
 
 
 @pytest.mark.parametrize("off", CLOCKS.values(), ids=CLOCKS)

@@ -16,6 +16,7 @@ from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.flip import roll_back
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
+from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
@@ -25,7 +26,7 @@ from tests.support.tampering import live_build
 from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
 
 
-@pytest.fixture(params=["chroma", "memory", "meilisearch"])
+@pytest.fixture(params=sampled(["chroma", "meilisearch", "memory"], 2))
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
         "chroma": lambda: chroma,

@@ -13,7 +13,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
-from tests.conftest import HEAVY
+from tests.conftest import HEAVY, sampled
 from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
@@ -28,7 +28,7 @@ KEPT = source("docs/a.md", "a")
 ENGINES = ("memory", "chroma")
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=sampled(ENGINES))
 def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
     home = Home(tmp_path / "home", root, fts, memory() if request.param == "memory" else chroma)
     commit(root, "p1", KEPT)

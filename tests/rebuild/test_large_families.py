@@ -28,7 +28,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, 3)
 
 
-@pytest.fixture(params=["memory", "chroma"])
+@pytest.fixture(params=sampled(["memory", "chroma"]))
 def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
     made = Home(tmp_path / "home", root, fts, jsonl, memory() if request.param == "memory" else chroma)
     commit(root, "p1", [*source("large", *TEXTS), *source("small", "small")])

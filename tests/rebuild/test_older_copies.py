@@ -106,7 +106,7 @@ def test_copy_from_any_moment_of_a_run_is_found_and_updated(engine: str, tmp_pat
     wanted = home.contents()
     shutil.copytree(home.folder, tmp_path / "after", symlinks=True)
     assert len(copies) >= 2 * 3 * (BATCHES + 1)
-    every = 1 if HEAVY else 8 if engine == "chroma" else 3
+    every = 1 if HEAVY else 8
     for number, copy in [*list(enumerate(copies[:-1]))[::every], (len(copies) - 1, copies[-1])]:
         shutil.rmtree(home.folder)
         shutil.copytree(tmp_path / "after", home.folder, symlinks=True)
@@ -123,7 +123,7 @@ def test_copy_is_found_after_an_interrupted_run(repaired: bool, tmp_path: Path, 
     whole = indexed(tmp_path / "whole", fts, replaced=not repaired)
     moments = len(copies_of(whole, "fts", tmp_path / "copies"))
     before_the_last_stamp = moments - 2
-    for until in {*range(1, moments, 1 if HEAVY else 4), before_the_last_stamp}:
+    for until in {*range(1, moments, 1 if HEAVY else 9), before_the_last_stamp}:
         shutil.copytree(first.folder.parent, tmp_path / f"{until}")
         home = Home(tmp_path / f"{until}" / "home", BusRoot(tmp_path / f"{until}" / "chunks"), fts)
         copies = copies_of(home, "fts", tmp_path / f"copies-{until}", until)

@@ -24,7 +24,7 @@ SOURCES = [source(f"docs/{number}.md", *(f"text {number} {part}" for part in ran
 DOCUMENTS = projected(*SOURCES)
 
 
-@pytest.fixture(params=["fts", "memory", "chroma"])
+@pytest.fixture(params=["fts", "chroma"])
 def engine(request: pytest.FixtureRequest) -> str:
     """The sink that is tampered with."""
     return str(request.param)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import held_locks, writing
 from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
-from tests.conftest import HEAVY, ROOT
+from tests.conftest import HEAVY, ROOT, sampled
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts
@@ -135,8 +136,7 @@ def test_concurrent_sync_costs_a_rebuild_one_more_round(run: str, change: str, h
     assert home.verify().ok
 
 
-@pytest.mark.parametrize("run", ["sync", "rebuild", "two rebuilds"])
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("run", "before"), sampled(product(["sync", "rebuild", "two rebuilds"], [True, False])))
 def test_verify_blocks_no_other_run(run: str, before: bool, embedded_home: Home) -> None:
     """Another run writes before or after the build is read. The apparent drift is not reported."""
     lost, stays = source("docs/a.md", "lost"), source("docs/b.md", "stays")

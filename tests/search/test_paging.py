@@ -52,7 +52,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
         yield legs
 
 
-@pytest.mark.parametrize(("mode", "fusion", "collapse"), sampled(CASES, 2))
+@pytest.mark.parametrize(("mode", "fusion", "collapse"), sampled(CASES, 3))
 def test_pages_together_equal_one_long_answer(
     legs: Legs, copies: Legs, mode: Mode, fusion: FusionName, collapse: bool
 ) -> None:

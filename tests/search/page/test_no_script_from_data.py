@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from chunksink.search.page.app import make_app
-from tests.conftest import HEAVY
+from tests.conftest import HEAVY, sampled
 from tests.search.page.support import LegAnswers, served, site_over
 from tests.search.support import family, legs_over
 
@@ -126,7 +126,7 @@ def assert_harmless(page: Page, address: str) -> Any:
 def test_payloads_in_fields_are_shown_as_text(page: Page, address: str) -> None:
     assert len(set(PAYLOADS)) == 100
     shown = ""
-    for mode in ("hybrid", "keyword"):
+    for mode in sampled(("hybrid", "keyword")):
         page.goto(f"{address}/?q=needle&limit=100&all=1&mode={mode}")
         assert page.locator(".hit").count() == 100
         for name in ("details", "rest", "why"):
@@ -139,7 +139,7 @@ def test_payloads_in_fields_are_shown_as_text(page: Page, address: str) -> None:
 
 def test_payloads_in_opened_context_are_shown_as_text(page: Page, address: str) -> None:
     page.goto(f"{address}/?q=needle&limit=100&mode=keyword")
-    for opened, link in enumerate(page.locator("a.context").all()[: 20 if HEAVY else 8], start=1):
+    for opened, link in enumerate(page.locator("a.context").all()[: 20 if HEAVY else 4], start=1):
         link.click()
         # One at a time, because opened context moves the links below it.
         page.wait_for_function("count => document.querySelectorAll('.hit .passages').length === count", arg=opened)
@@ -150,7 +150,7 @@ def test_payloads_in_opened_context_are_shown_as_text(page: Page, address: str) 
 
 
 def test_payloads_in_the_address_are_shown_as_text(page: Page, address: str) -> None:
-    for number, payload in enumerate(some(0, 9)):
+    for number, payload in enumerate(some(0, 14)):
         quoted = quote(payload, safe="")
         paths = (
             f"/?q={quoted}",
@@ -168,7 +168,7 @@ def test_payloads_in_the_address_are_shown_as_text(page: Page, address: str) -> 
 
 def test_payloads_typed_as_query_are_shown_as_text(page: Page, address: str) -> None:
     page.goto(f"{address}/")
-    for payload in some(1, 17):
+    for payload in some(1, 33):
         page.locator("#q").fill(payload)
         page.wait_for_function("q => new URLSearchParams(location.search).get('q') === q", arg=payload)
         page.wait_for_selector("#results:not([aria-busy])")
@@ -181,7 +181,7 @@ def test_payloads_in_the_sign_in_form_are_shown_as_text(page: Page, address: str
         legs_over(tmp_path, [family("a.md", "text")], vectors_too=False) as legs,
         served(make_app(site_over(LegAnswers(legs), tokens={"t": "*"}))) as guarded,
     ):
-        for payload in some(6, 17):
+        for payload in some(6, 33):
             page.goto(f"{guarded}/?q={quote(payload, safe='')}")
             assert_harmless(page, guarded)
             page.get_by_label("Token").fill(payload)

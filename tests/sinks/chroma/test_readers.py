@@ -135,7 +135,7 @@ def test_readers_in_other_processes_survive_many_writes(sink: ChromaSink, build:
     build.replace([family(f"f{number}", [f"0 {chunk}" for chunk in range(20)]) for number in range(60)])
     build.flush()
     build.close()
-    seconds = "20" if HEAVY else "3"
+    seconds = "20" if HEAVY else "1.5"
     arguments = [str(sink._place._root), signed.build_id, seconds]  # type: ignore[union-attr]
     programs = [[BUSY_WRITER], [BUSY_READER, "anew"], [BUSY_READER, "kept"]]
     running = [FORKING.Process(target=execute, args=(program, *arguments, *more)) for program, *more in programs]

@@ -65,7 +65,7 @@ def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None
     ticking = threading.Thread(target=tick)
     ticking.start()
     started = time.monotonic()
-    distant.replace(many()[:20])
+    distant.replace(many()[:10])
     distant.flush()
     took = time.monotonic() - started
     done.set()
@@ -147,11 +147,11 @@ def test_signal_to_the_whole_group_interrupts_no_call(distant: WorkerBuild) -> N
     ]
     for timer in interrupting:
         timer.start()
-    distant.replace(many()[:20])
+    distant.replace(many()[:10])
     for timer in interrupting:
         timer.join()
     distant.flush()
-    assert distant.count() == 2000
+    assert distant.count() == 1000
 
 
 def test_unexpected_error_keeps_its_traceback(distant: WorkerBuild) -> None:

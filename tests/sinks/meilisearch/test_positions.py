@@ -53,7 +53,7 @@ def signs(categories: tuple[str, ...], step: int = 1) -> list[str]:
 def test_position_estimate_is_never_too_low(units: Sequence[str], server: Server) -> None:
     quicker = {**SETTINGS, "proximityPrecision": "byAttribute", "prefixSearch": "disabled"}
     sink = server.sink(limits=Limits(patience=300), settings=quicker)
-    texts = [longest(unit) for unit in units[:: 1 if HEAVY else 4]]
+    texts = [longest(unit) for unit in units[:: 1 if HEAVY else 8]]
     families = [family(f"docs/{number}.md", [text]) for number, text in enumerate(texts)]
     build = build_of(sink, families)
     found = {hit.id for hit in sink.reader(build_id_of(build)).search('"lastword"', 1000)}
