@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import tomllib
+from functools import cache
 from inspect import isfunction
 from pathlib import Path
 
@@ -25,16 +26,14 @@ PAGES = [
     ROOT / "examples" / "README.md",
     *sorted(ROOT.glob("docs/**/*.md")),
 ]
-by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-@by_page
-def test_commands_of_examples_parse(page: Path) -> None:
-    for block in blocks(page, "sh"):
+def test_commands_of_examples_parse() -> None:
+    for block in (block for page in PAGES for block in blocks(page, "sh")):
         for line in re.findall(r"^chunksink .*$", block.replace("\\\n", " "), re.MULTILINE):
             command: click.Command = cli
             words = shlex.split(line, comments=True)[1:]
@@ -45,17 +44,17 @@ def test_commands_of_examples_parse(page: Path) -> None:
             command.make_parser(click.Context(command)).parse_args(words)
 
 
-@by_page
-def test_commands_in_prose_exist(page: Path) -> None:
-    named = set(re.findall(r"`chunksink ([a-z][a-z-]*)", page.read_text(encoding="utf-8")))
-    assert named - set(cli.list_commands(click.Context(cli))) == set()
+def test_commands_in_prose_exist() -> None:
+    for page in PAGES:
+        named = set(re.findall(r"`chunksink ([a-z][a-z-]*)", page.read_text(encoding="utf-8")))
+        assert named - set(cli.list_commands(click.Context(cli))) == set(), page
 
 
-@by_page
-def test_toml_examples_are_valid(page: Path) -> None:
-    assert all(tomllib.loads(block) for block in blocks(page, "toml"))
+def test_toml_examples_are_valid() -> None:
+    assert all(tomllib.loads(block) for page in PAGES for block in blocks(page, "toml"))
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """The ids that GitHub gives to headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -64,15 +63,15 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@by_page
-def test_links_lead_to_files_and_headings(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
-        if "://" not in link:
-            path, _, fragment = link.partition("#")
-            target = page.parent / path if path else page
-            assert target.exists(), link
-            assert not fragment or fragment in anchors(target), link
+def test_links_lead_to_files_and_headings() -> None:
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+            if "://" not in link:
+                path, _, fragment = link.partition("#")
+                target = page.parent / path if path else page
+                assert target.exists(), (page, link)
+                assert not fragment or fragment in anchors(target), (page, link)
 
 
 def test_the_index_page_links_every_page() -> None:

@@ -114,7 +114,7 @@ def bus(quick_shell: Shell) -> BusRoot:
     return quick_shell.begin("served", "rebuild", p1=sources).root
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sign", sampled([signal.SIGINT, signal.SIGTERM]))
 def test_serve_prints_its_address_and_ends_with_a_signal(tmp_path: Path, bus: BusRoot, sign: int) -> None:
     with running(tmp_path, **WORDS) as server:
         assert server.address.startswith("http://127.0.0.1:")

@@ -84,10 +84,10 @@ def _checked(code: int, out: str, err: str) -> Ended:
     return ended
 
 
-def modules_of(folder: Path, *arguments: str) -> list[str]:
-    """Which of the libraries that a model needs a command has loaded in the end."""
+def modules_of(folder: Path, *commands: Sequence[str]) -> list[str]:
+    """Which of the libraries that a model needs these commands have loaded in the end."""
     program = (
-        f"import sys; from chunksink.cli import run; assert run({list(arguments)!r}) == 0; "
+        f"import sys; from chunksink.cli import run; assert not any(map(run, {commands!r})); "
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
     )
     done = subprocess.run(

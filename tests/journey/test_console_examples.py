@@ -7,8 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only a slow machine prints it
+OPERATOR = re.compile(r"; | \| | \|\| | 2> ")
 CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16|[0-9a-f]{64}")
 """Parts of the output that differ between runs or machines."""
 
@@ -40,49 +41,55 @@ def run_in_bash(line: str, folder: Path) -> str:
     ).stdout
 
 
-def run_here(line: str, folder: Path) -> str:
-    """A command of chunksink runs in this process, where its libraries are loaded already."""
-    program, *arguments = shlex.split(line)
-    operators = {";", "|", ">", "&&", "||"} & set(shlex.shlex(line, posix=True, punctuation_chars=True))
-    if program != "chunksink" or operators:
-        return run_in_bash(line, folder)
-    printed = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+@contextmanager
+def at_home_in(folder: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
         for name in set(os.environ) - set(environment()):
             patch.delenv(name)
         patch.chdir(folder)
-        assert run(arguments) == Exit.OK
-    return printed.getvalue()
+        yield
 
 
-_QUICK = run_in_bash if HEAVY else run_here
-RUNNERS = {
-    "README.md": run_in_bash,
-    "docs/quickstart.md": _QUICK,
-    "docs/filters.md": _QUICK,
-    "examples/README.md": _QUICK,
-}
-"""How the commands of each page are run."""
+def run_here(line: str, folder: Path) -> str:
+    """A command of chunksink runs in this process, where its libraries are loaded already. In a line with operators
+    the shell takes its outputs and exit code from files."""
+    if not line.startswith("chunksink "):
+        return run_in_bash(line, folder)
+    command = OPERATOR.split(line)[0]
+    out, err = io.StringIO(), io.StringIO()
+    with at_home_in(folder), redirect_stdout(out), redirect_stderr(err if command != line else out):
+        code = run(shlex.split(command)[1:])
+    if command == line:
+        assert code == Exit.OK
+        return out.getvalue()
+    (folder / ".out").write_text(out.getvalue())
+    (folder / ".err").write_text(err.getvalue())
+    return run_in_bash(f"chunksink() {{ cat .out; cat .err >&2; return {code}; }}; {line}", folder)
 
 
-def run_block(block: str, folder: Path, runner: Callable[[str, Path], str]) -> str:
+PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md", "examples/README.md"]
+
+
+def run_block(block: str, folder: Path) -> str:
     """Run the commands of a console block; the result is the block with what they print now."""
+    runner = run_in_bash if HEAVY else run_here
     lines = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     return "".join(f"$ {line}\n{PROGRESS.sub('', runner(line, folder))}" for line in lines)
 
 
-@pytest.mark.parametrize("page", RUNNERS)
+@pytest.mark.parametrize("page", PAGES)
 def test_console_blocks_show_what_the_commands_print(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = CONSOLE.findall(text)
     assert blocks
     for block in blocks:
-        printed = run_block(block, tmp_path, RUNNERS[page])
+        printed = run_block(block, tmp_path)
         if REGENERATE and CHANGING.sub("#", printed) != CHANGING.sub("#", block):
             text = text.replace(f"```console\n{block}```", f"```console\n{printed}```")
             (ROOT / page).write_text(text, encoding="utf-8")
         else:
             assert CHANGING.sub("#", printed) == CHANGING.sub("#", block)
     for program in PYTHON.findall(text):
-        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment(), check=True, timeout=300)
+        with at_home_in(tmp_path):
+            exec(program, {})

@@ -46,4 +46,4 @@ def test_index_from_first_sync_to_proof_stays_correct(folder: Path) -> None:
 
 def test_sync_without_changes_does_not_load_the_model(folder: Path) -> None:
     """And the engines' files: it may run every minute."""
-    assert modules_of(folder, "sync") == []
+    assert modules_of(folder, ["sync"]) == []
