@@ -41,7 +41,7 @@ HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 """Tests that take long for what they show do all of it in `make soak` alone."""
 
 # How long an example takes says something about the machine only.
-settings.register_profile("unhurried", deadline=None, max_examples=100 if HEAVY else 40)
+settings.register_profile("unhurried", deadline=None, max_examples=100 if HEAVY else 25)
 settings.load_profile("unhurried")
 
 # What is tested are processes and engines, not the disk; where there is room, their files are in memory.

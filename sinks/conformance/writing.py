@@ -47,6 +47,9 @@ BETA = ["beta one", "beta two"]
 class SinkConformance:
     """Inherit it and define the fixture `connect`."""
 
+    rounds = 25
+    """Of random edits; fewer for an engine that takes long to confirm each."""
+
     @pytest.fixture
     def connect(self) -> Connect:
         raise NotImplementedError(
@@ -244,7 +247,7 @@ class SinkConformance:
         """Families grow, shrink, and exchange contents and ids."""
         chance, now = random.Random(1), dict[str, Family]()
         sources, ids = [*"abcd", None], [f"id-{number}" for number in range(12)]
-        for _ in range(25):
+        for _ in range(self.rounds):
             members: dict[str | None, list[str]] = {source: [] for source in sources}
             for id in chance.sample(ids, len(ids)):
                 members[chance.choice(sources)].append(id)

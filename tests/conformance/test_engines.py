@@ -15,6 +15,8 @@ from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.meilisearch import SETTINGS
 from tests.support.memory_sink import MemorySink
 
+ROUNDS = 25 if HEAVY else 8
+
 
 class TestMemory(SinkConformance, VectorConformance):
     @pytest.fixture
@@ -56,6 +58,8 @@ class TestChromaBeside(SinkConformance):
 
 
 class TestChromaServer(SinkConformance, VectorConformance):
+    rounds = ROUNDS
+
     @pytest.fixture
     def connect(self, chroma_server: ChromaServer) -> Connect:
         return lambda: ChromaSink(Server(chroma_server.url, prefix="conformance"))
@@ -63,6 +67,7 @@ class TestChromaServer(SinkConformance, VectorConformance):
 
 class TestMeilisearch(SinkConformance, KeywordConformance):
     one_hit_a_family = True
+    rounds = ROUNDS
 
     @pytest.fixture
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:

@@ -19,7 +19,7 @@ from tests.support.local_engines import memory
 from tests.support.tampering import altered, live_build, put
 from tests.support.watched_sinks import Calls
 
-FEW, MANY = 200, 1600
+FEW, MANY = 100, 800
 
 
 def steps_to_repair(tmp_path: Path, chunks: int) -> int:
@@ -58,7 +58,7 @@ def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
 
 @pytest.mark.parametrize("copies", [True, False])
 def test_source_in_many_partitions_takes_linear_work(copies: bool, tmp_path: Path) -> None:
-    few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (5, 40))
+    few, many = (steps_to_take_in(tmp_path, partitions, copies=copies) for partitions in (3, 24))
     assert many < 2 * 8 * few
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 SEQUENCES = int(os.environ.get("CHUNKSINK_SOAK_SEQUENCES", "0"))
 SHORT, LONG = 8, 30  # steps
 # So many sequences of so many steps. In the soak in parts, for several processes.
-PARTS = [*[(ceil(SEQUENCES / 8), SHORT)] * 8, (ceil(SEQUENCES / 200), LONG)] if SEQUENCES else [(25, SHORT), (2, LONG)]
+PARTS = [*[(ceil(SEQUENCES / 8), SHORT)] * 8, (ceil(SEQUENCES / 200), LONG)] if SEQUENCES else [(12, SHORT), (1, LONG)]
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from tests.support.public_index import meilisearch_in
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 
 
-SEQUENCES = ceil(int(os.environ.get("CHUNKSINK_SOAK_SEQUENCES", "0")) / 200) or 3
+SEQUENCES = ceil(int(os.environ.get("CHUNKSINK_SOAK_SEQUENCES", "0")) / 200) or 2
 
 
 @dataclass(frozen=True)

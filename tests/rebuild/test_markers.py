@@ -16,6 +16,7 @@ from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
+from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.home import Home, each, sinks_with
 from tests.support.memory_sink import MemorySink
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.promise(4)
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 OURS = [source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0")]
-ENGINES = pytest.mark.parametrize("engine", ["fts", "memory"])
+ENGINES = pytest.mark.parametrize("engine", sampled(["fts", "memory"]))
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def put_back(home: Home, engine: str, copy: Path) -> None:
     shutil.copytree(copy, home.folder / engine, symlinks=True)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES if HEAVY else ["fts", "jsonl"])
 def test_copy_from_any_moment_of_a_run_is_found_and_updated(engine: str, tmp_path: Path, small_batches: None) -> None:
     home = indexed(tmp_path, ENGINES[engine])
     copies = copies_of(home, engine, tmp_path / "copies")

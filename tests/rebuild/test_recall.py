@@ -33,7 +33,7 @@ from tests.support.memory_sink import MemoryReader, MemorySink
 from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 
-PASSAGES = 2400
+PASSAGES = 2400 if HEAVY else 1200
 DRAWN = 48
 """Dimensions of drawn vectors, among which narrow searches miss some neighbours and wide ones none."""
 OLD = 100

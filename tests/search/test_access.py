@@ -19,7 +19,7 @@ from chunksink.sinks.document import Document
 from tests.search.support import MODES, family, legs_over
 
 TENANTS = ("acme", "globex", "initech")
-QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "100"))
+QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "40"))
 WORDS = ("cat", "boat", "tax", "feline", "ship", "levy", "kitten")
 TEXTS = [" ".join(random.Random(number).choices(WORDS, k=5)) for number in range(6)]
 

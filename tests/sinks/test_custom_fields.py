@@ -22,6 +22,7 @@ from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.projection import PROJECTION_VERSION, fields_in, project_family, projection_id
 from chunksink.sinks.reader import Filter
+from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
 from tests.support.chunks import JUNK, chunk
 from tests.support.meilisearch import served
@@ -180,7 +181,7 @@ def families(metadata: list[dict[str, Any]]) -> list[Family]:
     ]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 if HEAVY else 8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(metadata=st.lists(METADATA, min_size=12, max_size=12), filters=st.lists(FILTERS, min_size=1, max_size=12))
 def test_every_engine_returns_the_documents_that_pass(
     engines: list[Any], metadata: list[dict[str, Any]], filters: list[Filter]

@@ -159,7 +159,7 @@ def test_memory_is_flat_while_panes_take_turns(tmp_path: Path) -> None:
         tracemalloc.stop()
         return chunks, peak
 
-    few, flat = peak_of(rounds := 1500 if HEAVY else 250)
+    few, flat = peak_of(rounds := 1500 if HEAVY else 400)
     many, peak = peak_of(6 * rounds)
     assert many > 5.9 * few
     assert peak < 2 * flat + 500_000

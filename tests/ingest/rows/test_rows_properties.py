@@ -66,9 +66,9 @@ def test_separated_values_are_read_like_json(
     assert records == [{name: row[name] for name in NAMES if row.get(name)} for row in written]
 
 
-@pytest.mark.parametrize(("name", "rows"), [("r.jsonl", 2_000), ("r.csv", 1_000)])
+@pytest.mark.parametrize(("name", "rows"), [("r.jsonl", 4_000), ("r.csv", 2_000)])
 def test_memory_is_flat(tmp_path: Path, name: str, rows: int) -> None:
-    words = [f"Words of {n}. " * 80 for n in range(6 * rows if HEAVY else rows)]
+    words = [f"Words of {n}. " * 80 for n in range(3 * rows if HEAVY else rows)]
     path = tmp_path / name
     if name == "r.csv":
         path.write_text("id,text\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(words)))

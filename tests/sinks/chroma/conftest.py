@@ -10,7 +10,7 @@ from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, marker
 from chunksink.sinks.contract import Marker
 from tests.support.chroma import folder
-from tests.support.many_families import FAMILIES
+from tests.support.many_families import many_families
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Marker]:
     """A build large enough that Chroma has saved its vectors to a file; closed in order."""
     root, signed = tmp_path_factory.mktemp("large"), marker()
     build = EmbeddedChromaSink(root).create(signed, DIMENSIONS)
-    build.replace(FAMILIES)
+    build.replace(many_families())
     build.close()
     return root, signed
 

@@ -13,7 +13,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, held, marker, wanted
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
-from tests.journey.support import newly_started
+from tests.journey.support import chunksink, newly_started
 from tests.support.bus import commit, source
 from tests.support.chroma import FEW
 
@@ -114,7 +114,7 @@ def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: byt
 
 def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None:
     commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
-    assert newly_started(tmp_path, "sync", **settings).code == Exit.OK
+    assert chunksink(tmp_path, "sync", **settings).code == Exit.OK
     commit(BusRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
     (tmp_path / ".env").write_bytes(others)
     for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):

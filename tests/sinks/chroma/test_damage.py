@@ -18,7 +18,7 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from tests.conftest import sampled
 from tests.engines.servers import run_chroma
-from tests.support.many_families import FAMILIES, whole
+from tests.support.many_families import many_families, whole
 
 
 @pytest.mark.parametrize("how", sampled(["empty", "cut", "noise", "gone after a kill", "gone"]))
@@ -130,7 +130,7 @@ def test_collection_dropped_by_others_is_reported(
         with pytest.raises(BuildMissing, match="chunksink sync`"):
             sink.open(signed_large.build_id)
     else:
-        for call in (build.marker, build.count, lambda: held(build), lambda: build.replace(FAMILIES)):
+        for call in (build.marker, build.count, lambda: held(build), lambda: build.replace(many_families())):
             with pytest.raises(BuildMissing, match="chunksink sync`"):
                 call()
         build.close()
@@ -155,7 +155,7 @@ def test_restored_old_copy_is_detected(
     shutil.rmtree(path)
     (tmp_path / "old").rename(path)
     build = sink.open(signed_large.build_id)
-    assert (held(build), build.count(), build.marker()) == (wanted(FAMILIES), 1200, signed_large)
+    assert (held(build), build.count(), build.marker()) == (wanted(many_families()), 1200, signed_large)
     assert all(np.isclose(one.vector @ one.vector, 1) for one in build.scan(vectors=True) if one.vector is not None)
     build.close()
     whole(sink)

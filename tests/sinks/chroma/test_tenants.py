@@ -16,7 +16,7 @@ from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.reader import Filter
 
 LENGTH = 48
-NUMBER = 2000
+NUMBER = 1200
 QUERIES = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
 
 
@@ -55,7 +55,7 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaSink]:
 @pytest.fixture(scope="module")
 def build(sink: ChromaSink) -> Iterator[ChromaBuild]:
     with closing(sink.create(marker(), LENGTH)) as build:
-        build.replace([drawn("acme", NUMBER), drawn("globex", 3000), drawn("initech", 300)])
+        build.replace([drawn("acme", NUMBER), drawn("globex", 1800), drawn("initech", 300)])
         assert build.flush() == []
         yield build
 

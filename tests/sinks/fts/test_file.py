@@ -18,7 +18,7 @@ from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink, index_check
 from chunksink.sinks.fts.sink import FILE
 from chunksink.sinks.reader import KeywordReader
 from tests.support.fts import run
-from tests.support.many_families import FAMILIES, whole
+from tests.support.many_families import many_families, whole
 
 # --- the file -------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ def test_reader_sees_a_recreated_build(sink: FtsSink, build: FtsBuild, reader: F
 @pytest.fixture
 def filled(sink: FtsSink, build: FtsBuild) -> Iterator[tuple[FtsBuild, str]]:
     """A large build, and its id."""
-    build.replace(FAMILIES)
+    build.replace(many_families())
     yield build, sink.builds()[0]
 
 
@@ -198,8 +198,8 @@ def test_table_dropped_by_others_is_reported(
 
 def test_unreadable_row_differs_and_blocks_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
     run(path, "UPDATE documents SET tags = 'no list', year = 'x' WHERE row = 1")
-    found = set(held(filled[0], content=True)) ^ set(wanted(FAMILIES))
-    assert {row[2:] for row in found} - {row[2:] for row in wanted(FAMILIES)} == {("", "")}
+    found = set(held(filled[0], content=True)) ^ set(wanted(many_families()))
+    assert {row[2:] for row in found} - {row[2:] for row in wanted(many_families())} == {("", "")}
     assert len(found) == 2
 
 
