@@ -21,6 +21,7 @@ from tests.chunkbus.samples import (
     validate,
     without,
 )
+from tests.conftest import HEAVY
 
 SPLIT = findings.FAMILY_SPLIT
 
@@ -164,15 +165,15 @@ def test_family_is_identified_by_parent_id_then_source_then_document(tmp_path: P
 
 
 def test_split_families_among_many_are_found(tmp_path: Path) -> None:
-    """More rows than are held in memory: 12 partitions of 4,000 families each, of which one is split."""
-    root = BusRoot(tmp_path)
+    """In `make soak` more rows than are held in memory: 12 partitions of 4,000 families each, of which one is split."""
+    root, families = BusRoot(tmp_path), 4_000 if HEAVY else 1_000
     for number in range(12):
-        records = [chunk(index, uri=f"docs/{number}-{index}.md") for index in range(4_000)]
+        records = [chunk(index, uri=f"docs/{number}-{index}.md") for index in range(families)]
         if number in (3, 7):
-            records[2_000] = chunk(100_000 + number, uri="docs/split.md")
+            records[families // 2] = chunk(100_000 + number, uri="docs/split.md")
         put_chunks(root, f"p{number:02}", lines_of(records))
     found = [finding for finding in validate(root) if finding.code != findings.MANIFEST_MISSING]
-    assert places(found) == [(SPLIT, "error", "p03", 2_001), (SPLIT, "error", "p07", 2_001)]
+    assert places(found) == [(SPLIT, "error", key, families // 2 + 1) for key in ("p03", "p07")]
 
 
 def test_version_is_equal_for_two_spellings_of_a_checksum(tmp_path: Path) -> None:

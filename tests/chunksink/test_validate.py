@@ -17,7 +17,7 @@ from chunksink.exits import Exit
 from tests.chunkbus.cases import CASES, KEY
 from tests.chunkbus.samples import chunk, lines_of, listing, put, put_chunks
 from tests.chunksink.shell import Shell
-from tests.conftest import ROOT, sampled
+from tests.conftest import HEAVY, ROOT, sampled
 from tests.journey.support import command_line
 
 
@@ -208,7 +208,9 @@ def test_ctrl_c_ends_it_with_its_own_code_and_a_finished_record(
     before = listing(long_run.path)
     process = start(long_run, tmp_path, "--jobs", jobs)
     ended.append(process)
-    wait_for_findings(process, tmp_path, size=6_000_000 if jobs == "2" else 5_000)  # by then some workers are idle
+    wait_for_findings(
+        process, tmp_path, size=6_000_000 if HEAVY and jobs == "2" else 5_000
+    )  # by then some workers are idle
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == Exit.INTERRUPTED == 130

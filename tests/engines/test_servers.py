@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, need
+from tests.conftest import ROOT, need, sampled
 from tests.engines.servers import DidNotStart, alive, free_port, get_json, run_chroma, run_meilisearch
 from tools.engines import ENGINES, REMEDY
 
@@ -34,7 +34,7 @@ def gone(pid: int, within: float = 20.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("ending", sampled([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
 def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
     need("meilisearch")
     holder = subprocess.Popen(

@@ -64,17 +64,6 @@ def test_verify_reports_a_damaged_keyword_index_and_repair_repairs_it(name: str,
     assert indexed("prove", "proof.json").code == Exit.OK
 
 
-@pytest.mark.parametrize("statement", ["DROP TABLE documents_fts_data", "DELETE FROM documents_fts_config"])
-def test_keyword_index_beyond_repair_is_built_again(statement: str, indexed: Shell) -> None:
-    before = found(indexed)
-    harm(indexed, statement)
-    ended = indexed("verify")
-    assert (ended.code, "is damaged" in ended.err) == (Exit.DRIFT, True)
-    assert indexed("verify", "--repair").code == Exit.OK
-    assert indexed("verify").code == Exit.OK
-    assert found(indexed) == before
-
-
 def test_repair_without_verify_finds_and_repairs_the_damage(indexed: Shell) -> None:
     before = found(indexed)
     harm(indexed, DAMAGES["emptied"])

@@ -161,25 +161,6 @@ def test_run_survives_one_failure_of_every_request(
         assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize(
-    ("fault", "place"), [(p.ANSWER_LOST, "since the write"), *([(p.RESET, "always")] if ALL else [])], ids=str
-)
-def test_failed_rebuild_keeps_the_live_generation(
-    fault: p.Fault, place: str, made: Faulty, wanted: tuple[dict[str, str], ...]
-) -> None:
-    live, held = made.home.live(), made.behind_it()
-    made.move()
-    made.proxy.inject(fault, p.always if place == "always" else since_occurrence(1, made.engine.write))
-    error = made.failing(made.home.rebuild)
-    assert isinstance(error, SinkError)
-    assert made.proxy.url in str(error)
-    assert made.home.live() == live
-    assert made.behind_it() == held
-    made.proxy.heal()
-    made.home.rebuild()
-    assert made.digests() == wanted[made.version]
-
-
 @pytest.mark.parametrize("number", range(1, 4) if ALL else [1])
 @pytest.mark.parametrize("when", ["before", "after"] if ALL else ["after"])
 def test_server_killed_and_restarted_changes_nothing(

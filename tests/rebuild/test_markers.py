@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,25 +115,6 @@ def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home
         indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
     assert sinks_with(indexed.sync(), "scanned") == []
     assert indexed.verify().ok
-
-
-@pytest.mark.parametrize(("call", "number"), [("replace", 2), ("sign", 2)])
-def test_old_copy_is_recognised_after_an_unfinished_run(
-    call: str, number: int, indexed: Home, root: BusRoot, tmp_path: Path, small_batches: None
-) -> None:
-    """Killed between two batches or at the end: the copy lacks what was confirmed until then."""
-    build = indexed.folder / "fts" / indexed.live().builds["fts"]
-    shutil.copytree(build, tmp_path / "backup")
-    texts = {"docs/a.md": ("a0, edited", "a1"), "docs/b.md": ("b0, edited",), "docs/c.md": ("c0, edited",)}
-    edited = [source(name, *passages, version="2", at=FEBRUARY) for name, passages in texts.items()]
-    commit(root, "p1", [record for records in edited for record in records])
-    with pytest.raises(KeyboardInterrupt):
-        indexed.sync(wrap=watching("fts", Moment(call, number, raising(KeyboardInterrupt()))))
-    shutil.rmtree(build)
-    shutil.copytree(tmp_path / "backup", build)
-    assert sinks_with(indexed.sync(), "scanned") == ["fts"]
-    require_sound(indexed, tmp_path)
-    assert sinks_with(indexed.sync(), "scanned") == []
 
 
 def test_lost_marker_is_written_again(indexed: Home, tmp_path: Path) -> None:

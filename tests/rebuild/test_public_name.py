@@ -39,20 +39,6 @@ def home_in(meilisearch_server: MeilisearchServer, tmp_path: Path) -> Make:
     return make
 
 
-def test_rollback_moves_the_public_name(home_in: Make) -> None:
-    home = home_in()
-    commit(home.root, "p1", CATS)
-    home.rebuild()
-    commit(home.root, "p1", DOGS, at=FEBRUARY)
-    home.rebuild()
-    with writing(home.folder), home.session() as session:
-        roll_back(session)
-    assert public_texts(home) == texts(CATS)
-    assert home.contents() == {"fts": projected(CATS), "meilisearch": projected(CATS)}
-    home.sync()
-    assert public_texts(home) == texts(DOGS)
-
-
 def test_home_without_records_recognises_its_index(home_in: Make) -> None:
     """Searches have no gap, and no build without a record stays."""
     home = home_in()

@@ -16,7 +16,7 @@ from chunksink.sinks.document import Family, Vectors
 from chunksink.sinks.reader import Filter
 
 LENGTH = 48
-NUMBER = 1200
+NUMBER, MORE = 1200, 1800
 QUERIES = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float32)
 
 
@@ -55,7 +55,7 @@ def sink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaSink]:
 @pytest.fixture(scope="module")
 def build(sink: ChromaSink) -> Iterator[ChromaBuild]:
     with closing(sink.create(marker(), LENGTH)) as build:
-        build.replace([drawn("acme", NUMBER), drawn("globex", 1800), drawn("initech", 300)])
+        build.replace([drawn("acme", NUMBER), drawn("globex", MORE), drawn("initech", 300)])
         assert build.flush() == []
         yield build
 
@@ -111,7 +111,7 @@ def test_tenant_with_too_many_documents_is_searched_through_the_graph(
 
 def test_least_recent_tenants_are_evicted(reader: ChromaReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_search, "_MAX_BYTES", NUMBER * LENGTH * 4)
-    for name, number in (("acme", NUMBER), ("globex", 3000), ("acme", NUMBER)):
+    for name, number in (("acme", NUMBER), ("globex", MORE), ("acme", NUMBER)):
         assert found(reader, drawn(name, number)) == exact(drawn(name, number))
         with reader._in_use() as handle:
             assert len(handle.tenants) == 1

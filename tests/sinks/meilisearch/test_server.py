@@ -44,22 +44,6 @@ def test_flip_moves_the_public_name_and_its_marker(server: Server, sink: Meilise
     assert public_texts(server) == set(ALPHA)
 
 
-def test_queued_swap_is_waited_for(server: Server, sink: MeilisearchSink) -> None:
-    """A run died between asking for the swap and its end; asking again at once would swap back."""
-    first, second = marker(), marker()
-    for signed in (first, second):
-        sink.create(signed, DIMENSIONS)
-    sink.flip(None, first.build_id)
-    documents = [{"id": str(number), "_vectors": {"default": None}} for number in range(30_000)]
-    name = f"{server.index}-{second.build_id}"
-    server.http.post(f"/indexes/{name}/documents", json=documents)  # keeps the queue busy
-    server.http.post("/swap-indexes", json=[{"indexes": [name, server.index]}])
-    sink.flip(first.build_id, second.build_id)
-    live = sink._indexes.inspect(server.index).marker  # type: ignore[attr-defined]
-    assert live is not None
-    assert live.build_id == second.build_id
-
-
 def test_swap_hidden_from_its_key_is_judged_by_the_index(
     server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
