@@ -49,6 +49,8 @@ class SinkConformance:
 
     rounds = 25
     """Of random edits; fewer for an engine that takes long to confirm each."""
+    many = 700
+    """Families that are written at once; more than an engine takes in one request."""
 
     @pytest.fixture
     def connect(self) -> Connect:
@@ -183,10 +185,10 @@ class SinkConformance:
         assert held(build, content=True) == wanted(spoken)
 
     def test_replace_accepts_many_families_at_once(self, build: Build) -> None:
-        families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(700)]
+        families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(self.many)]
         fill(build, families)
         assert held(build) == wanted(families)
-        edited = [family(f"many/{number}", [f"{number} new"], version="2") for number in range(700)]
+        edited = [family(f"many/{number}", [f"{number} new"], version="2") for number in range(self.many)]
         fill(build, edited)
         assert held(build) == wanted(edited)
 

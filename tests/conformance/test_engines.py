@@ -15,7 +15,7 @@ from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.meilisearch import SETTINGS
 from tests.support.memory_sink import MemorySink
 
-ROUNDS = 25 if HEAVY else 8
+ROUNDS, MANY = (25, 700) if HEAVY else (8, 300)
 
 
 class TestMemory(SinkConformance, VectorConformance):
@@ -38,6 +38,8 @@ class TestJsonl(SinkConformance):
 
 
 class TestChromaEmbedded(SinkConformance, VectorConformance):
+    many = MANY
+
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
         return lambda: EmbeddedChromaSink(tmp_path / "chroma")
@@ -58,7 +60,7 @@ class TestChromaBeside(SinkConformance):
 
 
 class TestChromaServer(SinkConformance, VectorConformance):
-    rounds = ROUNDS
+    rounds, many = ROUNDS, MANY
 
     @pytest.fixture
     def connect(self, chroma_server: ChromaServer) -> Connect:
@@ -67,7 +69,7 @@ class TestChromaServer(SinkConformance, VectorConformance):
 
 class TestMeilisearch(SinkConformance, KeywordConformance):
     one_hit_a_family = True
-    rounds = ROUNDS
+    rounds, many = ROUNDS, MANY
 
     @pytest.fixture
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
