@@ -50,7 +50,7 @@ class SinkConformance:
     rounds = 25
     """Of random edits; fewer for an engine that takes long to confirm each."""
     many = 700
-    """Families that are written at once; more than an engine takes in one request."""
+    """Families that are written at once."""
 
     @pytest.fixture
     def connect(self) -> Connect:

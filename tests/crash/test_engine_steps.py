@@ -41,7 +41,6 @@ QUICK = [
     ("chroma", "replace", "after"),
     ("meilisearch", "replace", "after"),
     ("meilisearch", "flip", "after"),
-    ("chroma", "drop", "after"),
 ]
 STEPS = [
     (step, when)

@@ -23,7 +23,7 @@ BEES = source(
 NIGHT = source("night.md", "After ten in the evening machines stay off, for the neighbours want to sleep.")
 
 HIT = {"chunk_id", "parent_id", "score", "title", "text", "highlights", "source_uri", "locator", "ranks"}
-HIT |= {"snippet", "link", "same_text", "fields", "metadata"}
+HIT |= {"snippet", "link", "same_text", "fields", "metadata", "weak"}
 
 
 @pytest.fixture(scope="module")
