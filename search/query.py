@@ -9,7 +9,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.excerpt import without_markup
+from chunksink.search.excerpt import snippet
 from chunksink.search.facets import count
 from chunksink.search.fusion import Share
 from chunksink.search.legs import LegQueries, Legs
@@ -158,7 +158,7 @@ def _with_snippets(
     except SinkError as error:
         queries.failed[KEYWORD] = str(error)
         return hits
-    return [replace(hit, snippet=without_markup(shown.get(hit.document.id, ()), hit.document)) for hit in hits]
+    return [replace(hit, snippet=snippet(shown.get(hit.document.id, ()), hit.document)) for hit in hits]
 
 
 def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> list[SearchHit]:

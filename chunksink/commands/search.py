@@ -14,7 +14,7 @@ from chunksink.output import columns, counted, print_json, printable, some, wrap
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.excerpt import around_match, beginning, excerpt
+from chunksink.search.excerpt import beginning, excerpt
 from chunksink.search.explanation import facts, formula, is_fused, rerank_text, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
@@ -26,7 +26,6 @@ from chunksink.views import search_once
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
-_BEFORE_CHARACTERS = 240
 _MOST_VALUES = 20
 _MOST_NAMED = 3
 """At most this many sources with the same text are named; `--json` lists all."""
@@ -192,7 +191,7 @@ def _excerpt(hit: SearchHit) -> str:
     shown = excerpt(hit.snippet, hit.document)
     if not hit.snippet:
         return _line(_text(shown))
-    pieces = around_match([Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown], _BEFORE_CHARACTERS)
+    pieces = [Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown]
     return "".join(
         f"{_BOLD}{printable(piece.text)}{_NORMAL}" if piece.match else printable(piece.text) for piece in pieces
     ).strip()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
-from chunksink.search.excerpt import around_match, beginning, excerpt, is_markdown
+from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, is_markdown
 from chunksink.search.explanation import facts, value_text
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
@@ -35,7 +35,6 @@ COUNTED = "schema_version"
 """A field that every document has, so the counts of its values add up to the number of sources."""
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
-_BEFORE = 90
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,9 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
 
 def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
     pieces = excerpt(hit.snippet, hit.document)
-    return tuple(around_match(pieces, _BEFORE)) if hit.snippet else (Piece(_line(pieces)),)
+    if len(pieces) == 1:
+        return (Piece(_line(pieces)),)
+    return (replace(pieces[0], text=ending(pieces[0].text, BEFORE)), *pieces[1:])
 
 
 def place_of(document: Document, source_url: str | None) -> PlaceView:

@@ -46,7 +46,7 @@ def family(name: str, *texts: str, custom: FieldSet = NO_FIELDS, **fields: Any) 
 
 def document(**fields: Any) -> Document:
     ids = {"id": "c", "chunk_id": "c", "parent_id": "p", "document_id": "d"}
-    return Document(**ids, text="text", text_hash="sha256:0", schema_version="chunks.v1", **fields)
+    return Document(**ids | {"text": "text"} | fields, text_hash="sha256:0", schema_version="chunks.v1")
 
 
 class Counted:
