@@ -124,7 +124,7 @@ def _patterns(found: Sequence[Piece]) -> list[str]:
     around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these marks may be within a word
     patterns: set[str] = set()
     for before, piece, after in zip(around, found, around[2:], strict=False):
-        if piece.match:
+        if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
             if not before[-1:].isalnum() and piece.text[:1] < _SPACELESS:
                 word = f"(?<!{_LETTER}){word}"

@@ -112,7 +112,7 @@ def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | No
 
 def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
     pieces = excerpt(hit.snippet, hit.document)
-    if len(pieces) == 1:
+    if not any(piece.match for piece in pieces):
         return (Piece(_line(pieces)),)
     return (replace(pieces[0], text=ending(pieces[0].text, BEFORE)), *pieces[1:])
 

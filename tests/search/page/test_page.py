@@ -42,7 +42,9 @@ def test_hit_shows_title_place_and_legs(client: TestClient) -> None:
 def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
     hit = hit_of(document(), 1.0, ())
     before = "所有权是一组规则" * 20
-    with_snippet = replace(hit, snippet=(Piece(before), Piece("内存", match=True)))
+    found = Piece("内存", match=True)
+    assert views.hit_view(1, replace(hit, snippet=(found,)), SearchForm(), None).pieces == (found,)
+    with_snippet = replace(hit, snippet=(Piece(before), found))
     first, *_ = views.hit_view(1, with_snippet, SearchForm(), None).pieces
     assert first.text.startswith("…")
     assert before.endswith(first.text[1:])
@@ -50,6 +52,7 @@ def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
     [only_text] = [hit_of(one, 1.0, ()) for one in family("a.md", "Rust " + before * 3).documents]
     (whole,) = views.hit_view(1, only_text, SearchForm(), None).pieces
     assert len(whole.text) > 200
+    assert views.hit_view(1, hit_of(document(text=""), 1.0, ()), SearchForm(), None).pieces == (Piece(""),)
 
 
 def test_only_sources_on_the_web_are_links(client: TestClient, legs: Legs) -> None:
