@@ -132,9 +132,7 @@ class TorchRuntime:
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
     """The model as its library loads it, in float32."""
 
-    def load(library: Any) -> SentenceTransformer:
-        import torch
-
+    def load(library: Any, torch: Any) -> SentenceTransformer:
         model: SentenceTransformer = library.SentenceTransformer(
             str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
         )
@@ -146,17 +144,20 @@ def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
 def read_cross_encoder(found: ResolvedModel, device: str) -> CrossEncoder:
     """A model that scores pairs of texts."""
 
-    def load(library: Any) -> CrossEncoder:
-        model: CrossEncoder = library.CrossEncoder(str(found.folder), device=device, local_files_only=True)
+    def load(library: Any, torch: Any) -> CrossEncoder:
+        model: CrossEncoder = library.CrossEncoder(
+            str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
+        )
         return model
 
     return _read(load, found, device)
 
 
-def _read(load: Callable[[Any], _T], found: ResolvedModel, device: str) -> _T:
-    """Calls `load` with the library, and translates the errors of all libraries that read a model."""
+def _read(load: Callable[[Any, Any], _T], found: ResolvedModel, device: str) -> _T:
+    """Calls `load` with sentence-transformers and torch. Translates the errors of all libraries that read a model."""
     try:
         import sentence_transformers
+        import torch
         from safetensors import SafetensorError
     except (ImportError, OSError) as exc:
         raise ModelUnsupported(
@@ -164,7 +165,7 @@ def _read(load: Callable[[Any], _T], found: ResolvedModel, device: str) -> _T:
         ) from exc
     try:
         with _quiet():
-            return load(sentence_transformers)
+            return load(sentence_transformers, torch)
     except (OSError, ValueError, KeyError, ImportError) as exc:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:

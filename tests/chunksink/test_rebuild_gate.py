@@ -26,8 +26,8 @@ class Forgetful(HashEncoder):
         super().__init__(dimension=12, name="worse")
         self.info = replace(self.info, query_prompt="query: ")
 
-    def _run(self, texts: Sequence[str], prompt: str) -> Generator[EncodedBatch]:
-        return super()._run([prompt + text for text in texts], "")
+    def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
+        return super()._run([prompt + text for text in texts], "", contexts)
 
 
 @pytest.fixture
