@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.shared_resource import Shared
 from chunksink.exits import search_errors
 from chunksink.rebuild.run_records import last_update
+from chunksink.rebuild.state import Generation, State
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer, Surrounded
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.facets import contents
+from chunksink.search.neighbours import get
+from chunksink.search.query import search
 from chunksink.search.query_vectors import Queries
+from chunksink.search.question import Question
 from chunksink.settings.config import Config
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.reader import FacetValue
 from chunksink.views import View, open_view
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from chunksink.embeddings.encoder import Vectors
-    from chunksink.rebuild.state import Generation
-    from chunksink.search.access import Access
-    from chunksink.search.answer import Answer, Surrounded
-    from chunksink.search.question import Question
-    from chunksink.sinks.reader import FacetValue
 
 _search_process: int | None = None
 """The process that has loaded a model or Chroma. A fork does not copy their threads."""
@@ -34,10 +37,11 @@ _RETRY_SECONDS = 15.0
 class LiveSearch:
     """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
-    def __init__(self, config: Config, *, every_seconds: float = 0.0) -> None:
+    def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
         """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a
-        moment."""
+        moment. With `needed`, only sinks with these legs are opened."""
         self.config = config
+        self._needed = needed
         self._every_seconds = every_seconds
         self._queries = Queries(config.model_cache_path)
         self._update_lock = threading.Lock()
@@ -48,10 +52,8 @@ class LiveSearch:
         self._updated_at: str | None = None
         self._opened_at = 0.0
 
-    def search(self, question: "Question", access: "Access") -> "Answer":
+    def search(self, question: Question, access: Access) -> Answer:
         """Raises NoGeneration if nothing was built yet."""
-        from chunksink.search.query import search
-
         with self._current() as view:
             answer = search(view.legs, question, access)
         if not answer.moved:
@@ -62,25 +64,19 @@ class LiveSearch:
         with self._current() as view:
             return search(view.legs, question, access)
 
-    def get(self, chunk_id: str, access: "Access", context: int = 0, query: str = "") -> "Surrounded | None":
+    def get(self, chunk_id: str, access: Access, context: int = 0, query: str = "") -> Surrounded | None:
         """One chunk by its id, with `context` chunks before and after it; None if `access` sees no such chunk. With a
         `query` the result marks its words."""
-        from chunksink.search.neighbours import get
-
         with self._current() as view:
             return get(view.legs, access, chunk_id, context, query)
 
-    def contents(self, fields: "Sequence[str]", access: "Access", limit: int) -> "Mapping[str, list[FacetValue]]":
+    def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]:
         """The most frequent values of these fields, each with its number of sources."""
-        from chunksink.search.facets import contents
-
         with self._current() as view:
             return contents(view.legs, access, fields, limit)
 
     def embed_query(self, text: str) -> "Vectors":
         """The vector of a query by the model of the live index. Raises InvalidQuestion if the index has no vectors."""
-        from chunksink.search.errors import InvalidQuestion
-
         with self._current() as view:
             if view.legs.semantic is None:
                 raise InvalidQuestion("no build of this index has vectors: configure a sink with vectors, then sync")
@@ -99,7 +95,7 @@ class LiveSearch:
             if not self._closed:
                 raise
 
-    def generation(self) -> "Generation":
+    def generation(self) -> Generation:
         with self._current() as view:
             return view.generation
 
@@ -143,9 +139,6 @@ class LiveSearch:
             self._update_lock.release()
 
     def _update_view(self) -> None:
-        from chunksink.rebuild.state import State
-        from chunksink.sinks.errors import SinkError
-
         view = self._view.newest
         if view is None:
             self._open()
@@ -168,7 +161,7 @@ class LiveSearch:
         if self._closed:
             raise _closed()
         self._watch.has_changed()  # later changes are seen by the next check
-        self._view.replace(open_view(self.config, self._queries))
+        self._view.replace(open_view(self.config, self._queries, self._needed))
         self._opened_at = monotonic()
         self._note_update()
 

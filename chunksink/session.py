@@ -14,18 +14,22 @@ from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.output import counted
+from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
+from chunksink.rebuild.intake import Intake, ignore
+from chunksink.rebuild.locks import RebuildLock, WriterLock
+from chunksink.rebuild.state import State, live_sinks
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, ConfigError, variable
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.errors import Refused, SinkError
 
 if TYPE_CHECKING:
     from chunksink.embeddings.pool import EncoderPool
-    from chunksink.rebuild.intake import Intake
     from chunksink.rebuild.session import Session, Stage
-    from chunksink.rebuild.state import State
     from chunksink.rebuild.status import HomeStatus
     from chunksink.search.question import Mode
     from chunksink.sinks.contract import Sink
     from chunksink.sinks.document import Document
-    from chunksink.sinks.errors import SinkError
     from chunksink.sinks.retry import Fault
 
 
@@ -47,13 +51,9 @@ def open_session(
     With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist, so that a misspelt name
     creates no new one.
     """
-    from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.embedder import Embedders
     from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.locks import RebuildLock, WriterLock
     from chunksink.rebuild.session import Session, silent
-    from chunksink.rebuild.state import State
-    from chunksink.sinks.custom_fields import FieldSet
 
     _require_configured(config, only)
     root, home = BusRoot(config.chunks_path), config.home_path
@@ -92,10 +92,8 @@ def open_session(
         )
 
 
-def open_intake(config: Config, state: "State", log: RunLog | None = None) -> "Intake":
+def open_intake(config: Config, state: State, log: RunLog | None = None) -> Intake:
     """Reads the configured chunks into this state; findings go to the record of the run."""
-    from chunksink.rebuild.intake import Intake, ignore
-    from chunksink.sinks.custom_fields import FieldSet
     from chunksink.workers import worker_processes
 
     return Intake(
@@ -110,10 +108,6 @@ def open_intake(config: Config, state: "State", log: RunLog | None = None) -> "I
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
     """InvalidBus if the folder had partitions before and is gone; NotABusRoot if it never had any."""
-    from chunksink.rebuild.catalog import Catalog
-    from chunksink.rebuild.errors import InvalidBus, RebuildError
-    from chunksink.rebuild.state import State
-
     try:
         return root.require()
     except NotABusRoot as error:
@@ -135,8 +129,6 @@ def keep_live_sinks(config: Config) -> Config:
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
     Meilisearch and MEILI_URL is not set. The defaults never choose both, so an index in both stays.
     """
-    from chunksink.rebuild.state import live_sinks
-
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
     if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:
@@ -162,8 +154,6 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
 
 def usual_mode(config: Config) -> "Mode":
     """The default mode of a search: keyword if no sink has vectors, else hybrid."""
-    from chunksink.sinks.errors import SinkError
-
     with ExitStack() as stack:
         try:
             by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
@@ -176,7 +166,6 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families. NoGeneration if nothing was built yet."""
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.session import rebuild_due
-    from chunksink.rebuild.state import State
     from chunksink.rebuild.status import status
     from chunksink.sinks.registry import require_sink
 
@@ -189,12 +178,9 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         return status(state, root, intake, due, config.sinks, named=named)
 
 
-def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> "Iterator[Document]":
+def chunk_documents(config: Config, families: Sequence[str] | None = None) -> "Iterator[Document]":
     """The current documents from the chunks on disk: of these families, or of all."""
-    from chunksink.rebuild.catalog import Catalog
     from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.state import State
-    from chunksink.sinks.custom_fields import FieldSet
 
     root = BusRoot(config.chunks_path).require()
     with State.existing(config.home_path) as state:
@@ -204,9 +190,6 @@ def chunk_documents(config: Config, families: "Sequence[str] | None" = None) -> 
 
 def live_dimensions(config: Config, sink: str) -> int | None:
     """Dimensions of the vectors in a sink's live build; None if it has no vectors or no build."""
-    from chunksink.rebuild.errors import NoGeneration
-    from chunksink.rebuild.state import State
-
     try:
         with State.existing(config.home_path) as state:
             live = state.live()
@@ -233,13 +216,12 @@ def _open_sinks(
     names: tuple[str, ...],
     stack: ExitStack,
     on_fault: "Callable[[Fault], object]",
-    unreachable: "dict[str, SinkError] | None",
+    unreachable: dict[str, SinkError] | None,
 ) -> "list[Sink]":
     """Open these sinks. Calls are retried once a sink has answered.
 
     A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
     """
-    from chunksink.sinks.errors import SinkError
     from chunksink.sinks.retry import RetryingSink, RetryPolicy
 
     policy = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
@@ -259,8 +241,6 @@ def _open_sinks(
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
     """A sink that is no longer configured. Refused if its options are gone too."""
-    from chunksink.sinks.errors import Refused
-
     try:
         return open_one_sink(config, stack, name)
     except ConfigError as error:

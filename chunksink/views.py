@@ -4,31 +4,35 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from chunksink.chunkbus.errors import ChunkBusError
+from chunksink.rebuild.locks import reading_live
+from chunksink.rebuild.state import Generation, State
+from chunksink.search.circuit_breaker import CircuitBreaker
+from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query_vectors import Queries
+from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
 from chunksink.session import chunk_documents, open_one_sink
 from chunksink.settings.config import Config, ConfigError
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.state import Generation
-    from chunksink.search.access import Access
-    from chunksink.search.answer import Answer
-    from chunksink.search.circuit_breaker import CircuitBreaker
-    from chunksink.search.legs import Legs
-    from chunksink.search.question import Question
-    from chunksink.sinks.contract import Sink
-    from chunksink.sinks.document import Document
+from chunksink.sinks.capabilities import SupportsFamilies, SupportsReader, capability
+from chunksink.sinks.contract import Sink
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.document import Document
+from chunksink.sinks.errors import SinkError
+from chunksink.sinks.projection import fields_in
+from chunksink.sinks.reader import HybridReader, KeywordReader, VectorReader
+from chunksink.sinks.registry import require_sink
 
 
 @dataclass(frozen=True, eq=False)
 class View:
     """One generation under a lease, which keeps its builds from being removed."""
 
-    generation: "Generation"
+    generation: Generation
     projections: Mapping[str, str]
     """The result of `State.projections` when the view was opened."""
-    legs: "Legs"
+    legs: Legs
     close: Callable[[], None]
 
     def refresh(self) -> None:
@@ -41,16 +45,12 @@ def open_view(
     config: Config,
     queries: Queries,
     needed: Collection[str] | None = None,
-    generation: "Generation | None" = None,
+    generation: Generation | None = None,
 ) -> View:
     """The live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
 
     With `needed`, sinks are opened only until these legs are found. A `generation` is opened without a lease.
     """
-    from chunksink.rebuild.locks import reading_live
-    from chunksink.rebuild.state import State
-    from chunksink.sinks.projection import fields_in
-
     stack = ExitStack()
     try:
         with State.existing(config.home_path) as state:
@@ -66,36 +66,13 @@ def open_view(
     return View(generation, projections, legs, stack.close)
 
 
-def search_once(
-    config: Config, question: "Question", access: "Access", needed: Collection[str]
-) -> "tuple[Answer, Generation]":
-    """Open the live generation, search, and close it. If it was replaced meanwhile, search again."""
-    from chunksink.search.query import search
-
-    with closing(Queries(config.model_cache_path)) as queries:
-        for _ in range(2):
-            with closing(open_view(config, queries, needed)) as view:
-                answer = search(view.legs, question, access)
-            if not answer.moved:
-                break
-    return answer, view.generation
-
-
 def _legs(
-    config: Config, generation: "Generation", queries: Queries, stack: ExitStack, needed: Collection[str] | None
-) -> "Legs":
+    config: Config, generation: Generation, queries: Queries, stack: ExitStack, needed: Collection[str] | None
+) -> Legs:
     """The first sink with keyword search and the first with vector search, in the order of the configuration.
 
     Sinks that are no longer configured are not kept up to date, so they are skipped.
     """
-    from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
-    from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
-    from chunksink.sinks.capabilities import SupportsFamilies, capability
-    from chunksink.sinks.custom_fields import FieldSet
-    from chunksink.sinks.errors import SinkError
-    from chunksink.sinks.reader import HybridReader, KeywordReader, VectorReader
-    from chunksink.sinks.registry import require_sink
-
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
     if generation.holds_vectors and (needed is None or {SEMANTIC, ENGINE} & set(needed)):
@@ -141,21 +118,16 @@ def _legs(
     )
 
 
-def _reader(sink: "Sink", build_id: str, stack: ExitStack) -> "CircuitBreaker | None":
-    from chunksink.search.circuit_breaker import CircuitBreaker
-    from chunksink.sinks.capabilities import SupportsReader, capability
-
+def _reader(sink: Sink, build_id: str, stack: ExitStack) -> CircuitBreaker | None:
     readable = capability(sink, SupportsReader)
     if readable is None:
         return None
     return stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
 
 
-def _from_chunks(config: Config, families: Mapping[str, str]) -> "list[Document]":
+def _from_chunks(config: Config, families: Mapping[str, str]) -> list[Document]:
     """Documents from the chunks on disk; `families` maps their ids to families. Empty if the chunks are
     unreadable or have changed."""
-    from chunksink.chunkbus.errors import ChunkBusError
-
     try:
         documents = list(chunk_documents(config, sorted(set(families.values()))))
     except (ChunkBusError, OSError):

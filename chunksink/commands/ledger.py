@@ -1,6 +1,5 @@
 """`chunksink ledger`: lists which sources were read, by what, and with what result."""
 
-from functools import partial
 from typing import Any
 
 import click
@@ -23,14 +22,7 @@ from chunksink.output import Note, printable, show
 )
 @home_option
 @json_option
-def command(
-    source: str | None,
-    status: str | None,
-    run_id: str | None,
-    partition: str | None,
-    limit: int,
-    as_json: bool,
-) -> None:
+def command(limit: int, as_json: bool, **filters: Any) -> None:
     """Show which sources were read, by what, and with what result, newest first.
 
     Attempts are never overwritten: a source that failed and then succeeded has two.
@@ -48,9 +40,8 @@ def command(
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])
         return
     with IngestStore(config.home_path) as store:
-        attempts = partial(store.attempts, source=source, status=status, run_id=run_id, partition=partition)
-        listed = list(attempts(limit=limit))
-        total = sum(1 for _ in attempts()) if len(listed) == limit else len(listed)
+        listed = list(store.attempts(limit=limit, **filters))
+        total = sum(1 for _ in store.attempts(**filters)) if len(listed) == limit else len(listed)
     lines = [_line(attempt) for attempt in listed] or [Note("no attempt matches these filters")]
     if total > limit:
         lines.append(Note(f"the newest {limit:,} of {total:,}; --limit N shows more"))

@@ -1,5 +1,7 @@
 """`chunksink rebuild`: the index from nothing but the chunks."""
 
+from typing import Any
+
 import click
 
 from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
@@ -44,14 +46,8 @@ from chunksink.summary import BUILT, exit_code, print_report
 def command(
     model: str | None,
     precision: str | None,
-    deep: bool,
-    sinks: tuple[str, ...],
-    fresh_cache: bool,
-    require_eval: str | None,
-    fail_if_drop: float,
-    allow_deletions: int,
-    adopt: bool,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Build the index from nothing but the chunks.
 
@@ -68,14 +64,6 @@ def command(
       chunksink rebuild --model NAME --require-eval answers.json
     """
     with open_index(model=model, precision=precision) as index:
-        report = index.rebuild(
-            sinks=sinks,
-            deep=deep,
-            adopt=adopt,
-            allow_deletions=allow_deletions,
-            fresh_cache=fresh_cache,
-            require_eval=require_eval,
-            fail_if_drop=fail_if_drop,
-        )
+        report = index.rebuild(**options)
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

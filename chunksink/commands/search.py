@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -9,6 +11,7 @@ import click
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
 from chunksink.home_cache import cached_vector
+from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
 from chunksink.output import columns, counted, print_json, printable, some, wrapped
 from chunksink.progress import waiting
@@ -17,12 +20,11 @@ from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import beginning, excerpt
 from chunksink.search.explanation import facts, formula, is_fused, rerank_text, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
-from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, FusionName, Mode, Question
+from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Mode, Question
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.reader import Piece
-from chunksink.views import search_once
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
@@ -74,17 +76,14 @@ _SPACE = re.compile(r"\s+")
 def command(
     query: tuple[str, ...],
     mode: Mode | None,
-    limit: int,
-    offset: int,
     filters: tuple[str, ...],
     facets: tuple[str, ...],
     sort: str | None,
     tenant: str | None,
     all_chunks: bool,
-    context: int,
-    fusion: FusionName,
     explain: bool,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Search the live index, best sources first.
 
@@ -109,24 +108,24 @@ def command(
     question = Question(
         " ".join(query),
         mode=mode or usual_mode(config),
-        limit=limit,
-        offset=offset,
         filters=parse_filters(filters, fields),
         facets=parse_facets(facets, fields),
         collapse=not all_chunks,
-        context=context,
-        fusion=fusion,
         sort=parse_sort(sort, fields),
+        **options,
     )
     legs = LEGS_OF[question.mode]
-    with waiting("loading the model …" if SEMANTIC in legs else "searching …"):
+    with (
+        waiting("loading the model …" if SEMANTIC in legs else "searching …"),
         # The keyword leg is always needed, because it finds quoted phrases.
-        answer, generation = search_once(config, question, access, needed={KEYWORD, *legs})
+        closing(LiveSearch(config, needed={KEYWORD, *legs})) as live,
+    ):
+        answer, generation = live.search(question, access), live.generation()
     if as_json:
         print_json(answer.as_json(explain=explain))
     else:
         why = [_explanation(config, generation, answer, hit) for hit in answer.hits] if explain else []
-        _print(answer, why, offset, names_tenants=tenant is None)
+        _print(answer, why, question.offset, names_tenants=tenant is None)
     return Exit.ENGINE if answer.unavailable else Exit.OK
 
 
