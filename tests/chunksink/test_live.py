@@ -155,7 +155,7 @@ def test_flip_after_a_failed_opening_is_followed_by_the_next_question(
     old = live.generation()
     assert built("rebuild").code == Exit.OK
 
-    def full(_config: Config, _queries: Queries) -> View:
+    def full(*_arguments: object) -> View:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
@@ -195,8 +195,8 @@ def test_flip_noticed_by_several_threads_is_opened_once(
     opened = []
     together = threading.Barrier(4)
 
-    def counted(config: Config, queries: Queries) -> View:
-        view = open_view(config, queries)
+    def counted(config: Config, queries: Queries, needed: None) -> View:
+        view = open_view(config, queries, needed)
         opened.append(view)
         return view
 
@@ -208,7 +208,7 @@ def test_flip_noticed_by_several_threads_is_opened_once(
 
     answer = live.search(Question("cat"), EVERYTHING)
     monkeypatch.setattr(live_module, "open_view", counted)
-    monkeypatch.setattr("chunksink.search.query.search", moved_for_each)
+    monkeypatch.setattr(live_module, "search", moved_for_each)
     with ThreadPoolExecutor(4) as pool:
         for future in [pool.submit(live.search, Question("cat"), EVERYTHING) for _ in range(4)]:
             assert not future.result(20).moved
