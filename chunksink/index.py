@@ -22,8 +22,12 @@ from weakref import finalize
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.session import open_session, status_of, usual_mode
+from chunksink.rebuild import locks
+from chunksink.rebuild.state import Generation, State
+from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from chunksink.doctor import Check
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     from chunksink.rebuild.forget import ForgetReport
     from chunksink.rebuild.report import RunReport
     from chunksink.rebuild.session import Stage
-    from chunksink.rebuild.state import Generation
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import VerifyReport
     from chunksink.search.access import Access
@@ -101,9 +104,9 @@ class Index:
         partition: str = "documents",
         base: Path | str | None = None,
         tenant: str | None = None,
-        exclude: "str | Sequence[str]" = (),
-        include: "str | Sequence[str]" = (),
-        fields: "dict[str, str] | None" = None,
+        exclude: str | Sequence[str] = (),
+        include: str | Sequence[str] = (),
+        fields: dict[str, str] | None = None,
         prune: bool = False,
         allow_deletions: int = 0,
         chunking: str | None = None,
@@ -115,7 +118,6 @@ class Index:
         """Make canonical chunks from folders and files, as `chunksink ingest` does. Failures are in the report."""
         from chunksink.ingest.options import Options
         from chunksink.ingest.run import ingest
-        from chunksink.workers import worker_processes
 
         options = Options(
             format=format,
@@ -180,7 +182,7 @@ class Index:
     def rebuild(
         self,
         *,
-        sinks: "str | Sequence[str]" = (),
+        sinks: str | Sequence[str] = (),
         deep: bool = False,
         adopt: bool = False,
         allow_deletions: int = 0,
@@ -233,15 +235,11 @@ class Index:
         from chunksink.home_cache import cached_vector
         from chunksink.ingest.store import why_no_chunks
         from chunksink.rebuild.explain import why
-        from chunksink.rebuild.locks import reading_live
-        from chunksink.rebuild.state import State
-        from chunksink.session import open_one_sink
-        from chunksink.sinks.custom_fields import FieldSet
 
         config = self.config
         with ExitStack() as stack:
             state = stack.enter_context(State.existing(config.home_path))
-            live = stack.enter_context(reading_live(state))
+            live = stack.enter_context(locks.reading_live(state))
             engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
             explanation = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
@@ -257,7 +255,7 @@ class Index:
 
         return list(examine(lambda: self.config))
 
-    def prove(self, *, deep: bool = False) -> "dict[str, Any]":
+    def prove(self, *, deep: bool = False) -> dict[str, Any]:
         """What the index was made from and what its engines contain, in a form that another machine can reproduce.
         Raises NotVerified if they differ."""
         from chunksink.proof import proof_of
@@ -277,13 +275,12 @@ class Index:
             session.log.finish("ok", hash=forecast.hash)
             return forecast
 
-    def rollback(self) -> "Generation":
+    def rollback(self) -> Generation:
         """Switch back to the previous generation."""
         from chunksink.rebuild.flip import roll_back
-        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("rollback", reads_chunks=False, makes_home=False) as session:
-            with session.lock(WAIT_SECONDS):
+            with session.lock(locks.WAIT_SECONDS):
                 generation = roll_back(session)
             session.log.finish("ok", generation=generation.id)
             return generation
@@ -291,10 +288,9 @@ class Index:
     def retire_partition(self, key: str) -> "RetireReport":
         """Retire a partition that will not come back. The next sync removes the sources that only this
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
-        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("retire-partition", tolerant=True) as session:
-            with session.lock(WAIT_SECONDS):
+            with session.lock(locks.WAIT_SECONDS):
                 session.refresh()
                 retired = session.catalog.retire(BusRoot(self.config.chunks_path), key)
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
@@ -304,11 +300,10 @@ class Index:
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
         from chunksink.rebuild.forget import forget
-        from chunksink.rebuild.locks import WAIT_SECONDS
 
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
-            with session.rebuild_lock(WAIT_SECONDS), session.lock(WAIT_SECONDS):
+            with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
                 session.refresh()
                 report = forget(session, name, tenant=tenant, every=every)
             session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
@@ -325,7 +320,7 @@ class Index:
         context: int = 0,
         *,
         offset: int = 0,
-        facets: "str | Sequence[str] | None" = (),
+        facets: str | Sequence[str] | None = (),
         fusion: "FusionName" = "scores",
         sort: str | None = None,
     ) -> "Answer":
@@ -338,7 +333,6 @@ class Index:
         """
         from chunksink.search.filters import as_filters, parse_facets, parse_sort
         from chunksink.search.question import Question, as_fields
-        from chunksink.sinks.custom_fields import FieldSet
 
         fields = FieldSet.of(self.config.fields)
         question = Question(

@@ -87,13 +87,8 @@ def report_fault(fault: "Fault") -> None:
     click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); trying again", err=True)
 
 
-class _Notices(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        click.echo(self.format(record), err=True)
-
-
 def show_notices() -> None:
     """Print log messages of the embeddings, such as that a model is being prepared, on standard error."""
     log = logging.getLogger("chunksink.embeddings")
-    log.addHandler(_Notices())
+    log.addHandler(logging.StreamHandler())
     log.setLevel(logging.INFO)

@@ -11,7 +11,7 @@ from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.spot_check import LARGEST, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
-from chunksink.search.page.report import Figure, Report, ReportRow, Section, Tone
+from chunksink.search.page.report import Report, ReportRow, Section, Tone
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.summary import unbuilt_lines, unconfigured_lines
@@ -172,12 +172,12 @@ def page_report(config: Config) -> Report:
         summary=_SUMMARIES[status.is_current],
         troubles=tuple(advice(status, SHOWN)),
         figures=(
-            Figure("Sources", f"{status.bus.families:,}"),
-            Figure("Chunks", f"{status.bus.chunks:,}"),
-            Figure("To be synced", f"{pending:,}"),
-            Figure("Held", f"{status.held:,}", tone="bad" if status.held else ""),
-            Figure("Dead letters", f"{refused:,}", tone="bad" if refused else ""),
-            Figure("Cached vectors", cache[0].value if cache else "none"),
+            ReportRow("Sources", f"{status.bus.families:,}"),
+            ReportRow("Chunks", f"{status.bus.chunks:,}"),
+            ReportRow("To be synced", f"{pending:,}"),
+            ReportRow("Held", f"{status.held:,}", tone="bad" if status.held else ""),
+            ReportRow("Dead letters", f"{refused:,}", tone="bad" if refused else ""),
+            ReportRow("Cached vectors", cache[0].value if cache else "none"),
         ),
         sections=(
             Section("Index", tuple(facts(status))),

@@ -6,7 +6,10 @@ import click
 
 from chunksink import __version__
 from chunksink.exits import Exit, Refusal, search_errors
+from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option
+from chunksink.session import usual_mode
+from chunksink.sinks.custom_fields import FieldSet
 
 
 @click.command()
@@ -32,10 +35,6 @@ def command(tenant: str | None) -> int:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
         raise Refusal("the extra `mcp` is not installed; in a checkout: pip install '.[mcp]'", Exit.USAGE) from error
-    from chunksink.live import LiveSearch
-    from chunksink.session import usual_mode
-    from chunksink.sinks.custom_fields import FieldSet
-
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:

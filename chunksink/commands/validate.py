@@ -4,23 +4,22 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from chunksink.chunkbus.findings import MEANINGS, Finding, Severity
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.validation import Summary, Validation
 from chunksink.exits import Exit, Refusal
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import Note, counted, printable, show, some
 from chunksink.progress import progress
+from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.survey import FIELDS, Survey
 from chunksink.workers import worker_processes
-
-if TYPE_CHECKING:
-    from chunksink.chunkbus.validation import Summary
-    from chunksink.sinks.custom_fields import FieldSet
-    from chunksink.sinks.survey import Survey
 
 _SHOWN_FINDINGS = 5
 _SHOWN_PARTITIONS = 5
@@ -75,9 +74,6 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    from chunksink.chunkbus.validation import Validation
-    from chunksink.sinks.custom_fields import FieldSet
-
     config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
     root, custom = BusRoot(config.chunks_path).require(), FieldSet.of(config.fields)
     keys = _chosen(root, partitions)
@@ -152,7 +148,7 @@ def _groups(shown: dict[str, list[Finding]], codes: Counter[str]) -> Iterator[st
             yield Note(f"  ... and {hidden:,} more; --all prints all")
 
 
-def _summary_lines(summary: "Summary", codes: Counter[str], root: BusRoot, record: str) -> Iterator[str]:
+def _summary_lines(summary: Summary, codes: Counter[str], root: BusRoot, record: str) -> Iterator[str]:
     folder = click.format_filename(root.path)
     seen = f"{counted(summary.partitions, 'partition')}, {counted(summary.chunks, 'chunk')} in {folder}"
     if summary.partitions == 0:
@@ -167,11 +163,8 @@ def _summary_lines(summary: "Summary", codes: Counter[str], root: BusRoot, recor
     yield Note(f"All findings are in the run record {record}")
 
 
-def _survey(root: BusRoot, keys: list[str], fields: "FieldSet", chunks: int) -> "Survey":
+def _survey(root: BusRoot, keys: list[str], fields: FieldSet, chunks: int) -> Survey:
     """Which fields of the index these valid partitions fill."""
-    from chunksink.chunkbus.reader import read_partition
-    from chunksink.sinks.survey import Survey
-
     survey = Survey(fields)
     with progress("fields", chunks, "chunks") as bar:
         for key in keys:
@@ -181,9 +174,7 @@ def _survey(root: BusRoot, keys: list[str], fields: "FieldSet", chunks: int) -> 
     return survey
 
 
-def _survey_document(survey: "Survey") -> dict[str, Any]:
-    from chunksink.sinks.survey import FIELDS
-
+def _survey_document(survey: Survey) -> dict[str, Any]:
     fields = {}
     for name in FIELDS:
         first = survey.first_unread.get(name)
@@ -195,9 +186,7 @@ def _survey_document(survey: "Survey") -> dict[str, Any]:
     return {"fields": fields, "unasked": dict(survey.unasked.most_common()), "proposals": survey.proposals()}
 
 
-def _survey_lines(survey: "Survey") -> Iterator[str]:
-    from chunksink.sinks.survey import FIELDS
-
+def _survey_lines(survey: Survey) -> Iterator[str]:
     yield f"Fields of the index, and how many of {counted(survey.chunks, 'chunk')} fill them:"
     for name in FIELDS:
         if survey.filled[name] or survey.unread[name]:
@@ -215,7 +204,7 @@ def _survey_lines(survey: "Survey") -> Iterator[str]:
         yield Note("The documentation of the contract lists which paths and values each field reads.")
 
 
-def _unread(survey: "Survey", name: str) -> str:
+def _unread(survey: Survey, name: str) -> str:
     first = survey.first_unread.get(name)
     if first is None:
         return ""

@@ -1,10 +1,9 @@
 """Checks of each engine: whether it answers, has the live build of this home, and has the configured settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
 from chunksink.doctor import Check, CheckProblem, check, remedies
@@ -150,9 +149,12 @@ def _settings(config: Config, name: str, sink: "MeilisearchSink") -> str:
         try:
             live = sink.live_settings()
         except BuildMissing:
-            _require_known(file, desired, DEFAULTS)
-            return "no live index yet"
-    _require_known(file, desired, live)
+            live = None
+    if strange := unknown(desired, DEFAULTS if live is None else live):
+        found = f"{file} sets {', '.join(strange)}, which Meilisearch does not know: it would refuse the whole file"
+        raise CheckProblem(found, "correct the name, or remove it from the file")
+    if live is None:
+        return "no live index yet"
     try:
         dimensions = live_dimensions(config, name)
     except (ChunkBusError, OSError) as error:
@@ -163,9 +165,3 @@ def _settings(config: Config, name: str, sink: "MeilisearchSink") -> str:
         remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
         raise CheckProblem(f"the live index differs from {file}: {names}", remedy, "warn")
     return f"as in {file}"
-
-
-def _require_known(file: Path, desired: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    if names := unknown(desired, known):
-        found = f"{file} sets {', '.join(names)}, which Meilisearch does not know: it would refuse the whole file"
-        raise CheckProblem(found, "correct the name, or remove it from the file")

@@ -5,6 +5,8 @@ with chunksink.open() as index:
     nodes = retriever.retrieve("how do I return a borrowed tool")
 """
 
+from functools import partial
+
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
@@ -32,24 +34,18 @@ class ChunksinkRetriever(BaseRetriever):
         super().__init__()
         if mode is not None:
             require_mode(mode)
-        self._index = index
-        self._limit = similarity_top_k
-        self._mode = mode
-        self._filters = filters
-        self._tenant = tenant
-        self._collapse = collapse
-        self._context = context
+        self._search = partial(
+            index.search,
+            limit=similarity_top_k,
+            mode=mode,
+            filters=filters,
+            tenant=tenant,
+            collapse=collapse,
+            context=context,
+        )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        answer = self._index.search(
-            query_bundle.query_str,
-            limit=self._limit,
-            mode=self._mode,
-            filters=self._filters,
-            tenant=self._tenant,
-            collapse=self._collapse,
-            context=self._context,
-        )
+        answer = self._search(query_bundle.query_str)
         return [NodeWithScore(node=_node(hit), score=hit.score) for hit in hits_of(answer)]
 
 

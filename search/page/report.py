@@ -7,15 +7,6 @@ Tone = Literal["", "good", "bad"]
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One number, large."""
-
-    label: str
-    value: str
-    tone: Tone = ""
-
-
-@dataclass(frozen=True)
 class ReportRow:
     label: str
     value: str
@@ -35,7 +26,8 @@ class Report:
     current: bool | None
     """None if it is unknown."""
     summary: str
-    figures: tuple[Figure, ...]
+    figures: tuple[ReportRow, ...]
+    """Numbers that are shown large."""
     sections: tuple[Section, ...]
     troubles: tuple[str, ...] = ()
     """Problems, each with its remedy."""

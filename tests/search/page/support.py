@@ -20,7 +20,7 @@ from chunksink.search.legs import Legs
 from chunksink.search.neighbours import Surrounded, get
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
-from chunksink.search.page.report import Figure, Report, ReportRow, Section
+from chunksink.search.page.report import Report, ReportRow, Section
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Site
 from chunksink.search.query import search
@@ -64,7 +64,7 @@ def report() -> Report:
     return Report(
         current=False,
         summary="Not up to date",
-        figures=(Figure("Sources", "3"), Figure("Dead letters", "1", tone="bad")),
+        figures=(ReportRow("Sources", "3"), ReportRow("Dead letters", "1", tone="bad")),
         sections=(
             Section("Dead letters", (ReportRow("fts: <b>a</b>.md", "refused & removed", "bad"),)),
             Section("Last verify", (), "Nothing was verified. Run `chunksink verify`."),
