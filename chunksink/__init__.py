@@ -4,22 +4,16 @@ with chunksink.open() as index:
     report = index.sync()
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from chunksink.index import Index
     from chunksink.settings.config import Config
 
 __version__ = "0.1.0"
 __all__ = ["Index", "__version__", "open"]
-
-if not (Path(__file__).parent / "sinks").is_dir():
-    raise ImportError(
-        f"{Path(__file__).parent / 'sinks'} must be a symbolic link to the folder of that name in the checkout's root, "
-        "and this checkout has no links: on Windows, turn on developer mode and clone again with "
-        "`git clone -c core.symlinks=true`; or install the wheel"
-    )
 
 
 def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -> "Index":

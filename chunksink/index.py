@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
@@ -80,9 +79,7 @@ class Index:
     def __enter__(self) -> "Index":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -361,10 +358,6 @@ class Index:
 
     def embed_query(self, text: str) -> "Vectors":
         """The vector of a query by the model of the live index, for programs that query the vector store themselves."""
-        from chunksink.search.errors import InvalidQuestion
-
-        if not isinstance(text, str):
-            raise InvalidQuestion(f"the query must be a string, not {text!r:.100}")
         return self._live_search().embed_query(text)
 
     def _access(self, tenant: str | None) -> "Access":

@@ -68,8 +68,8 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     for name in unknown_variables():
         if near := nearest_variable(name):
             click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
-    shared = {name: _value(name) for name in ("chunks", "home", "index")}
-    config = load_config(shared | flags, place=config_option())
+    shared = {name: shared_option(name) for name in ("chunks", "home", "index")}
+    config = load_config(shared | flags, place=shared_option("config"))
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
         note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
@@ -77,18 +77,15 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     return kept
 
 
-def config_option() -> str | None:
-    return _value("config")
-
-
-def _value(name: str) -> str | None:
+def shared_option(name: str) -> str | None:
+    """The value of a shared option of the running command."""
     value: str | None = click.get_current_context().meta.get(_KEY.format(name))
     return value
 
 
 def shared_arguments() -> list[str]:
     """The shared options of this command, for a message about the command to run next."""
-    values = {name: _value(name) for name in ("chunks", "home", "index", "config")}
+    values = {name: shared_option(name) for name in ("chunks", "home", "index", "config")}
     return [f"--{name} {shlex.quote(value)}" for name, value in values.items() if value is not None]
 
 

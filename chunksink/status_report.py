@@ -5,6 +5,8 @@
 
 from collections.abc import Iterator
 
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.home_cache import existing_cache
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
@@ -222,14 +224,11 @@ def _run(run: "RunRecord") -> ReportRow:
 
 def _cache(config: Config) -> Iterator[ReportRow]:
     """Counts from the table's index, without reading vectors."""
-    from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.errors import EmbeddingsError
-
     path = cache_file(config.home_path)
     if not path.exists():
         return
     try:
-        with VectorCache.open(path, replace_damaged=False) as cache:
+        with existing_cache(config) as cache:
             models = cache.read(
                 "SELECT coalesce(m.name, ''), count(*) FROM vector v LEFT JOIN model m USING (fingerprint) "
                 "GROUP BY v.fingerprint ORDER BY 2 DESC"

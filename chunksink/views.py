@@ -16,7 +16,6 @@ from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
 from chunksink.session import chunk_documents, open_one_sink
 from chunksink.settings.config import Config, ConfigError
 from chunksink.sinks.capabilities import SupportsFamilies, SupportsReader, capability
-from chunksink.sinks.contract import Sink
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
@@ -86,7 +85,10 @@ def _legs(
             continue
         try:
             sink = open_one_sink(config, stack, name)
-            reader = _reader(sink, build_id, stack)
+            readable = capability(sink, SupportsReader)
+            if readable is None:
+                continue
+            reader = stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
         except (SinkError, ConfigError) as error:  # the other sinks answer
             failed[name] = str(error)
             continue
@@ -116,13 +118,6 @@ def _legs(
         reranking=queries.reranking(config.rerank),
         keyword_weight=config.fusion_weight,
     )
-
-
-def _reader(sink: Sink, build_id: str, stack: ExitStack) -> CircuitBreaker | None:
-    readable = capability(sink, SupportsReader)
-    if readable is None:
-        return None
-    return stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
 
 
 def _from_chunks(config: Config, families: Mapping[str, str]) -> list[Document]:

@@ -6,7 +6,7 @@ import click
 
 from chunksink.doctor import Check, examine
 from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, config_option, home_option, json_option
+from chunksink.options import chunks_option, config_from, home_option, json_option, shared_option
 from chunksink.output import columns, print_json, printable, wrapped
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -29,7 +29,7 @@ def command(as_json: bool) -> int:
       chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
     """
     checks: list[Check] = []
-    for each in examine(config_from, config_option()):
+    for each in examine(config_from, shared_option("config")):
         checks.append(each)
         if as_json:
             continue

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
 from chunksink.doctor import Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
+from chunksink.rebuild.embedder import cached_vectors
+from chunksink.rebuild.recall import measure
 from chunksink.rebuild.schema import existing_home_id
+from chunksink.rebuild.state import State
 from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, ConfigError, variable
 from chunksink.settings.index_settings import (
@@ -23,10 +25,8 @@ from chunksink.settings.meilisearch_defaults import DEFAULTS
 from chunksink.sinks.capabilities import SupportsPublicName, SupportsReader, SupportsVersion, capability
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
+from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.summary import recall_line, recall_remedy
-
-if TYPE_CHECKING:
-    from chunksink.sinks.meilisearch import MeilisearchSink
 
 _AGAIN = "then run `chunksink doctor` again"
 
@@ -49,8 +49,6 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             if public.verdict != "ok":
                 yield public
                 return
-        from chunksink.sinks.meilisearch import MeilisearchSink
-
         if isinstance(sink, MeilisearchSink):
             as_configured = check(f"settings of {name}", partial(_settings, config, name, sink))
             yield as_configured
@@ -114,10 +112,6 @@ def _live(name: str, sink: Sink, live: Live) -> str:
 
 def _recall(config: Config, sink: Sink, build_id: str) -> str:
     """The recall of its vector search. A low recall is only a warning."""
-    from chunksink.rebuild.embedder import cached_vectors
-    from chunksink.rebuild.recall import measure
-    from chunksink.rebuild.state import State
-
     try:
         with State.existing(config.home_path) as state, existing_cache(config) as cache:
             recall = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
@@ -142,7 +136,7 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
     return "free, or this home's"
 
 
-def _settings(config: Config, name: str, sink: "MeilisearchSink") -> str:
+def _settings(config: Config, name: str, sink: MeilisearchSink) -> str:
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
     desired = load_index_settings(file)
     with remedies((SinkError, _AGAIN)):

@@ -14,7 +14,7 @@ from chunksink.index import Index
 from chunksink.retrievers.source import hits_of, metadata_of, text_of
 from chunksink.search.answer import SearchHit
 from chunksink.search.filters import FilterArgument
-from chunksink.search.question import Mode, require_mode
+from chunksink.search.question import Mode
 
 
 class ChunksinkRetriever(BaseRetriever):
@@ -32,8 +32,6 @@ class ChunksinkRetriever(BaseRetriever):
         context: int = 0,
     ) -> None:
         super().__init__()
-        if mode is not None:
-            require_mode(mode)
         self._search = partial(
             index.search,
             limit=similarity_top_k,

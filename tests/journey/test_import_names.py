@@ -98,12 +98,3 @@ def test_wheel_installs_one_name_only(project: Path, tmp_path: Path) -> None:
     assert "<Answer" in run(project, python, "main.py", **alone)
     schema = run(tmp_path, python, "-m", "chunksink", "schema", "chunk", **alone)
     assert json.loads(schema) == json.loads((ROOT / "docs" / "schema" / "chunk.schema.json").read_text())
-
-
-def test_checkout_without_links_names_the_remedy(tmp_path: Path) -> None:
-    copy = tmp_path / "chunksink"
-    copy.mkdir()
-    (copy / "__init__.py").write_bytes((ROOT / "chunksink" / "__init__.py").read_bytes())
-    (copy / "sinks").write_text("../sinks")
-    done = subprocess.run([sys.executable, "-c", "import chunksink"], cwd=tmp_path, capture_output=True, text=True)
-    assert "ImportError" in done.stderr and "core.symlinks=true" in done.stderr

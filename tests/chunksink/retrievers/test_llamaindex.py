@@ -67,7 +67,7 @@ def test_misspelt_tenant_is_an_error(legs: Legs) -> None:
     with pytest.raises(TypeError, match="tenant"):
         retriever(legs).retrieve("cat", tenant="acme")  # type: ignore[call-arg]
     with pytest.raises(InvalidQuestion, match="there is no mode 'zz'"):
-        retriever(legs, mode="zz")
+        retriever(legs, mode="zz").retrieve("cat")
 
 
 def test_outage_is_an_error(legs: Legs, caplog: pytest.LogCaptureFixture) -> None:
