@@ -23,9 +23,11 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.rebuild import locks
 from chunksink.rebuild.state import Generation, State
+from chunksink.search.access import Access
 from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.retry import Fault
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -41,11 +43,9 @@ if TYPE_CHECKING:
     from chunksink.rebuild.session import Stage
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import VerifyReport
-    from chunksink.search.access import Access
     from chunksink.search.answer import Answer, Surrounded
     from chunksink.search.filters import FilterArgument
     from chunksink.search.question import FusionName, Mode
-    from chunksink.sinks.retry import Fault
 
 
 _READING_EFFORT = 16
@@ -67,7 +67,7 @@ class Index:
         config: Config,
         *,
         stage: "Stage | None" = None,
-        on_fault: "Callable[[Fault], object]" = lambda _fault: None,
+        on_fault: Callable[[Fault], object] = lambda _fault: None,
     ) -> None:
         self.config = config
         self._encoders = EncoderPool()
@@ -360,9 +360,7 @@ class Index:
         """The vector of a query by the model of the live index, for programs that query the vector store themselves."""
         return self._live_search().embed_query(text)
 
-    def _access(self, tenant: str | None) -> "Access":
-        from chunksink.search.access import Access
-
+    def _access(self, tenant: str | None) -> Access:
         return Access(tenant, required=self.config.tenants == "required")
 
     @cached_property

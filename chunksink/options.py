@@ -12,6 +12,7 @@ import click
 from chunksink.exits import Exit, Refusal
 from chunksink.output import Note, echo
 from chunksink.progress import progress, report_fault
+from chunksink.search.access import Access
 from chunksink.session import keep_live_sinks
 from chunksink.settings.config import (
     CONFIG_FILE,
@@ -24,8 +25,6 @@ from chunksink.settings.config import (
 
 if TYPE_CHECKING:
     from chunksink.index import Index
-    from chunksink.search.access import Access
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _KEY = "chunksink.{}"
@@ -96,10 +95,8 @@ def open_index(**flags: Any) -> "Index":
     return Index(config_from(**flags), stage=progress, on_fault=report_fault)
 
 
-def access_of(config: Config, tenant: str | None) -> "Access":
+def access_of(config: Config, tenant: str | None) -> Access:
     """What a search may see. Refused if the index requires a tenant and none is named."""
-    from chunksink.search.access import Access
-
     access = Access(tenant, required=config.tenants == "required")
     if access.denied:
         raise Refusal("this index requires a tenant: add --tenant NAME", Exit.USAGE)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.errors import NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
@@ -20,17 +21,19 @@ from chunksink.rebuild.intake import Intake, ignore
 from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.state import State, live_sinks
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, ConfigError, variable
+from chunksink.settings.sink_tables import sink_names
+from chunksink.sinks import registry
+from chunksink.sinks.contract import Sink
 from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.document import Document
 from chunksink.sinks.errors import Refused, SinkError
+from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
 
 if TYPE_CHECKING:
     from chunksink.embeddings.pool import EncoderPool
     from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.status import HomeStatus
     from chunksink.search.question import Mode
-    from chunksink.sinks.contract import Sink
-    from chunksink.sinks.document import Document
-    from chunksink.sinks.retry import Fault
 
 
 @contextmanager
@@ -39,7 +42,7 @@ def open_session(
     command: str,
     *,
     encoders: "EncoderPool",
-    on_fault: "Callable[[Fault], object]",
+    on_fault: Callable[[Fault], object],
     stage: "Stage | None" = None,
     tolerant: bool = False,
     reads_chunks: bool = True,
@@ -140,12 +143,10 @@ def keep_live_sinks(config: Config) -> Config:
     return config.without_meili_url() if moves else config
 
 
-def open_one_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+def open_one_sink(config: Config, stack: ExitStack, name: str) -> Sink:
     """Open a sink by its name; the stack closes it."""
-    from chunksink.sinks.registry import open_sink
-
     try:
-        return stack.enter_context(closing(open_sink(name, config.home_path, config.sink.get(name, {}))))
+        return stack.enter_context(closing(registry.open_sink(name, config.home_path, config.sink.get(name, {}))))
     except ConfigError as error:
         if config.source_of_sink_tables and str(error).startswith(f"[sink.{name}]"):
             raise ConfigError(f"{config.source_of_sink_tables}: {error}") from error
@@ -164,21 +165,19 @@ def usual_mode(config: Config) -> "Mode":
 
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families. NoGeneration if nothing was built yet."""
-    from chunksink.embeddings.settings import EncoderSettings
     from chunksink.rebuild.session import rebuild_due
     from chunksink.rebuild.status import status
-    from chunksink.sinks.registry import require_sink
 
     root = BusRoot(config.chunks_path)
     with State.existing(config.home_path) as state:
         for name in set(config.sinks) - state.live().builds.keys():
-            require_sink(name)
+            registry.require_sink(name)
         intake = open_intake(config, state)
         due = partial(rebuild_due, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
 
 
-def chunk_documents(config: Config, families: Sequence[str] | None = None) -> "Iterator[Document]":
+def chunk_documents(config: Config, families: Sequence[str] | None = None) -> Iterator[Document]:
     """The current documents from the chunks on disk: of these families, or of all."""
     from chunksink.rebuild.families import FamilyReader
 
@@ -200,8 +199,6 @@ def live_dimensions(config: Config, sink: str) -> int | None:
 
 def _require_configured(config: Config, only: tuple[str, ...]) -> None:
     """ConfigError for sinks that are not configured: their builds would never be searched or synced."""
-    from chunksink.settings.sink_tables import sink_names
-
     for name in only:
         if name not in config.sinks and name in sink_names():
             sinks = ", ".join(f'"{each}"' for each in (*config.sinks, name))
@@ -215,15 +212,13 @@ def _open_sinks(
     config: Config,
     names: tuple[str, ...],
     stack: ExitStack,
-    on_fault: "Callable[[Fault], object]",
+    on_fault: Callable[[Fault], object],
     unreachable: dict[str, SinkError] | None,
-) -> "list[Sink]":
+) -> list[Sink]:
     """Open these sinks. Calls are retried once a sink has answered.
 
     A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
     """
-    from chunksink.sinks.retry import RetryingSink, RetryPolicy
-
     policy = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     sinks: list[Sink] = []
     for name in dict.fromkeys(names):
@@ -239,7 +234,7 @@ def _open_sinks(
     return sinks
 
 
-def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
+def _open_former_sink(config: Config, stack: ExitStack, name: str) -> Sink:
     """A sink that is no longer configured. Refused if its options are gone too."""
     try:
         return open_one_sink(config, stack, name)
@@ -247,6 +242,6 @@ def _open_former_sink(config: Config, stack: ExitStack, name: str) -> "Sink":
         raise Refused(str(error)) from error
 
 
-def _report_fault(log: RunLog, on_fault: "Callable[[Fault], object]", fault: "Fault") -> None:
+def _report_fault(log: RunLog, on_fault: Callable[[Fault], object], fault: Fault) -> None:
     log.write("fault", **asdict(fault))
     on_fault(fault)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunksink.index import Index
 from chunksink.options import adopt_option, chunks_option, home_option, json_option, open_index
 from chunksink.output import counted, more, printable, show
 
 if TYPE_CHECKING:
-    from chunksink.index import Index
     from chunksink.rebuild.forecast import Forecast
 
 
@@ -40,7 +40,7 @@ def command(adopt: bool, as_json: bool) -> None:
         print_plan(index, adopt=adopt, as_json=as_json)
 
 
-def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
+def print_plan(index: Index, *, adopt: bool, as_json: bool) -> None:
     forecast = index.plan(adopt=adopt)
     show(as_json, forecast.as_json(), _lines(forecast))
 

@@ -9,7 +9,6 @@ from chunksink.doctor import Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
 from chunksink.rebuild.embedder import cached_vectors
-from chunksink.rebuild.recall import measure
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
 from chunksink.session import live_dimensions, open_one_sink
@@ -112,6 +111,8 @@ def _live(name: str, sink: Sink, live: Live) -> str:
 
 def _recall(config: Config, sink: Sink, build_id: str) -> str:
     """The recall of its vector search. A low recall is only a warning."""
+    from chunksink.rebuild.recall import measure
+
     try:
         with State.existing(config.home_path) as state, existing_cache(config) as cache:
             recall = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
