@@ -100,17 +100,17 @@ def test_reader_of_an_outdated_pointer_gets_the_live_build(
 
 
 def test_search_takes_a_lease(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from chunksink import live
     from chunksink.cli import run
-    from chunksink.search import query
 
     seen: list[bool] = []
-    real = query.search
+    real = live.search
 
     def search(*arguments: object, **named: object) -> object:
         with State.existing(home.folder) as state, removing(state, home.live()) as alone:
             seen.append(alone)
         return real(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(query, "search", search)
+    monkeypatch.setattr(live, "search", search)
     assert run(["search", "cat", "--mode", "keyword", "--home", str(home.folder)]) == 0
     assert seen == [False]
