@@ -38,6 +38,7 @@ def context_hash(context: str) -> bytes:
 def before(text: str, context: str) -> str:
     """The context as it precedes the text. Its last line is left out if the text begins with it, as a heading."""
     outer, _, last = context.rpartition("\n")
-    begins_with_it = text.lstrip().partition("\n")[0].strip("# ") == last
+    line = text.lstrip().partition("\n")[0].lstrip("# ").rstrip()
+    begins_with_it = last in (line, line.rstrip("# "))  # a heading may end with its marks, or with a name such as C#
     shown = outer if begins_with_it else context
     return f"{shown}\n\n" if shown else ""

@@ -99,8 +99,9 @@ class EndpointReranker:
             raise RerankFailed(str(error)) from error
 
     def close(self) -> None:
-        if self._client is not None:
-            self._client.close()
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
 
 def _scores_in(content: bytes, expected: int, url: str) -> list[float]:

@@ -26,7 +26,8 @@ class Options:
     `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names of fields in rows.
     `prune` removes sources that vanished. `allow_deletions` is how many sources may vanish with a whole folder, or
     lose most of their chunks if these are a large share of all.
-    `chunking` is the chunking policy from now on of the named folders; None leaves it unchanged.
+    `chunking` is the chunking policy, from now on, of the registered folders that contain the paths; None leaves
+    it unchanged.
     `checksum` reads every file, even if size and times are unchanged. `follow_links` reads linked files everywhere.
     """
 

@@ -32,7 +32,7 @@ def formula(answer: Answer, *, fused: bool) -> str:
     if answer.fusion == "ranks":
         return "the sum of 1 / (60 + place) over the legs"
     if answer.evidence is None:
-        return "the scores of each leg scaled to 0..1, weighted as `fusion_weight` says, and added"
+        return "the scores of each leg scaled to 0..1, weighted by `fusion_weight`, and added"
     matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
     return f"the scores of each leg scaled to 0..1, weighted and added; {matched}, which decides the weights"
 

@@ -16,7 +16,7 @@ from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
-from chunksink.search.question import KEYWORD, LEGS_OF, SEMANTIC, FusionName, Question
+from chunksink.search.question import KEYWORD, LEGS_OF, SEMANTIC, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import Filter, Hit
@@ -165,14 +165,14 @@ def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> lis
     floor = legs.semantic.floor() if legs.semantic is not None and SEMANTIC in LEGS_OF[question.mode] else None
     if floor is None:
         return hits
-    return [replace(hit, weak=all(_is_weak(share, floor, question.fusion) for share in hit.shares)) for hit in hits]
+    return [replace(hit, weak=all(_is_weak(share, floor) for share in hit.shares)) for hit in hits]
 
 
-def _is_weak(share: Share, floor: float, fusion: FusionName) -> bool:
-    """Ranks do not show how well the words match, so such a hit is not weak."""
+def _is_weak(share: Share, floor: float) -> bool:
+    """Only scaled scores show how well words match."""
     if share.leg == SEMANTIC:
         return share.score < floor
-    return fusion == "scores" and share.value < _WEAK_VALUE
+    return share.high is not None and share.value < _WEAK_VALUE
 
 
 def _with_context(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from chunksink.embeddings.errors import RerankFailed
@@ -28,30 +29,43 @@ class Reranking:
         self._reranker = reranker
         self.top = top
         self._seconds = seconds
-        self._loading = threading.Lock()
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="chunksink-rerank")
+        self._turn = threading.Lock()
 
     def load(self) -> None:
-        with self._loading:
+        with self._turn:
             self._reranker.load()
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
-        """The documents by falling score. `RerankFailed` if the scores are late or missing. Loading the model does not
-        count as late."""
+        """The documents by falling score; `RerankFailed` if the scores are late or missing. Loading the model does not
+        count as late; waiting for another query's texts does."""
         self.load()
-        future = self._worker.submit(self._reranker.scores, query, [_text_of(document) for document in documents])
+        answer: Future[list[float]] = Future()
+        texts = [_text_of(document) for document in documents]
+        # A daemon: the end of the program must not wait for late scores.
+        threading.Thread(target=self._score, args=(answer, query, texts), daemon=True).start()
         try:
-            scores = future.result(self._seconds)
+            scores = answer.result(self._seconds)
         except TimeoutError:
-            future.cancel()
-            raise RerankFailed(
-                f"no scores within {self._seconds:g} s; the option `deadline` of [rerank] is the limit"
-            ) from None
+            answer.cancel()  # if it has not begun
+            limit = f"no scores within {self._seconds:g} s; the option `deadline` of [rerank] is the limit"
+            raise RerankFailed(limit) from None
+        if not all(map(isfinite, scores)):
+            raise RerankFailed("a score is not a finite number")
         found = [Reranked(score, place) for place, score in enumerate(scores, start=1)]
         return sorted(found, key=lambda one: (-one.score, one.place))
 
+    def _score(self, answer: "Future[list[float]]", query: str, texts: Sequence[str]) -> None:
+        with self._turn:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(self._reranker.scores(query, texts))
+            except RerankFailed as error:
+                answer.set_exception(error)
+            except Exception as error:  # of the model's libraries, for example too little memory
+                answer.set_exception(RerankFailed(f"{type(error).__name__}: {error}"))
+
     def close(self) -> None:
-        self._worker.shutdown(wait=False, cancel_futures=True)
         self._reranker.close()
 
 

@@ -101,14 +101,20 @@ def command(
     if fail_if_drop is not None and baseline is None:
         raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
     config = config_from()
+    if save is not None and not save.absolute().parent.is_dir():
+        raise click.UsageError(f"--save {save}: there is no folder {save.parent}")
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
     before = comparison.read_result(baseline) if baseline else None
     left_out = comparison.require_same_queries(before.judged, judged) if before else []
     access = access_of(config, tenant)
+    if field == "auto" and before:
+        field = before.id
     naming = naming_of(config, judged, access, None if field == "auto" else field)
     modes = modes or (tuple(before.modes) if before else ())
+    if before and (other := [mode for mode in modes if mode not in before.modes]):
+        raise click.UsageError(f"the baseline has no {' or '.join(other)} mode: save a new one, or leave out --mode")
     measured: dict[Mode, Values] = {}
-    with closing(LiveSearch(config)) as live:
+    with closing(LiveSearch(config, every_seconds=inf)) as live:  # one generation for all queries
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
             try:
                 measured[mode] = measure(config, judged, naming, access, mode, live.search)

@@ -93,7 +93,8 @@ class _SourcePath(click.Path):
 @click.option(
     "--chunking",
     type=click.Choice(list(POLICIES)),
-    help=f"The chunking policy of these folders from now on.  [default: as before, {DEFAULT_POLICY.name} if new]",
+    help="The chunking policy, from now on, of the registered folders with these paths.  "
+    f"[default: as before, {DEFAULT_POLICY.name} if new]",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")
 @click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")

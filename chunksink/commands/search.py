@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from math import inf
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -118,7 +119,7 @@ def command(
     with (
         waiting("loading the model …" if SEMANTIC in legs else "searching …"),
         # The keyword leg is always needed, because it finds quoted phrases.
-        closing(LiveSearch(config, needed={KEYWORD, *legs})) as live,
+        closing(LiveSearch(config, every_seconds=inf, needed={KEYWORD, *legs})) as live,
     ):
         answer, generation = live.search(question, access), live.generation()
     if as_json:

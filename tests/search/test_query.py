@@ -81,6 +81,8 @@ def test_hits_far_from_words_and_meaning_are_weak(legs: Legs, mode: Mode) -> Non
     assert not weak["The vessel left the harbour"]
     assert any(weak.values()) == (mode != "keyword")
     assert answer.notice is None
+    alone = replace(with_floor, unavailable={"semantic": "down"}, semantic=None)
+    assert not any(hit.weak for hit in search(alone, "ship harbour", "hybrid")), "its scores are not scaled"
     unrelated = search(with_floor, "zebra giraffe", mode)
     assert all(hit.as_json()["weak"] for hit in unrelated)
     assert ("weak matches" in (unrelated.notice or "")) == bool(unrelated.hits)

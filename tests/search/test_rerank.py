@@ -1,6 +1,6 @@
 """Reranking over HTTP: the order of the server, and the fused order if it fails."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -96,6 +96,7 @@ def test_other_form_of_an_answer(legs: Legs, server: RerankServer) -> None:
         ((500, {"error": f"Bearer {KEY} is bad"}), "answered 500"),
         ((200, {"results": [{"index": 0, "relevance_score": 1}]}), "returned no score"),
         ((200, {"results": None}), "returned no score"),
+        ((200, [{"index": number, "score": float("nan")} for number in range(4)]), "not a finite number"),
         ((200, "no"), "returned no score"),
     ],
 )
@@ -131,3 +132,18 @@ def test_missing_server_or_key_keeps_the_fused_order(legs: Legs, server: RerankS
         assert len(found) == 3
         assert "not ranked again" in (found.notice or "")
     assert server.requests == []
+
+
+def test_error_of_a_model_keeps_the_fused_order(legs: Legs) -> None:
+    class Full:
+        def load(self) -> None:
+            pass
+
+        def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+            raise RuntimeError("out of memory")
+
+        close = load
+
+    found = ask(replace(legs, reranking=Reranking(Full(), 20, 5.0)))
+    assert len(found) == 3
+    assert "out of memory" in (found.notice or "")
