@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx
 
 from chunksink.embeddings.connection import client_for, message_of
-from chunksink.embeddings.errors import RerankFailed
+from chunksink.embeddings.errors import ModelUnavailable, RerankFailed
 from chunksink.settings.config import ConfigError, RerankOptions
 from chunksink.settings.secret import key_in
 
@@ -47,7 +47,12 @@ class CrossEncoderReranker:
             from chunksink.embeddings.resolve import resolve_model
             from chunksink.embeddings.torch_runtime import read_cross_encoder
 
-            self._model = read_cross_encoder(resolve_model(self._name), choose_device())
+            try:
+                found = resolve_model(self._name)
+            except ModelUnavailable as error:
+                remedy = "name the folder of a copy, or run once with a network"
+                raise RerankFailed(f"the model {self._name} is not on this machine: {remedy}") from error
+            self._model = read_cross_encoder(found, choose_device())
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         self.load()

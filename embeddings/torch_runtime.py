@@ -145,6 +145,9 @@ def read_cross_encoder(found: ResolvedModel, device: str) -> CrossEncoder:
     """A model that scores pairs of texts."""
 
     def load(library: Any, torch: Any) -> CrossEncoder:
+        architectures = json.loads((found.folder / "config.json").read_bytes()).get("architectures") or []
+        if not any("ForSequenceClassification" in name for name in architectures):
+            raise ModelUnsupported(f"{found.name} is not a cross-encoder: it computes no score for two texts")
         model: CrossEncoder = library.CrossEncoder(
             str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
         )

@@ -5,13 +5,17 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from math import isfinite
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from chunksink.embeddings.errors import RerankFailed
+from chunksink.embeddings.errors import EmbeddingsError, RerankFailed
 from chunksink.sinks.document import Document
 
 if TYPE_CHECKING:
     from chunksink.embeddings.rerankers import Reranker
+
+
+_PAUSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Reranking:
         self.top = top
         self._seconds = seconds
         self._turn = threading.Lock()
+        self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
         with self._turn:
@@ -37,7 +42,17 @@ class Reranking:
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
         """The documents by falling score; `RerankFailed` if the scores are late or missing. Loading the model does not
-        count as late; waiting for another query's texts does."""
+        count as late; waiting for another query's texts does. After a failure the reranker rests for ten seconds, so
+        that not every search waits."""
+        if self._failed is not None and monotonic() - self._failed[0] < _PAUSE_SECONDS:
+            raise RerankFailed(self._failed[1])
+        try:
+            return self._ordered(query, documents)
+        except EmbeddingsError as error:
+            self._failed = monotonic(), str(error)
+            raise
+
+    def _ordered(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
         self.load()
         answer: Future[list[float]] = Future()
         texts = [_text_of(document) for document in documents]

@@ -274,7 +274,8 @@ def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
     elif name == "sinks" and "length" in what:
         reason = '`sinks` must name at least one sink: sinks = ["fts"], or `fts,chroma` in the environment'
     elif get_origin(hint) is Literal:
-        reason = f"`{name}` must be one of {', '.join(get_args(hint))}, not {what.removeprefix('Invalid enum value ')}"
+        choices = ", ".join(choice if choice.isidentifier() else f'"{choice}"' for choice in get_args(hint))
+        reason = f"`{name}` must be one of {choices}, not {what.removeprefix('Invalid enum value ')}"
     else:
         reason = f"`{name}{path}`: {what}"
     return name, reason

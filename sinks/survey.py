@@ -23,6 +23,7 @@ _USED = frozenset(
         *(path for rule in PROJECTION for path in rule.paths),
         *Chunk.__struct_fields__,
         *(f"metadata.{name}" for name in NAMES),
+        *("metadata.kind", "metadata.overlap_chars", "metadata.links", "tokens.tokenizer"),  # of our own ingest
         *(f"{group}occurred_at_end_ms" for group in ("", "metadata.", "span.")),
     )
 )

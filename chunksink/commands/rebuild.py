@@ -35,10 +35,8 @@ from chunksink.summary import BUILT, exit_code, print_report
 @click.option(
     "--fail-if-drop",
     type=click.FloatRange(0),
-    default=0.01,
-    show_default=True,
     metavar="X",
-    help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.",
+    help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.  [default: 0.01]",
 )
 @allow_deletions_option
 @adopt_option
@@ -47,6 +45,7 @@ def command(
     model: str | None,
     precision: str | None,
     as_json: bool,
+    fail_if_drop: float | None,
     **options: Any,
 ) -> int:
     """Build the index from nothing but the chunks.
@@ -63,6 +62,10 @@ def command(
       chunksink rebuild --sink meilisearch
       chunksink rebuild --model NAME --require-eval answers.json
     """
+    if fail_if_drop is not None:
+        if options["require_eval"] is None:
+            raise click.UsageError("--fail-if-drop limits what --require-eval compares: add --require-eval FILE")
+        options["fail_if_drop"] = fail_if_drop
     with open_index(model=model, precision=precision) as index:
         report = index.rebuild(**options)
     print_report(report, as_json=as_json, verb=BUILT)

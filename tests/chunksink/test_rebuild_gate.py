@@ -77,6 +77,10 @@ def test_rebuild_with_the_same_model_flips_and_reports_the_comparison(judged: Sh
     assert (semantic["before"], semantic["after"], ended.json["evaluation"]["dropped"]) == (1.0, 1.0, [])
 
 
+def test_limit_without_a_result_is_refused(judged: Shell) -> None:
+    assert judged("rebuild", "--fail-if-drop", "0.2").code == Exit.USAGE
+
+
 def test_drop_within_the_limit_flips(judged: Shell) -> None:
     ended = judged("rebuild", "--model", "worse", "--require-eval", "answers.json", "--fail-if-drop", "1")
     assert (ended.code, judged.live().model.name) == (Exit.OK, "worse")

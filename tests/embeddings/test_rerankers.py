@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.embeddings.errors import ModelUnavailable, ModelUnsupported, RerankFailed
+from chunksink.embeddings.errors import ModelUnsupported, RerankFailed
 from chunksink.embeddings.rerankers import open_reranker
 from chunksink.settings.config import RerankOptions
 
@@ -42,7 +42,9 @@ def test_unusable_model_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
     two = open_reranker(RerankOptions(model=str(cross_encoder(tiny_folder, tmp_path / "two", labels=2))))
     with pytest.raises(RerankFailed, match="2 scores"):
         two.scores("cat", TEXTS)
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(ModelUnsupported, match="not a cross-encoder"):
+        open_reranker(RerankOptions(model=str(tiny_folder))).load()
+    with pytest.raises(RerankFailed, match="not on this machine"):
         open_reranker(RerankOptions(model=str(tmp_path / "missing"))).load()
     broken = cross_encoder(tiny_folder, tmp_path / "broken")
     (broken / "model.safetensors").write_bytes(b"cut")

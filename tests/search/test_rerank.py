@@ -119,6 +119,8 @@ def test_late_scores_keep_the_fused_order(legs: Legs, server: RerankServer) -> N
     server.hangs = True
     with reranked(legs, server, deadline=0.2) as with_server:
         found = ask(with_server)
+        assert len(ask(with_server)) == 3
+    assert len(server.requests) == 1, "for ten seconds no search waits for it again"
     assert [hit.chunk_id for hit in found] == [hit.chunk_id for hit in ask(legs)]
     assert "not ranked again" in (found.notice or "")
 
