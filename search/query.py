@@ -50,12 +50,12 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         order = Order(queries, question, legs.keyword_weight)
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
-    hits = _with_context(legs, access, question, hits)
+    hits = _with_neighbours(legs, access, question, hits)
     hits = _with_weakness(legs, question, hits)
     facets = count(legs, question, access, queries, order.results)
-    about = list(notices(legs, question, access, queries, order))
+    sentences = list(notices(legs, question, access, queries, order))
     if hits and all(hit.weak for hit in hits):
-        about.append("All of these hits are weak matches: the index may have nothing about this.")
+        sentences.append("All of these hits are weak matches: the index may have nothing about this.")
     return Answer(
         query=question.text,
         mode=question.mode,
@@ -65,7 +65,7 @@ def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answe
         facets=facets,
         took_ms=(perf_counter() - started) * 1000,
         unavailable=queries.failed,
-        notice=" ".join(about) or None,
+        notice=" ".join(sentences) or None,
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
@@ -112,7 +112,7 @@ def _described(legs: Legs, access: Access, order: Order, question: Question, mis
         if last is None:  # the first part
             found = _reranked(legs, order, question, found)
         for one, document in found:
-            last = _text_of(document) if question.collapse else document.id
+            last = _same_text_key(document) if question.collapse else document.id
             groups.setdefault(last, []).append((one, document))
         for key in list(groups):
             if key == last and not order.complete:
@@ -138,7 +138,7 @@ def _reranked(
     return [*((replace(one, rerank=rank), document) for rank, one, document in moved), *found[len(top) :]]
 
 
-def _text_of(document: Document) -> Hashable:
+def _same_text_key(document: Document) -> Hashable:
     """A key that is equal for documents of one tenant with the same text. Short texts (Thanks!) occur in unrelated
     sources, so their titles must be equal, too. A document without text is only equal to itself."""
     text = document.text.strip()
@@ -175,7 +175,7 @@ def _is_weak(share: Share, floor: float) -> bool:
     return share.high is not None and share.value < _WEAK_VALUE
 
 
-def _with_context(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
+def _with_neighbours(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
     around = neighbours(legs, access, [hit.document for hit in hits], question.context)
     sides = (around[hit.document.id] for hit in hits)
     return [replace(hit, before=before, after=after) for hit, (before, after) in zip(hits, sides, strict=True)]

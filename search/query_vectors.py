@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""
 _BATCH = 16
-"""The largest batch, so that no query waits long for others."""
+"""The most queries in a batch, so that none waits long for others."""
 _QUERY_SECONDS = 5.0
 """How long a search waits for an endpoint before it answers without vectors."""
 _PAUSE_SECONDS = 10.0
@@ -33,6 +33,7 @@ _UNRELATED = (
     "torque of the screws of a gearbox",
     "the appeal was dismissed by the court",
 )
+"""Texts about different subjects: their similarity is that of unrelated texts to the model."""
 _RELATED = 0.22
 """Texts below this similarity are hardly related, on a scale from that of unrelated texts (0) to that of equal ones."""
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 _PAUSE_SECONDS = 10.0
+"""After a failure, searches do not ask the reranker for this long."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Reranking:
     def _ordered(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
         self.load()
         answer: Future[list[float]] = Future()
-        texts = [_text_of(document) for document in documents]
+        texts = [_passage_of(document) for document in documents]
         # A daemon: the end of the program must not wait for late scores.
         threading.Thread(target=self._score, args=(answer, query, texts), daemon=True).start()
         try:
@@ -84,5 +85,5 @@ class Reranking:
         self._reranker.close()
 
 
-def _text_of(document: Document) -> str:
+def _passage_of(document: Document) -> str:
     return "\n\n".join(filter(None, (document.title, document.text)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from chunksink.evaluation import described, measure, naming_of, tune_weight
+from chunksink.evaluation import index_facts, measure, naming_of, tune_weight
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
@@ -107,6 +107,9 @@ def command(
     before = comparison.read_result(baseline) if baseline else None
     left_out = comparison.require_same_queries(before.judged, judged) if before else []
     access = access_of(config, tenant)
+    if before and before.tenant != tenant:
+        of = f"the tenant {before.tenant}" if before.tenant else "no tenant"
+        raise click.UsageError(f"the baseline was measured with {of}: use the same --tenant, or save a new one")
     if field == "auto" and before:
         field = before.id
     naming = naming_of(config, judged, access, None if field == "auto" else field)
@@ -121,7 +124,7 @@ def command(
             except InvalidQuestion:
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
-        index = described(config, live.generation())
+        index = index_facts(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}
     document, lines = _report(judged, naming, means, index), _lines(judged, naming, means, index)
     found: dict[str, Any] = {"dropped": ()}

@@ -161,3 +161,11 @@ def test_tuning_proposes_a_weight_or_none(built: Shell) -> None:
     (built.folder / "chunksink.toml").write_text("fusion_weight = 1.0\n")
     report = measured(built, qrels("docs/{}.md"), "--mode", "hybrid", "--json").json
     assert report["modes"]["hybrid"]["nDCG@10"]["mean"] == fixed[-1]["nDCG@10"]
+
+
+def test_baseline_of_another_tenant_is_refused(built: Shell) -> None:
+    assert measured(built, qrels("docs/{}.md"), "--mode", "keyword", "--save", "saved.json").code == Exit.OK
+    saved = json.loads((built.folder / "saved.json").read_text())
+    write(built, "other.json", json.dumps(saved | {"tenant": "acme"}))
+    for name, code in (("saved.json", Exit.OK), ("other.json", Exit.USAGE)):
+        assert measured(built, qrels("docs/{}.md"), "--mode", "keyword", "--baseline", name).code == code

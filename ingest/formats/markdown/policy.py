@@ -49,7 +49,7 @@ class Policy:
     @property
     def policy_id(self) -> str:
         """Names everything that decides where a text is cut, except the parser."""
-        sizes = [self.minimum] * bool(self.minimum) + [self.target, self.soft_max, self.hard_max]
+        sizes = [size for size in (self.minimum, self.target, self.soft_max, self.hard_max) if size]
         of_sizes = f"{'/'.join(map(str, sizes))}/{self.overlap_percent}%"
         return intern(f"chunking_spec_{self.name}.{self.rules}:{of_sizes}:{tokens.VERSION}")
 
