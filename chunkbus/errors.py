@@ -9,6 +9,9 @@ ChunkBusError                a ChunksinkError, like the base of every other pack
 ├── NotABusRoot         a folder contains neither canonical/ nor manifest/
 ├── PartitionChanged    a record read by its offset is no longer the one that was recorded
 ├── PartitionLocked     another process is writing the same partition
+├── StorageError        a bucket cannot be reached, or refuses a request
+│   ├── StorageDenied   its credentials are missing, wrong or expired, or lack a permission
+│   └── StorageConflict another writer changed a file first
 ├── NewerStore          a database was written by a newer chunksink
 └── StoreUnreadable     one of chunksink's databases is damaged or of another kind
 """
@@ -68,6 +71,18 @@ class PartitionChanged(ChunkBusError):
 
 class PartitionLocked(ChunkBusError):
     """Another process is writing this partition; wait for it or end it."""
+
+
+class StorageError(ChunkBusError):
+    """The object storage cannot be reached or refuses a request. It says nothing about the chunks."""
+
+
+class StorageDenied(StorageError):
+    """The credentials are missing, wrong or expired, or lack a permission."""
+
+
+class StorageConflict(StorageError):
+    """Another writer created or changed this file first."""
 
 
 class NewerStore(ChunkBusError):

@@ -7,6 +7,8 @@
     │   ├── NotABusRoot, InvalidPartitionKey, InvalidChunk, InvalidManifest, NotCanonical
     │   ├── PartitionChanged     the partition was rewritten while it was read: read it again
     │   ├── PartitionLocked      another process is writing the partition: try again later
+    │   ├── StorageError         a bucket cannot be reached or refuses a request
+    │   │   └── StorageDenied, StorageConflict
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
     ├── IngestError              sources that cannot become chunks
     │   ├── IngestRefused        the run could not start; nothing was written
@@ -49,6 +51,9 @@ from chunksink.chunkbus.errors import NotABusRoot as NotABusRoot
 from chunksink.chunkbus.errors import NotCanonical as NotCanonical
 from chunksink.chunkbus.errors import PartitionChanged as PartitionChanged
 from chunksink.chunkbus.errors import PartitionLocked as PartitionLocked
+from chunksink.chunkbus.errors import StorageConflict as StorageConflict
+from chunksink.chunkbus.errors import StorageDenied as StorageDenied
+from chunksink.chunkbus.errors import StorageError as StorageError
 from chunksink.chunkbus.errors import StoreUnreadable as StoreUnreadable
 from chunksink.embeddings.errors import CacheError as CacheError
 from chunksink.embeddings.errors import EmbeddingsError as EmbeddingsError

@@ -40,8 +40,8 @@ MEANINGS = {
     Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
     Exit.DRIFT: "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
     "`settings diff`); or a new build, the cache of vectors or a file of the home differs from what was written",
-    Exit.ENGINE: "an engine or endpoint cannot be reached or refuses a call; or a disk is full, or this machine is "
-    "short of memory or open files",
+    Exit.ENGINE: "an engine, endpoint or bucket cannot be reached or refuses a call; or a disk is full, or this "
+    "machine is short of memory or open files",
     Exit.REFUSED: "done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
     Exit.BRAKE: "a large share of the index would be removed; nothing was written",
@@ -62,8 +62,10 @@ _ERRORS = {
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "CacheDamaged", "CacheForeign"),
-    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError"),
-    Exit.LOCKED: ("PartitionLocked", "PartitionChanged", "IngestBusy", "HomeLocked", "CacheBusy"),
+    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError"),
+    Exit.LOCKED: (
+        *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
+    ),
     Exit.BRAKE: ("Brake",),
     Exit.OTHER_PLAN: ("OtherPlan",),
     Exit.ENDPOINT_CHANGED: ("EndpointChanged",),

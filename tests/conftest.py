@@ -7,6 +7,7 @@ engine, they fail instead. `tests/engines/test_servers.py` holds this file to th
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import settings
 
-from tests.engines.servers import ChromaServer, MeilisearchServer, run_chroma, run_meilisearch
+from tests.engines.servers import ChromaServer, MeilisearchServer, S3Server, run_chroma, run_meilisearch, run_s3
 from tools import engines
 
 if TYPE_CHECKING:
@@ -103,6 +104,22 @@ def chroma_server() -> Iterator[ChromaServer]:
     need("chroma")
     with run_chroma() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One real S3 server for all tests of this process: take a prefix of your own."""
+    need("s3")
+    with run_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty prefix, with what its clients need in the environment."""
+    for name, value in s3_server.variables().items():
+        monkeypatch.setenv(name, value)
+    return f"s3://tests/{secrets.token_hex(8)}"
 
 
 # Per module, not per session: Playwright's sync interface keeps an asyncio loop running in the thread, and

@@ -59,6 +59,29 @@ class ChromaServer:
         return f"http://{self.host}:{self.port}"
 
 
+@dataclass(frozen=True)
+class S3Server:
+    """SeaweedFS with the S3 interface. It creates a bucket with its first object."""
+
+    port: int
+    pid: int
+    key_id: str
+    key: str = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def variables(self, url: str = "") -> dict[str, str]:
+        """The environment of a client, which reaches the server at `url`."""
+        return {
+            "AWS_ENDPOINT_URL": url or self.url,
+            "AWS_ACCESS_KEY_ID": self.key_id,
+            "AWS_SECRET_ACCESS_KEY": self.key,
+            "AWS_REGION": "us-east-1",
+        }
+
+
 class DidNotStart(Exception):
     """The engine ended or stayed silent; the message holds the end of its log."""
 
@@ -103,6 +126,67 @@ def run_chroma(*, data: Path | None = None, port: int | None = None) -> Iterator
 
     with _run(command, ready, {"ANONYMIZED_TELEMETRY": "False"}, port) as (port, pid):
         yield ChromaServer(port, pid)
+
+
+@contextmanager
+def run_s3() -> Iterator[S3Server]:
+    """A SeaweedFS of its own; nothing is left of it."""
+    key_id, key = secrets.token_hex(8), secrets.token_hex(16)
+    others = [free_port() for _ in range(9)]
+
+    def command(port: int, scratch: Path) -> list[str]:
+        keys = {"credentials": [{"accessKey": key_id, "secretKey": key}]}
+        allowed = {"name": "tests", "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+        (scratch / "s3.json").write_text(json.dumps({"identities": [keys | allowed]}), encoding="utf-8")
+        (scratch / "data").mkdir()
+        names = ("master", "master", "volume", "volume", "filer", "filer", "s3", "s3", "s3")
+        kinds = (
+            "port",
+            "port.grpc",
+            "port",
+            "port.grpc",
+            "port",
+            "port.grpc",
+            "port.grpc",
+            "port.iceberg",
+            "port.lance",
+        )
+        ports = [f"-{name}.{kind}={other}" for name, kind, other in zip(names, kinds, others, strict=True)]
+        return [
+            *(_program("s3"), "server", f"-dir={scratch / 'data'}", f"-ip={HOST}", f"-ip.bind={HOST}", *ports),
+            *("-s3", f"-s3.port={port}", f"-s3.config={scratch / 's3.json'}", "-s3.iam=false"),
+            *("-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=0", "-volume.preStopSeconds=0"),
+        ]
+
+    def ready(port: int, _scratch: Path) -> bool:
+        from chunksink.chunkbus.bucket import BucketStorage
+        from chunksink.chunkbus.errors import StorageError
+
+        socket.create_connection((HOST, port)).close()  # its client would wait long before it tries again
+        found = S3Server(port, 0, key_id, key)
+        try:
+            with patched_environment(found.variables()):
+                BucketStorage("s3://ready/here").write("x", b"ours")
+        except StorageError:
+            return False
+        return True
+
+    with _run(command, ready, {}, None) as (port, pid):
+        yield S3Server(port, pid, key_id, key)
+
+
+@contextmanager
+def patched_environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def get_json(url: str, key: str = "") -> Any:

@@ -1,0 +1,239 @@
+"""Files below a prefix of a bucket, through obstore, which the extra `s3` installs.
+
+Credentials and endpoint come from the usual environment variables, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL.
+obstore repeats a request after a lost connection or a 5xx status. Its errors are translated here, in one place.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+from urllib.parse import urlsplit
+
+from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageError
+from chunksink.chunkbus.storage import BUCKET_SCHEMES, Entry
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutMode
+    from obstore.store import ObjectStore, RetryConfig
+
+RETRIES: "RetryConfig" = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
+}
+_REQUEST_TIMEOUT = timedelta(minutes=5)
+_PART_BYTES = 2**24
+_PARTS_AT_ONCE = 4
+_READ_AHEAD_BYTES = 2**18
+_LISTED_AT_ONCE = 1000
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName")
+_STATUS = re.compile(r"status code: (\d{3}[ \w]*)")
+_DENIED = re.compile(r"status code: 40[13]\b|169\.254\.169\.254|metadata\.google\.internal|credential", re.IGNORECASE)
+
+
+class BucketStorage:
+    """Files below `s3://BUCKET/PREFIX` and its siblings. Opening it makes no request."""
+
+    def __init__(self, address: str) -> None:
+        self.address = checked_address(address)
+        try:
+            from obstore.store import from_url
+        except ImportError as error:
+            raise StorageError(
+                f"{self.address} is in object storage, which needs obstore: `pip install 'chunksink[s3]'`"
+            ) from error
+        with self._translated(""):
+            self._store: ObjectStore = from_url(
+                self.address,
+                # Only the endpoint of the environment decides whether the connection is encrypted.
+                client_options={"allow_http": True, "timeout": _REQUEST_TIMEOUT},
+                retry_config=RETRIES,
+            )
+
+    def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
+        import obstore
+
+        start = len(folder) + 1 if folder else 0
+        offset = f"{folder}/{after}".lstrip("/") if after else None
+        with self._translated(folder):
+            for page in obstore.list(self._store, folder or None, offset=offset, chunk_size=_LISTED_AT_ONCE):
+                for meta in page:
+                    name = meta["path"][start:]
+                    if name and "/" not in name and not name.startswith("."):
+                        yield _entry(name, meta)
+
+    def stat(self, name: str) -> Entry:
+        import obstore
+
+        with self._translated(name):
+            return _entry(name.rpartition("/")[2], obstore.head(self._store, name))
+
+    def read(self, name: str) -> bytes:
+        return self.read_version(name)[0]
+
+    def read_version(self, name: str) -> tuple[bytes, str]:
+        import obstore
+
+        with self._translated(name):
+            found = obstore.get(self._store, name)
+            return bytes(found.bytes()), _token(found.meta["e_tag"], found.meta["version"])
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """The content from its beginning, in one request."""
+        import obstore
+
+        with self._translated(name):
+            for block in obstore.get(self._store, name).stream(min_chunk_size=_READ_AHEAD_BYTES):
+                yield bytes(block)
+
+    def range(self, name: str, start: int, end: int) -> bytes:
+        import obstore
+
+        with self._translated(name):
+            return bytes(obstore.get_range(self._store, name, start=start, end=end))
+
+    def open(self, name: str) -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(_RangeReader(self, name, self.stat(name).size), _READ_AHEAD_BYTES))
+
+    def create(self, name: str, data: bytes) -> str:
+        return self._put_if(name, data, "create")
+
+    def swap(self, name: str, data: bytes, version: str) -> str:
+        tag, _, generation = version.partition(" ")
+        return self._put_if(name, data, {"e_tag": tag, "version": generation} if generation else {"e_tag": tag})
+
+    def _put_if(self, name: str, data: bytes, mode: "PutMode") -> str:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        with self._translated(name):
+            try:
+                put = obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+                return _token(put["e_tag"], put["version"])
+            except (AlreadyExistsError, PreconditionError) as error:
+                refusal = error
+        # A repeated request meets what its first attempt wrote.
+        try:
+            present, version = self.read_version(name)
+        except FileNotFoundError:
+            present, version = None, ""
+        if present != data:
+            raise StorageConflict(f"{self._at(name)} was written by another process meanwhile") from refusal
+        return version
+
+    def write(self, name: str, data: bytes | Path) -> None:
+        import obstore
+
+        with self._translated(name):
+            obstore.put(self._store, name, data, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+
+    def remove(self, name: str) -> None:
+        import obstore
+
+        with self._translated(name), suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
+
+    def _at(self, name: str) -> str:
+        return f"{self.address}/{name}" if name else self.address
+
+    @contextmanager
+    def _translated(self, name: str) -> Iterator[None]:
+        """Raises FileNotFoundError, StorageDenied or StorageError in place of obstore's errors."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except FileNotFoundError as error:
+            if (missing := _code_of(error)) in _NO_BUCKET:
+                raise self._no_bucket(missing) from error
+            raise FileNotFoundError(2, "No such object", self._at(name)) from error
+        except BaseError as error:
+            if (code := _code_of(error)) in _NO_BUCKET:
+                raise self._no_bucket(code) from error
+            detail = code or _reason(str(error))
+            if _DENIED.search(str(error)):
+                raise StorageDenied(
+                    f"{self._at(name)}: access denied ({detail}). Set valid credentials in the environment, such as "
+                    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or allow them this request"
+                ) from error
+            raise StorageError(
+                f"{self._at(name)}: the object storage does not answer as expected ({detail}). Check AWS_ENDPOINT_URL "
+                "and the network, then run it again"
+            ) from error
+
+    def _no_bucket(self, code: str) -> StorageError:
+        return StorageError(f"{self.address}: no such bucket ({code}); create it, or correct the name")
+
+
+def checked_address(address: str) -> str:
+    """The address without a final slash. StorageError if it has no bucket, or more than bucket and prefix."""
+    try:
+        parts = urlsplit(address)
+        is_plain = not (parts.username or parts.password or parts.query or parts.fragment or parts.port)
+    except ValueError:
+        parts, is_plain = None, False
+    if parts is None or not is_plain or not parts.netloc or parts.scheme.lower() not in BUCKET_SCHEMES:
+        # The address itself may contain a secret.
+        forms = " or ".join(f"{scheme}://BUCKET/PREFIX" for scheme in BUCKET_SCHEMES)
+        raise StorageError(f"an address in object storage must be {forms}; credentials belong in the environment")
+    prefix = "/".join(part for part in parts.path.split("/") if part)
+    return f"{parts.scheme.lower()}://{parts.netloc}/{prefix}".rstrip("/")
+
+
+def _entry(name: str, meta: "ObjectMeta") -> Entry:
+    tag = (meta["e_tag"] or "").removeprefix("W/").strip('"')
+    return Entry(name, meta["size"], tag or meta["last_modified"].isoformat(), meta["last_modified"])
+
+
+def _token(tag: str | None, generation: str | None) -> str:
+    return f"{tag or ''} {generation or ''}"
+
+
+def _code_of(error: Exception) -> str:
+    found = _CODE.search(str(error))
+    return found[1] if found else ""
+
+
+def _reason(message: str) -> str:
+    """obstore's message without addresses and its debugging part."""
+    first = message.partition("\n\nDebug source")[0]
+    status = _STATUS.search(first)
+    return status[1] if status else first.rpartition(" - ")[2][:200]
+
+
+class _RangeReader(io.RawIOBase):
+    """One object, read by ranges."""
+
+    def __init__(self, storage: BucketStorage, name: str, size: int) -> None:
+        self._storage = storage
+        self._name = name
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        data = self._storage.range(self._name, self._position, end)
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)

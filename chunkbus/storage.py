@@ -1,0 +1,193 @@
+"""Named files below a folder or a prefix of a bucket: one protocol, `open_storage` opens either.
+
+A name has parts separated by `/`, such as `manifest/a.manifest.json`. Names whose last part begins with a dot are
+unfinished files, which are not listed.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from chunksink.chunkbus.errors import StorageConflict
+from chunksink.chunkbus.signature import Signature
+
+BUCKET_SCHEMES = ("s3", "gs", "az")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file. Its `version` changes with its content, and is never a hash of it."""
+
+    name: str
+    size: int
+    version: str
+    modified: datetime
+
+
+class Storage(Protocol):
+    """All methods raise FileNotFoundError if the file does not exist, another OSError or StorageError if the storage
+    fails. Every write is atomic and durable when it returns."""
+
+    @property
+    def address(self) -> str:
+        """For messages; without credentials."""
+        ...
+
+    def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """The files directly in this folder, or those with names after `after`; none if there is no such folder."""
+        ...
+
+    def stat(self, name: str) -> Entry: ...
+
+    def read(self, name: str) -> bytes: ...
+
+    def read_version(self, name: str) -> tuple[bytes, str]:
+        """The content, and the version for `swap`."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """For reading, with `seek`."""
+        ...
+
+    def create(self, name: str, data: bytes) -> str:
+        """Writes a new file and returns its version. StorageConflict if it exists with other content."""
+        ...
+
+    def swap(self, name: str, data: bytes, version: str) -> str:
+        """Replaces this version of the file and returns the new one. StorageConflict if it has another one."""
+        ...
+
+    def write(self, name: str, data: bytes | Path) -> None:
+        """Creates or replaces a file with these bytes, or with the content of a local file."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Succeeds if the file does not exist."""
+        ...
+
+
+def is_bucket(place: str) -> bool:
+    """Whether this is the address of a bucket, and not a path."""
+    scheme, mark, _ = place.partition("://")
+    return bool(mark) and scheme.lower() in BUCKET_SCHEMES
+
+
+def open_storage(place: str) -> Storage:
+    """The storage at a path, or at `s3://BUCKET/PREFIX`, `gs://...` or `az://...`. Makes no request."""
+    if not is_bucket(place):
+        return FolderStorage(Path(place))
+    from chunksink.chunkbus.bucket import BucketStorage
+
+    return BucketStorage(place)
+
+
+@dataclass(frozen=True)
+class FolderStorage:
+    """Files below a folder."""
+
+    path: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.path)
+
+    def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
+        with suppress(FileNotFoundError), os.scandir(self.path / folder) as found:
+            for one in found:
+                if one.name > after and not one.name.startswith("."):
+                    with suppress(FileNotFoundError):  # removed meanwhile
+                        if one.is_file():
+                            yield _entry(one.name, one.stat())
+
+    def stat(self, name: str) -> Entry:
+        path = self.path / name
+        return _entry(path.name, path.stat())
+
+    def read(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def read_version(self, name: str) -> tuple[bytes, str]:
+        with self.open(name) as file:
+            return file.read(), _entry(name, os.fstat(file.fileno())).version
+
+    def open(self, name: str) -> BinaryIO:
+        return (self.path / name).open("rb")
+
+    def create(self, name: str, data: bytes) -> str:
+        path = self.path / name
+        with self._new(path, data) as new:
+            try:
+                os.link(new, path)
+            except FileExistsError:
+                if path.read_bytes() != data:
+                    raise StorageConflict(f"{path} was written by another process meanwhile") from None
+        sync_folder(path.parent)
+        return self.stat(name).version
+
+    def swap(self, name: str, data: bytes, version: str) -> str:
+        path = self.path / name
+        with self._new(path, data) as new, _locked(path.parent):
+            if self.stat(name).version != version and path.read_bytes() != data:
+                raise StorageConflict(f"{path} was written by another process meanwhile")
+            new.replace(path)
+            sync_folder(path.parent)
+            return self.stat(name).version
+
+    def write(self, name: str, data: bytes | Path) -> None:
+        path = self.path / name
+        with self._new(path, data) as new:
+            new.replace(path)
+        sync_folder(path.parent)
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def _new(self, path: Path, data: bytes | Path) -> Iterator[Path]:
+        """A durable file with this content beside `path`; removed at the end if it was not renamed."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+        try:
+            with new.open("xb") as file:
+                if isinstance(data, bytes):
+                    file.write(data)
+                else:
+                    with data.open("rb") as source:
+                        shutil.copyfileobj(source, file)
+                file.flush()
+                os.fsync(file.fileno())
+            yield new
+        finally:
+            new.unlink(missing_ok=True)
+
+
+def _entry(name: str, status: os.stat_result) -> Entry:
+    version = ".".join(map(str, Signature.of(status).numbers()))
+    return Entry(name, status.st_size, version, datetime.fromtimestamp(status.st_mtime, UTC))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Excludes other swaps in this folder, without a file for the lock."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes renames in the folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
