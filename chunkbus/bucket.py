@@ -17,7 +17,7 @@ from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageErr
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Entry
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta, PutMode
+    from obstore import GetResult, ObjectMeta, PutMode
     from obstore.store import ObjectStore, RetryConfig
 
 RETRIES: "RetryConfig" = {
@@ -83,12 +83,17 @@ class BucketStorage:
             found = obstore.get(self._store, name)
             return bytes(found.bytes()), _token(found.meta["e_tag"], found.meta["version"])
 
-    def blocks(self, name: str) -> Iterator[bytes]:
-        """The content from its beginning, in one request."""
+    def stream(self, name: str) -> tuple[int, Iterator[bytes]]:
+        """The size, and the content in one request."""
         import obstore
 
         with self._translated(name):
-            for block in obstore.get(self._store, name).stream(min_chunk_size=_READ_AHEAD_BYTES):
+            found = obstore.get(self._store, name)
+        return found.meta["size"], self._blocks(name, found)
+
+    def _blocks(self, name: str, found: "GetResult") -> Iterator[bytes]:
+        with self._translated(name):
+            for block in found.stream(min_chunk_size=_READ_AHEAD_BYTES):
                 yield bytes(block)
 
     def range(self, name: str, start: int, end: int) -> bytes:

@@ -1,21 +1,31 @@
-"""Names of the files below a bus root. Nothing here opens a file.
+"""Where the files of a bus root are, and which partitions it has.
 
 <root>/canonical/<key>.jsonl               the chunks of a partition
 <root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their manifest (see `writer`)
 <root>/manifest/<key>.manifest.json        its manifest; the rename onto this name is the commit
+
+In a bucket, which has no rename, the chunks are canonical/<key>.<sha256>.jsonl (see `bucket_partitions`).
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.errors import InvalidPartitionKey, NotABusRoot
+from chunksink.chunkbus.signature import Signature, settled_signatures, signatures_of
+from chunksink.chunkbus.storage import FolderStorage, Storage, is_bucket
+
+if TYPE_CHECKING:
+    from chunksink.chunkbus.bucket_partitions import BucketPartitions
 
 PARTITION_KEY = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _KEY = re.compile(PARTITION_KEY)
 _CHUNKS = ".jsonl"
 _MANIFEST = ".manifest.json"
+_FOLDERS = (("canonical", _CHUNKS), ("manifest", _MANIFEST))
 
 
 def is_partition_key(key: str) -> bool:
@@ -32,9 +42,38 @@ def check_partition_key(key: str) -> str:
 
 @dataclass(frozen=True)
 class BusRoot:
-    """A folder for canonical partitions."""
+    """A folder for canonical partitions, or a prefix of a bucket."""
 
-    path: Path
+    place: "Path | BucketPartitions"
+
+    @classmethod
+    def at(cls, place: str, home: Path) -> "BusRoot":
+        """The root at a path or at an address such as `s3://BUCKET/PREFIX`, whose partitions are cached in `home`."""
+        if not is_bucket(place):
+            return cls(Path(place))
+        from chunksink.chunkbus.bucket_partitions import BucketPartitions
+
+        return cls(BucketPartitions.at(place, home))
+
+    @property
+    def bucket(self) -> "BucketPartitions | None":
+        """None if the root is a folder; only then the properties with paths can be used."""
+        return None if isinstance(self.place, Path) else self.place
+
+    @property
+    def path(self) -> Path:
+        if not isinstance(self.place, Path):
+            raise TypeError(f"{self.address} has no path")
+        return self.place
+
+    @cached_property
+    def storage(self) -> Storage:
+        return FolderStorage(self.place) if isinstance(self.place, Path) else self.place.storage
+
+    @property
+    def address(self) -> str:
+        """For messages."""
+        return self.storage.address
 
     @property
     def canonical(self) -> Path:
@@ -55,35 +94,68 @@ class BusRoot:
 
     @property
     def is_there(self) -> bool:
+        if self.bucket is not None:
+            return self.bucket.is_there
         return self.canonical.is_dir() or self.manifests.is_dir()
 
     def require(self) -> "BusRoot":
         """Returns this root, or raises NotABusRoot if it does not exist."""
         if not self.is_there:
-            why = "it contains neither canonical/ nor manifest/" if self.path.is_dir() else "there is no such folder"
+            is_empty = self.bucket is not None or self.path.is_dir()
+            why = "it contains neither canonical/ nor manifest/" if is_empty else "there is no such folder"
             raise NotABusRoot(
-                f"no chunks at {self.path}: {why}. Name the folder of your chunks with --chunks DIR, or make "
+                f"no chunks at {self.address}: {why}. Name the folder of your chunks with --chunks DIR, or make "
                 "chunks from your documents with `chunksink ingest FOLDER`"
             )
         return self
 
+    def refresh(self) -> None:
+        """Lists a bucket again at the next use. A folder is always read again."""
+        if self.bucket is not None:
+            self.bucket.refresh()
+
     def partition_keys(self) -> list[str]:
         """The keys of all chunks files and manifests, sorted."""
-        keys = {name.removesuffix(_CHUNKS) for name in _names(self.canonical, _CHUNKS)}
-        keys |= {name.removesuffix(_MANIFEST) for name in _names(self.manifests, _MANIFEST)}
+        keys = {name.removesuffix(_CHUNKS) for name in self._names("canonical", _CHUNKS)}
+        keys |= {name.removesuffix(_MANIFEST) for name in self._names("manifest", _MANIFEST)}
         return sorted(key for key in keys if is_partition_key(key))
 
     def size_of(self, key: str) -> int:
         """Bytes of the chunks file, for progress; 0 if there is none."""
+        if self.bucket is not None:
+            return self.bucket.size_of(key)
         file = self.chunks_file(key)
         return file.stat().st_size if file.is_file() else 0
+
+    def manifest_bytes(self, key: str) -> bytes | None:
+        """None if there is no manifest."""
+        try:
+            return self.storage.read(manifest_name(key))
+        except FileNotFoundError:
+            return None
+
+    def signature(self, key: str) -> str:
+        """Changes if the manifest or the chunks change. Of a bucket, as it was listed."""
+        if self.bucket is not None:
+            return self.bucket.signature(key)
+        return _described(signatures_of(self._files(key)))
+
+    def settled_signature(self, key: str) -> tuple[str, bool]:
+        """The signature now, and whether every later change will change it."""
+        if self.bucket is not None:
+            return self.bucket.signature_now(key), True
+        signatures, is_settled = settled_signatures(self._files(key))
+        return _described(signatures), is_settled
+
+    def signature_now(self, key: str) -> str:
+        return self.signature(key) if self.bucket is None else self.bucket.signature_now(key)
 
     def misnamed_files(self) -> list[str]:
         """Printable names of chunks files and manifests without a valid key, which nothing reads."""
         return sorted(
             _printable(folder, name)
-            for folder, suffix in self._folders()
-            for name in _names(folder, suffix)
+            for folder, suffix in _FOLDERS
+            for name in self._names(folder, suffix)
             if not is_partition_key(name.removesuffix(suffix))
         )
 
@@ -91,22 +163,32 @@ class BusRoot:
         """Printable names of other files and folders in `canonical/` and `manifest/`, which nothing reads."""
         return sorted(
             _printable(folder, name)
-            for folder, suffix in self._folders()
-            for name in _names(folder)
+            for folder, suffix in _FOLDERS
+            for name in self._names(folder)
             if not name.endswith(suffix)
         )
 
-    def _folders(self) -> tuple[tuple[Path, str], ...]:
-        return ((self.canonical, _CHUNKS), (self.manifests, _MANIFEST))
+    def _files(self, key: str) -> tuple[Path, Path]:
+        return self.manifest_file(key), self.chunks_file(key)
+
+    def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
+        """Names with the suffix. Names with a leading dot are waiting or unfinished files."""
+        if self.bucket is not None:
+            yield from self.bucket.names(folder, suffix)
+        elif (self.path / folder).is_dir():
+            for entry in (self.path / folder).iterdir():
+                if entry.name.endswith(suffix) and not entry.name.startswith("."):
+                    yield entry.name
 
 
-def _names(folder: Path, suffix: str = "") -> Iterator[str]:
-    """Names with the suffix. Names with a leading dot are waiting or unfinished files."""
-    if folder.is_dir():
-        for entry in folder.iterdir():
-            if entry.name.endswith(suffix) and not entry.name.startswith("."):
-                yield entry.name
+def manifest_name(key: str) -> str:
+    """The manifest's name in the storage of a root."""
+    return f"manifest/{check_partition_key(key)}{_MANIFEST}"
 
 
-def _printable(folder: Path, name: str) -> str:
-    return f"{folder.name}/{name if name.isprintable() else ascii(name)[1:-1]}"
+def _described(signatures: list[Signature]) -> str:
+    return " ".join(f"{each.inode}.{each.size}.{each.mtime_ns}.{each.ctime_ns}" for each in signatures)
+
+
+def _printable(folder: str, name: str) -> str:
+    return f"{folder}/{name if name.isprintable() else ascii(name)[1:-1]}"

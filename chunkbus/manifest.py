@@ -129,3 +129,13 @@ def _examine_time(field: str, stamp: str) -> list[Problem]:
     except (ValueError, OverflowError):
         return [Problem(findings.WRONG_TYPE, f"the manifest's {field} is not an ISO 8601 time: {stamp!r:.60}")]
     return []
+
+
+def committed_checksum(manifest: bytes | None) -> str | None:
+    """The bare hex checksum in a manifest; None if it cannot be read."""
+    if manifest is None:
+        return None
+    try:
+        return bare_hex(decode_manifest(manifest).checksums.chunks_file)
+    except InvalidManifest:
+        return None

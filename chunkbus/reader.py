@@ -14,11 +14,11 @@ from typing import BinaryIO, NamedTuple
 
 import orjson
 
-from chunksink.chunkbus.canonical import bare_hex, text_hash
+from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.errors import InvalidManifest, PartitionChanged
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import Manifest, decode_manifest
+from chunksink.chunkbus.errors import PartitionChanged
+from chunksink.chunkbus.layout import BusRoot, manifest_name
+from chunksink.chunkbus.manifest import Manifest, committed_checksum, decode_manifest
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 
 BLOCK_BYTES = 2**18
@@ -40,7 +40,7 @@ class LineBlock:
 
 
 def read_manifest(root: BusRoot, key: str) -> Manifest:
-    return decode_manifest(root.manifest_file(key).read_bytes())
+    return decode_manifest(root.storage.read(manifest_name(key)))
 
 
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
@@ -49,6 +49,8 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     A writer renames the manifest first, then the chunks. So if the manifest is the same before and after opening, it
     belongs to the opened file. Without a readable manifest, the file under its own name is opened.
     """
+    if root.bucket is not None:
+        return root.bucket.open(key)
     path = root.manifest_file(key)
     while True:
         # The manifest stays open, so that no later manifest can reuse its inode.
@@ -108,16 +110,6 @@ def _is_at(path: Path, file: BinaryIO | None) -> bool:
     except FileNotFoundError:
         return file is None
     return file is not None and os.path.samestat(now, os.fstat(file.fileno()))
-
-
-def committed_checksum(manifest: bytes | None) -> str | None:
-    """The bare hex checksum in a manifest; None if it cannot be read."""
-    if manifest is None:
-        return None
-    try:
-        return bare_hex(decode_manifest(manifest).checksums.chunks_file)
-    except InvalidManifest:
-        return None
 
 
 def read_blocks(
@@ -196,7 +188,8 @@ class PartitionReader:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> "PartitionReader":
-        self._file, _ = open_partition(self._root, self.key)
+        bucket = self._root.bucket
+        self._file = bucket.open_for_records(self.key) if bucket else open_partition(self._root, self.key)[0]
         return self
 
     def __exit__(

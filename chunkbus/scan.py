@@ -87,7 +87,7 @@ def scan_file(
 
     If reading fails, the blocks before the failure are reported first.
     """
-    if workers is None:
+    if workers is None or not _has_descriptor(file):
         for block in blocks:
             yield scan_block(block, rules)
         return
@@ -113,6 +113,14 @@ def scan_file(
         yield oldest()
     if failure is not None:
         raise failure
+
+
+def _has_descriptor(file: BinaryIO) -> bool:
+    """Whether other processes can read it: not an object of a bucket that is read by ranges."""
+    try:
+        return file.fileno() >= 0
+    except OSError:
+        return False
 
 
 def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:

@@ -112,7 +112,7 @@ class Validation:
         except FileNotFoundError:
             detail = f"canonical/{key}.jsonl does not exist"
             self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])
-            if not self._root.manifest_file(key).exists():
+            if self._root.manifest_bytes(key) is None:
                 self._validate_manifest(key, None)
             return 0
         except OSError as error:

@@ -2,19 +2,20 @@
 
 New chunks are written under a name that readers ignore, then wait as `canonical/.<key>.<sha256>.jsonl`. Renaming the
 manifest is the commit. Then the chunks get their own name. If a kill prevents that, readers use the waiting file, whose
-checksum is in the manifest, and the next writer finishes the rename.
+checksum is in the manifest, and the next writer finishes the rename. `bucket_partitions` commits in a bucket.
 """
 
 import os
 import re
 import secrets
 from array import array
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import filelock
 import orjson
@@ -32,12 +33,18 @@ from chunksink.chunkbus.manifest import (
     Manifest,
     ManifestProducer,
     Tombstone,
+    committed_checksum,
     encode_manifest,
     examine_manifest,
 )
-from chunksink.chunkbus.reader import committed_checksum, has_checksum
+from chunksink.chunkbus.reader import has_checksum
 from chunksink.chunkbus.record_checks import examine_line
+from chunksink.chunkbus.storage import sync_folder
 
+if TYPE_CHECKING:
+    from chunksink.chunkbus.bucket_partitions import BucketPartitions
+
+OnStep = Callable[[str], object]
 LOCK_SECONDS = 10.0
 
 # The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.
@@ -54,8 +61,9 @@ COMMIT_STEPS = (
 class PartitionWriter:
     """Writes one partition. `with PartitionWriter(root, key) as writer: writer.add(...); writer.commit(...)`.
 
-    Leaving without a commit discards what was added. Only one writer can work on a partition: a second one waits for
-    `lock_seconds`, then raises PartitionLocked.
+    Leaving without a commit discards what was added. Only one writer can work on a partition in a folder: a second one
+    waits for `lock_seconds`, then raises PartitionLocked. In a bucket several can, and the first commit wins: the
+    others raise PartitionLocked.
     """
 
     def __init__(
@@ -64,12 +72,13 @@ class PartitionWriter:
         key: str,
         *,
         lock_seconds: float = LOCK_SECONDS,
-        on_step: Callable[[str], object] = lambda _step: None,
+        on_step: OnStep = lambda _step: None,
     ) -> None:
         self._root = root
         self._key = check_partition_key(key)
         self._on_step = on_step
-        self._lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
+        self._lock_seconds = lock_seconds
+        self._target: _Folder | _Bucket | None = None
         self._checksum = sha256()
         self._chunks = 0
         self._inventory = Inventory()
@@ -77,24 +86,16 @@ class PartitionWriter:
         self._ids, self._offsets = array("q"), array("q")
         self._bytes = 0
         self._opened = ExitStack()
-        self._new: Path | None = None
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> "PartitionWriter":
-        for folder in (self._root.canonical, self._root.manifests):
-            folder.mkdir(parents=True, exist_ok=True)
-            _refuse_link_out(folder, self._root.path)
         with ExitStack() as opened:
-            try:
-                self._lock.acquire()
-            except filelock.Timeout as error:
-                raise PartitionLocked(f"partition {self._key} of {self._root.path} is being written") from error
-            opened.callback(self._lock.release)
-            self._finish_last_commit()
+            if self._root.bucket is not None:
+                self._target = opened.enter_context(_bucket(self._root.bucket, self._key, self._on_step))
+            else:
+                self._target = opened.enter_context(_folder(self._root, self._key, self._lock_seconds, self._on_step))
             opened.enter_context(self._inventory)
-            self._new = self._root.canonical / f".{self._key}.{secrets.token_hex(8)}.new"
-            opened.callback(self._new.unlink, missing_ok=True)
-            self._file = opened.enter_context(self._new.open("xb"))
+            self._file = opened.enter_context(self._target.new.open("xb"))
             self._on_step("chunks_opened")
             self._opened = opened.pop_all()
         return self
@@ -164,12 +165,13 @@ class PartitionWriter:
         problems = examine_manifest(self._key, encoded)
         if problems:
             raise InvalidManifest(f"partition {self._key}: {_reasons(problems)}")
-        waiting = self._root.waiting_file(self._key, digest)
-        self._park_chunks(waiting)
-        self._commit_manifest(encoded)
-        waiting.replace(self._root.chunks_file(self._key))
-        _sync_folder(self._root.canonical)
-        self._on_step("chunks_renamed")
+        assert self._target is not None
+        file = self._open_file()
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        self._on_step("chunks_written")
+        self._target.commit(digest, encoded)
         return manifest
 
     def _record_ids(self) -> None:
@@ -179,23 +181,57 @@ class PartitionWriter:
     def _refuse_repeated_ids(self) -> None:
         self._record_ids()
         self._open_file().flush()
-        assert self._new is not None
-        with self._new.open("rb") as written:
+        assert self._target is not None
+        with self._target.new.open("rb") as written:
             repeated = list(self._inventory.repeated_ids(written))
         if repeated:
             lines = f"chunks {repeated[0].earlier_line} and {repeated[0].line} of partition {self._key}"
             raise RepeatedChunks(f"{lines} share chunk_id {repeated[0].chunk_id!r}", repeated)
 
-    def _park_chunks(self, waiting: Path) -> None:
-        file = self._open_file()
-        file.flush()
-        os.fsync(file.fileno())
-        file.close()
-        self._on_step("chunks_written")
-        assert self._new is not None
-        self._new.replace(waiting)
-        _sync_folder(self._root.canonical)
+    def _open_file(self) -> BinaryIO:
+        if self._file is None or self._file.closed:
+            raise RuntimeError("a PartitionWriter takes chunks inside its `with` block, before its commit")
+        return self._file
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """A version of a partition in a bucket that is being written; `new` has its chunks."""
+
+    _partitions: "BucketPartitions"
+    _key: str
+    _on_step: OnStep
+    _version: str | None
+    new: Path
+
+    def commit(self, checksum: str, manifest: bytes) -> None:
+        self._partitions.commit(self._key, self.new, checksum, manifest, self._version, self._on_step)
+
+
+@contextmanager
+def _bucket(partitions: "BucketPartitions", key: str, on_step: OnStep) -> Iterator[_Bucket]:
+    with partitions.spool() as new:
+        yield _Bucket(partitions, key, on_step, partitions.version(key), new)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A version of a partition in a folder that is being written; `new` has its chunks."""
+
+    _root: BusRoot
+    _key: str
+    _on_step: OnStep
+    new: Path
+
+    def commit(self, checksum: str, manifest: bytes) -> None:
+        waiting = self._root.waiting_file(self._key, checksum)
+        self.new.replace(waiting)
+        sync_folder(self._root.canonical)
         self._on_step("chunks_waiting")
+        self._commit_manifest(manifest)
+        waiting.replace(self._root.chunks_file(self._key))
+        sync_folder(self._root.canonical)
+        self._on_step("chunks_renamed")
 
     def _commit_manifest(self, data: bytes) -> None:
         new = self._root.manifests / f".{self._key}.{secrets.token_hex(8)}.new"
@@ -209,29 +245,43 @@ class PartitionWriter:
         except BaseException:
             new.unlink(missing_ok=True)
             raise
-        _sync_folder(self._root.manifests)
+        sync_folder(self._root.manifests)
         self._on_step("manifest_committed")
 
-    def _finish_last_commit(self) -> None:
-        """Finishes a commit that was killed before its last rename, and removes files of dead writers."""
-        manifest = self._root.manifest_file(self._key)
-        checksum = committed_checksum(manifest.read_bytes() if manifest.exists() else None)
-        if checksum is not None:
-            waiting = self._root.waiting_file(self._key, checksum)
-            if waiting.is_file() and _is_whole(waiting, checksum):
-                waiting.replace(self._root.chunks_file(self._key))
-                _sync_folder(self._root.canonical)
-        # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
-        ours = re.compile(rf"\.{re.escape(self._key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
-        for folder in (self._root.canonical, self._root.manifests):
-            for entry in folder.iterdir():
-                if ours.fullmatch(entry.name):
-                    entry.unlink(missing_ok=True)
 
-    def _open_file(self) -> BinaryIO:
-        if self._file is None or self._file.closed:
-            raise RuntimeError("a PartitionWriter takes chunks inside its `with` block, before its commit")
-        return self._file
+@contextmanager
+def _folder(root: BusRoot, key: str, lock_seconds: float, on_step: OnStep) -> Iterator[_Folder]:
+    """Locks the partition."""
+    for folder in (root.canonical, root.manifests):
+        folder.mkdir(parents=True, exist_ok=True)
+        _refuse_link_out(folder, root.path)
+    lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise PartitionLocked(f"partition {key} of {root.path} is being written") from error
+    new = root.canonical / f".{key}.{secrets.token_hex(8)}.new"
+    with ExitStack() as held:
+        held.callback(lock.release)
+        _finish_last_commit(root, key)
+        held.callback(new.unlink, missing_ok=True)
+        yield _Folder(root, key, on_step, new)
+
+
+def _finish_last_commit(root: BusRoot, key: str) -> None:
+    """Finishes a commit that was killed before its last rename, and removes files of dead writers."""
+    checksum = committed_checksum(root.manifest_bytes(key))
+    if checksum is not None:
+        waiting = root.waiting_file(key, checksum)
+        if waiting.is_file() and _is_whole(waiting, checksum):
+            waiting.replace(root.chunks_file(key))
+            sync_folder(root.canonical)
+    # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
+    ours = re.compile(rf"\.{re.escape(key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
+    for folder in (root.canonical, root.manifests):
+        for entry in folder.iterdir():
+            if ours.fullmatch(entry.name):
+                entry.unlink(missing_ok=True)
 
 
 def _reasons(problems: Iterable[Problem]) -> str:
@@ -246,12 +296,3 @@ def _is_whole(waiting: Path, checksum: str) -> bool:
 def _refuse_link_out(folder: Path, root: Path) -> None:
     if not folder.resolve().is_relative_to(root.resolve()):
         raise NotABusRoot(f"{folder} is a link to a folder outside {root}; make it a folder, or link the root itself")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes renames in the folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from chunksink.chunkbus.canonical import sha256_hex
@@ -17,7 +16,6 @@ from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.chunkbus.signature import Signature, settled_signatures, signatures_of
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES, NeedsValidation, PartialValidation, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
@@ -78,6 +76,7 @@ class Intake:
 
     def run(self, on_bytes: OnBytes = ignore, *, reread: bool = False) -> None:
         """Read new and changed partitions; report and record their findings."""
+        self.root.refresh()
         self._note_misnamed()
         self._note_missing()
         pending = self.pending(reread=reread)
@@ -109,8 +108,8 @@ class Intake:
         whole partition must be validated."""
         if not self._had_no_finding(key):
             return False
-        signatures, is_settled = settled_signatures(_files(self.root, key))
-        signature = self._described(signatures)
+        files, is_settled = self.root.settled_signature(key)
+        signature = self._described(files)
         with Inventory() as inventory:
             inventory.begin(key)
             part = PartialValidation(
@@ -129,7 +128,7 @@ class Intake:
         """Whether it was valid without findings under the same rules. Without `manifest` its rows may be wrong."""
         select = "select signature from partition where key = ? and state = ? and manifest is not null"
         signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
-        same_rules = signature is not None and signature.startswith(self._described([]))
+        same_rules = signature is not None and signature.startswith(self._described(""))
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
@@ -137,8 +136,8 @@ class Intake:
             self.on_finding(finding)
 
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
-        signatures, is_settled = settled_signatures(_files(self.root, key))
-        signature = self._described(signatures)
+        files, is_settled = self.root.settled_signature(key)
+        signature = self._described(files)
         findings: list[Finding] = []
         Validation(
             self.root,
@@ -161,16 +160,15 @@ class Intake:
 
     def _signature(self, key: str) -> str:
         """Identifies what the result of reading depends on: the files and the rules of validation."""
-        return self._described(signatures_of(_files(self.root, key)))
+        return self._described(self.root.signature(key))
 
-    def _described(self, signatures: list[Signature]) -> str:
+    def _described(self, files: str) -> str:
         checksums = "source_checksum " if self.require_source_checksum else ""
         fields = f"fields {self.fields.digest} " if self.fields.fields else ""
-        files = " ".join(f"{each.inode}.{each.size}.{each.mtime_ns}.{each.ctime_ns}" for each in signatures)
         return f"rules {RULES} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
-        if self._signature(key) != signature:
+        if self._described(self.root.signature_now(key)) != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _reject(self, key: str, signature: str | None) -> None:
@@ -250,7 +248,3 @@ def drop_partition(db: Any, key: str) -> None:
     """Deletes all rows of the partition except its lines."""
     for table, column in (("partition", "key"), ("tombstone", "partition"), ("finding", "partition")):
         db.execute(f"delete from {table} where {column} = ?", [key])
-
-
-def _files(root: BusRoot, key: str) -> tuple[Path, Path]:
-    return root.manifest_file(key), root.chunks_file(key)

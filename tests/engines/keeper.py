@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-GRACE = 10.0  # seconds between asking an engine to end and ending it
+GRACE = float(os.environ.get("CHUNKSINK_TEST_GRACE", "10"))  # seconds between asking an engine to end and ending it
 
 
 def main(folder: Path, command: list[str]) -> int:

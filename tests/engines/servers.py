@@ -155,7 +155,7 @@ def run_s3() -> Iterator[S3Server]:
         return [
             *(_program("s3"), "server", f"-dir={scratch / 'data'}", f"-ip={HOST}", f"-ip.bind={HOST}", *ports),
             *("-s3", f"-s3.port={port}", f"-s3.config={scratch / 's3.json'}", "-s3.iam=false"),
-            *("-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=0", "-volume.preStopSeconds=0"),
+            *("-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=0"),
         ]
 
     def ready(port: int, _scratch: Path) -> bool:
@@ -171,7 +171,7 @@ def run_s3() -> Iterator[S3Server]:
             return False
         return True
 
-    with _run(command, ready, {}, None) as (port, pid):
+    with _run(command, ready, {"CHUNKSINK_TEST_GRACE": "0"}, None) as (port, pid):  # it takes 20 s to end when asked
         yield S3Server(port, pid, key_id, key)
 
 

@@ -1,0 +1,235 @@
+"""Partitions in a bucket: found by one listing, read through a local cache, committed by one conditional write.
+
+<prefix>/canonical/<key>.<sha256>.jsonl    the chunks that the manifest names by their checksum
+<prefix>/canonical/<key>.jsonl             the chunks of a partition that was copied from a folder
+<prefix>/manifest/<key>.manifest.json      its manifest; writing it is the commit
+
+Chunks are never overwritten with other content, so a manifest and its chunks always match. Of two writers, the one
+whose manifest is written first wins; the other one's write is refused.
+"""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from chunksink.chunkbus.bucket import BucketStorage
+from chunksink.chunkbus.errors import PartitionLocked, StorageConflict, StorageError
+from chunksink.chunkbus.layout import check_partition_key, manifest_name
+from chunksink.chunkbus.manifest import committed_checksum
+from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
+from chunksink.chunkbus.storage import Entry
+
+COMMIT_STEPS = (
+    "chunks_opened",
+    "chunks_written",
+    "chunks_uploaded",
+    "manifest_committed",
+    "chunks_confirmed",
+    "old_chunks_removed",
+)
+"""The steps of a commit in a bucket."""
+
+KEPT = timedelta(hours=24)
+"""Chunks without a manifest stay so long, because a slow writer may still commit them."""
+
+_NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
+
+
+@dataclass
+class _Listing:
+    """The objects of both folders at one time."""
+
+    manifests: dict[str, Entry] = field(default_factory=dict)
+    plain: dict[str, Entry] = field(default_factory=dict)
+    """Objects in `canonical/` that are not named by a digest."""
+    chunks: dict[str, dict[str, Entry]] = field(default_factory=dict)
+    """Objects named by a digest, by key and name."""
+
+
+class BucketPartitions:
+    """The partitions below one prefix. It is listed once, and again after `refresh`."""
+
+    def __init__(self, storage: BucketStorage, cache: PartitionCache) -> None:
+        self.storage = storage
+        self._cache = cache
+        self._listed: _Listing | None = None
+
+    @classmethod
+    def at(cls, address: str, home: Path) -> "BucketPartitions":
+        return cls(BucketStorage(address), PartitionCache(home / FOLDER))
+
+    @property
+    def is_there(self) -> bool:
+        return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
+
+    def refresh(self) -> None:
+        self._listed = None
+
+    def names(self, folder: str, suffix: str) -> Iterator[str]:
+        """Names as in a folder: without those of chunks that only a manifest makes a partition."""
+        listing = self._listing()
+        for name in listing.manifests if folder == "manifest" else listing.plain:
+            if name.endswith(suffix):
+                yield name
+
+    def versions(self) -> frozenset[tuple[str, str]]:
+        """The name and version of each manifest now."""
+        self.refresh()
+        return frozenset((name, entry.version) for name, entry in self._listing().manifests.items())
+
+    def size_of(self, key: str) -> int:
+        """The size of the newest chunks."""
+        listing = self._listing()
+        entries = [*listing.chunks.get(key, {}).values(), *filter(None, [listing.plain.get(f"{key}.jsonl")])]
+        return max(((entry.modified, entry.size) for entry in entries), default=(None, 0))[1]
+
+    def signature(self, key: str) -> str:
+        """As it was listed."""
+        listing = self._listing()
+        entries = [listing.manifests.get(_base(manifest_name(key))), listing.plain.get(f"{key}.jsonl")]
+        chunks = listing.chunks.get(key, {})
+        entries += [chunks[name] for name in sorted(chunks)]
+        return " ".join(f"{each.version}.{each.size}" if each else "-" for each in entries)
+
+    def signature_now(self, key: str) -> str:
+        listing, name = self._listing(), manifest_name(key)
+        try:
+            entry: Entry | None = self.storage.stat(name)
+        except FileNotFoundError:
+            entry = None
+        known = listing.manifests.get(_base(name))
+        if entry is None or known is None or entry.version != known.version:
+            listing.manifests.pop(_base(name), None)
+            if entry is not None:
+                listing.manifests[_base(name)] = entry
+            listing.plain.pop(f"{key}.jsonl", None)
+            listing.chunks.pop(key, None)
+            for each in self._chunks_of(key):
+                _add(listing, each)
+        return self.signature(key)
+
+    def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
+        """The manifest, and a local copy of its chunks. Chunks without the manifest's checksum are returned too."""
+        return self._open(key, lambda name, checksum: self._cache.fetch(self.storage, name, checksum))
+
+    def open_for_records(self, key: str) -> BinaryIO:
+        """The chunks: a local copy if there is one, else read by ranges."""
+        return self._open(key, lambda name, _: self.storage.open(name))[0]
+
+    def _open(self, key: str, fetch: Callable[[str, str | None], BinaryIO]) -> tuple[BinaryIO, bytes | None]:
+        manifest = self.manifest(key)
+        while True:
+            checksum = committed_checksum(manifest)
+            if checksum is not None and (copy := self._cache.open(checksum)) is not None:
+                return copy, manifest
+            for name in ([_chunks_name(key, checksum)] if checksum else []) + [_plain_name(key)]:
+                with suppress(FileNotFoundError):
+                    return fetch(name, checksum), manifest
+            before, manifest = manifest, self.manifest(key)
+            if manifest == before:
+                missing = f"{self.storage.address}/{_plain_name(key)}"
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing)
+
+    def manifest(self, key: str) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return self.storage.read(manifest_name(key))
+        return None
+
+    def has_chunks(self, key: str, checksum: str | None) -> bool:
+        """Whether the chunks of a manifest with this checksum were listed."""
+        listing = self._listing()
+        named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
+        return named or f"{key}.jsonl" in listing.plain
+
+    @contextmanager
+    def spool(self) -> Iterator[Path]:
+        """The path of a local file for the chunks of a new version."""
+        with self._cache.spool() as new:
+            yield new
+
+    def version(self, key: str) -> str | None:
+        """The manifest's version, for `commit`; None if there is no manifest."""
+        with suppress(FileNotFoundError):
+            return self.storage.read_version(manifest_name(key))[1]
+        return None
+
+    def commit(
+        self, key: str, new: Path, checksum: str, manifest: bytes, version: str | None, on_step: Callable[[str], object]
+    ) -> None:
+        """Replaces this version of a partition. PartitionLocked if it has another one meanwhile."""
+        name = _chunks_name(key, checksum)
+        self.storage.write(name, new)  # even if it exists: then nobody removes it as an old one
+        on_step("chunks_uploaded")
+        try:
+            if version is None:
+                self.storage.create(manifest_name(key), manifest)
+            else:
+                self.storage.swap(manifest_name(key), manifest, version)
+        except StorageConflict as error:
+            raise PartitionLocked(
+                f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"
+            ) from error
+        on_step("manifest_committed")
+        try:
+            self.storage.stat(name)
+        except FileNotFoundError:
+            self.storage.write(name, new)
+        on_step("chunks_confirmed")
+        self._cache.keep(new, checksum)
+        with suppress(StorageError, FileNotFoundError):  # the commit is complete; the next one tries again
+            self._remove_old(key, name, manifest)
+        on_step("old_chunks_removed")
+        self.refresh()
+
+    def _remove_old(self, key: str, name: str, manifest: bytes) -> None:
+        """Removes chunks that no manifest names, except new ones. Both times are those of the server."""
+        committed = self.storage.stat(manifest_name(key))
+        if self.storage.read(manifest_name(key)) != manifest:
+            return  # a later writer does it
+        for entry in self._chunks_of(key):
+            if entry.name != _base(name) and entry.modified < committed.modified - KEPT:
+                self.storage.remove(f"canonical/{entry.name}")
+
+    def _chunks_of(self, key: str) -> Iterator[Entry]:
+        """All chunks of the partition in the bucket now."""
+        for entry in self.storage.entries("canonical", after=f"{key}."):
+            if not entry.name.startswith(f"{key}."):
+                return  # names are sorted
+            digest_named = _NAMED_BY_DIGEST.fullmatch(entry.name)
+            if (digest_named["key"] if digest_named else entry.name.removesuffix(".jsonl")) == key:
+                yield entry
+
+    def _listing(self) -> _Listing:
+        if self._listed is None:
+            listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
+            for entry in self.storage.entries("canonical"):
+                _add(listing, entry)
+            self._listed = listing
+        return self._listed
+
+
+def _add(listing: _Listing, entry: Entry) -> None:
+    named = _NAMED_BY_DIGEST.fullmatch(entry.name)
+    # A plain name may look like one with a digest; then it has a manifest of its own.
+    if named is not None and f"{entry.name.removesuffix('.jsonl')}.manifest.json" not in listing.manifests:
+        listing.chunks.setdefault(named["key"], {})[entry.name] = entry
+    else:
+        listing.plain[entry.name] = entry
+
+
+def _plain_name(key: str) -> str:
+    return f"canonical/{check_partition_key(key)}.jsonl"
+
+
+def _chunks_name(key: str, checksum: str) -> str:
+    return f"canonical/{check_partition_key(key)}.{checksum}.jsonl"
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]

@@ -1,0 +1,119 @@
+"""Local copies of the chunks files of a bucket, `<home>/partitions/<sha256>.jsonl`.
+
+A copy is complete and has the checksum in its name. Above the limit, the least recently used copies are removed.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+from chunksink.chunkbus.bucket import BucketStorage
+
+FOLDER = "partitions"
+LIMIT_BYTES = 2 * 2**30
+_ABANDONED_SECONDS = 24 * 3600
+
+
+class PartitionCache:
+    """Copies of up to `limit` bytes together. Several processes may use one folder."""
+
+    def __init__(self, folder: Path, limit: int = LIMIT_BYTES) -> None:
+        self._folder = folder
+        self._limit = limit
+
+    def open(self, checksum: str) -> BinaryIO | None:
+        """The copy with this checksum; None if there is none."""
+        path = self._path(checksum)
+        with suppress(OSError):
+            file = path.open("rb")
+            with suppress(OSError):
+                os.utime(path)
+            return file
+        return None
+
+    def fetch(self, storage: BucketStorage, name: str, checksum: str | None) -> BinaryIO:
+        """Downloads an object and keeps it if it has the checksum.
+
+        Objects above the limit are read by ranges; so are all if the folder cannot be written.
+        """
+        size, blocks = storage.stream(name)
+        if size > self._limit or (new := self._new()) is None:
+            return storage.open(name)
+        path, file = new
+        with ExitStack() as on_failure:
+            on_failure.callback(file.close)
+            try:
+                digest = sha256()
+                for block in blocks:
+                    digest.update(block)
+                    file.write(block)
+                if digest.hexdigest() == checksum:
+                    self._keep(path, file, checksum)
+                    return self.open(checksum) or storage.open(name)
+            except OSError:  # a full disk
+                return storage.open(name)
+            finally:
+                path.unlink(missing_ok=True)
+            file.seek(0)
+            on_failure.pop_all()
+        return file
+
+    @contextmanager
+    def spool(self) -> Iterator[Path]:
+        """The path of a new file, which is removed at the end unless `keep` took it."""
+        if (new := self._new()) is None:
+            with TemporaryDirectory(prefix="chunksink-") as folder:
+                yield Path(folder) / "chunks.jsonl"
+            return
+        path, file = new
+        file.close()
+        path.unlink()
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def keep(self, new: Path, checksum: str) -> None:
+        """Takes a file from `spool` that has this checksum. Does nothing if it cannot."""
+        with suppress(OSError):
+            if new.parent == self._folder and new.stat().st_size <= self._limit:
+                with new.open("rb") as file:
+                    self._keep(new, file, checksum)
+
+    def _keep(self, new: Path, file: BinaryIO, checksum: str) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+        new.replace(self._path(checksum))
+        self._evict(self._path(checksum))
+
+    def _evict(self, newest: Path) -> None:
+        copies: list[tuple[float, int, Path]] = []
+        for path in self._folder.iterdir():
+            with suppress(OSError):  # another process has removed it
+                status = path.stat()
+                if path.suffix == ".jsonl":
+                    copies.append((status.st_mtime, status.st_size, path))
+                elif status.st_mtime < time.time() - _ABANDONED_SECONDS:
+                    path.unlink()
+        total = sum(size for _, size, _ in copies)
+        for _, size, path in sorted(copies):
+            if total > self._limit and path != newest:
+                path.unlink(missing_ok=True)
+                total -= size
+
+    def _path(self, checksum: str) -> Path:
+        return self._folder / f"{checksum}.jsonl"
+
+    def _new(self) -> tuple[Path, BinaryIO] | None:
+        """An unfinished file; None if the folder cannot be written."""
+        path = self._folder / f".{secrets.token_hex(8)}.new"
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return path, path.open("x+b")
+        return None
