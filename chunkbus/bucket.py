@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageError
-from chunksink.chunkbus.storage import BUCKET_SCHEMES, Entry
+from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta, PutMode
@@ -131,10 +132,14 @@ class BucketStorage:
             raise StorageConflict(f"{self._at(name)} was written by another process meanwhile") from refusal
         return version
 
-    def write(self, name: str, data: bytes | Path) -> None:
+    def write(self, name: str, data: Content) -> None:
         import obstore
 
-        with self._translated(name):
+        with self._translated(name), SpooledTemporaryFile(_PART_BYTES) as spool:
+            if not isinstance(data, (bytes, Path)):
+                spool.writelines(data)
+                spool.seek(0)
+                data = cast(BinaryIO, spool)
             obstore.put(self._store, name, data, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
 
     def remove(self, name: str) -> None:

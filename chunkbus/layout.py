@@ -92,6 +92,12 @@ class BusRoot:
     def manifest_file(self, key: str) -> Path:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
+    def folders(self) -> tuple[Path, ...]:
+        """All folders that writers use; none of a bucket."""
+        if self.bucket is not None:
+            return ()
+        return self.path, self.canonical, self.manifests, self.path / "links"
+
     @property
     def is_there(self) -> bool:
         if self.bucket is not None:

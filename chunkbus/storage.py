@@ -18,6 +18,7 @@ from typing import BinaryIO, Protocol
 from chunksink.chunkbus.errors import StorageConflict
 from chunksink.chunkbus.signature import Signature
 
+Content = bytes | Path | Iterator[bytes]
 BUCKET_SCHEMES = ("s3", "gs", "az")
 
 
@@ -64,7 +65,7 @@ class Storage(Protocol):
         """Replaces this version of the file and returns the new one. StorageConflict if it has another one."""
         ...
 
-    def write(self, name: str, data: bytes | Path) -> None:
+    def write(self, name: str, data: Content) -> None:
         """Creates or replaces a file with these bytes, or with the content of a local file."""
         ...
 
@@ -140,7 +141,7 @@ class FolderStorage:
             sync_folder(path.parent)
             return self.stat(name).version
 
-    def write(self, name: str, data: bytes | Path) -> None:
+    def write(self, name: str, data: Content) -> None:
         path = self.path / name
         with self._new(path, data) as new:
             new.replace(path)
@@ -150,17 +151,17 @@ class FolderStorage:
         (self.path / name).unlink(missing_ok=True)
 
     @contextmanager
-    def _new(self, path: Path, data: bytes | Path) -> Iterator[Path]:
+    def _new(self, path: Path, data: Content) -> Iterator[Path]:
         """A durable file with this content beside `path`; removed at the end if it was not renamed."""
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         try:
             with new.open("xb") as file:
-                if isinstance(data, bytes):
-                    file.write(data)
-                else:
+                if isinstance(data, Path):
                     with data.open("rb") as source:
                         shutil.copyfileobj(source, file)
+                else:
+                    file.writelines([data] if isinstance(data, bytes) else data)
                 file.flush()
                 os.fsync(file.fileno())
             yield new

@@ -18,7 +18,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.rebuild import locks
@@ -133,7 +132,7 @@ class Index:
         with RunLog(self.config.home_path, "ingest") as log:
             report = ingest(
                 [Path(source) for source in sources],
-                BusRoot(self.config.chunks_path),
+                self.config.bus,
                 self.config.home_path,
                 options,
                 workers=lambda size: worker_processes(size * _READING_EFFORT, jobs),
@@ -239,7 +238,7 @@ class Index:
             live = stack.enter_context(locks.reading_live(state))
             engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
-            explanation = why(state, BusRoot(config.chunks_path), fields, live, name, engine, ledger)
+            explanation = why(state, config.bus, fields, live, name, engine, ledger)
         vector = cached_vector(config, live.model, explanation.vector_key)
         if vector is None:
             return explanation
@@ -289,7 +288,7 @@ class Index:
         with self._session("retire-partition", tolerant=True) as session:
             with session.lock(locks.WAIT_SECONDS):
                 session.refresh()
-                retired = session.catalog.retire(BusRoot(self.config.chunks_path), key)
+                retired = session.catalog.retire(self.config.bus, key)
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired
 

@@ -50,7 +50,9 @@ def _keep(context: click.Context, option: click.Parameter, value: str | None) ->
         context.meta[_KEY.format(option.name)] = value
 
 
-chunks_option = _shared("chunks", "DIR", "The bus root: a folder with canonical/ and manifest/. [default: chunks]")
+chunks_option = _shared(
+    "chunks", "DIR", "The bus root: a folder with canonical/ and manifest/, or s3://BUCKET/PREFIX. [default: chunks]"
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for a machine to read.")
 adopt_option = click.option("--adopt", is_flag=True, help="Take over builds of these names that another home made.")
 allow_deletions_option = click.option(

@@ -59,7 +59,7 @@ def open_session(
     from chunksink.rebuild.session import Session, silent
 
     _require_configured(config, only)
-    root, home = BusRoot(config.chunks_path), config.home_path
+    root, home = config.bus, config.home_path
     if reads_chunks:
         require_chunks(root, home)
     if not makes_home:
@@ -100,7 +100,7 @@ def open_intake(config: Config, state: State, log: RunLog | None = None) -> Inta
     from chunksink.workers import worker_processes
 
     return Intake(
-        BusRoot(config.chunks_path),
+        config.bus,
         state,
         require_source_checksum=config.require_source_checksum,
         fields=FieldSet.of(config.fields),
@@ -118,10 +118,11 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = Catalog(state).known_partitions()
         if known:
+            empty = f"an empty object {root.address}/manifest/kept" if root.bucket else f"`mkdir -p {root.manifests}`"
             raise InvalidBus(
-                f"no chunks at {root.path}, where {counted(len(known), 'partition')} were; the index is unchanged. "
+                f"no chunks at {root.address}, where {counted(len(known), 'partition')} were; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"`mkdir -p {root.manifests}`, and `chunksink retire-partition KEY` for each"
+                f"{empty}, and `chunksink retire-partition KEY` for each"
             ) from error
         raise
 
@@ -168,7 +169,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
     from chunksink.rebuild.session import rebuild_due
     from chunksink.rebuild.status import status
 
-    root = BusRoot(config.chunks_path)
+    root = config.bus
     with State.existing(config.home_path) as state:
         for name in set(config.sinks) - state.live().builds.keys():
             registry.require_sink(name)
@@ -181,7 +182,7 @@ def chunk_documents(config: Config, families: Sequence[str] | None = None) -> It
     """The current documents from the chunks on disk: of these families, or of all."""
     from chunksink.rebuild.families import FamilyReader
 
-    root = BusRoot(config.chunks_path).require()
+    root = config.bus.require()
     with State.existing(config.home_path) as state:
         for family in FamilyReader(root, Catalog(state), FieldSet.of(config.fields)).families(families):
             yield from family.documents

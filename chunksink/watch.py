@@ -1,6 +1,7 @@
 """Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
 
-The folder of manifests is polled by path, so replaced folders, links and network disks need no special case.
+The folder of manifests is polled by path, so replaced folders, links and network disks need no special case. A bucket
+is listed every few seconds.
 """
 
 import os
@@ -9,11 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.layout import BusRoot
 
 FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.5
+_POLL_BUCKET_SECONDS = 5.0
 _PAUSE_FACTOR = 20
 """The least pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
 
@@ -58,13 +61,15 @@ class BusWatch:
         self._check_all_at = self._clock() + FIRST_WAIT_SECONDS
 
     def __iter__(self) -> Iterator[None]:
-        self._root.manifests.mkdir(exist_ok=True)
+        if self._root.bucket is None:
+            self._root.manifests.mkdir(exist_ok=True)
         while True:
             started = time.monotonic()
             if self.is_due():
                 yield
                 started = time.monotonic()
-            self._sleep(max(_POLL_SECONDS, _PAUSE_FACTOR * (time.monotonic() - started)))
+            poll_seconds = _POLL_BUCKET_SECONDS if self._root.bucket else _POLL_SECONDS
+            self._sleep(max(poll_seconds, _PAUSE_FACTOR * (time.monotonic() - started)))
 
     def is_due(self) -> bool:
         """Check once. Commits at about the same time count as one."""
@@ -74,9 +79,10 @@ class BusWatch:
             if has_commit and self._manifests is not None:
                 self._sleep(_POLL_SECONDS)
                 files = self._committed()
-        except OSError as error:
+        except (OSError, StorageError) as error:
             if not self._is_gone:
-                self._report(f"{error.filename}: {error.strerror}; waiting for it, the index is unchanged")
+                reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+                self._report(f"{reason}; waiting for it, the index is unchanged")
             self._is_gone = True
             return False
         self._is_gone = False
@@ -86,6 +92,8 @@ class BusWatch:
         return True
 
     def _committed(self) -> _Files:
+        if self._root.bucket is not None:
+            return frozenset(self._root.bucket.versions())
         folder = os.stat(self._root.manifests)  # noqa: PTH116 (one of the calls whose errors have the file's name)
         files = _files_of(self._root.manifests, lambda name: name.endswith(".manifest.json") and name[0] != ".")
         return files | {(folder.st_dev, folder.st_ino)}
@@ -98,6 +106,8 @@ class BusWatch:
         return self._retry_at is not None and now >= self._retry_at
 
     def _files(self) -> _Files:
+        if self._root.bucket is not None:
+            return frozenset((key, self._root.signature(key)) for key in self._root.partition_keys())
         files: _Files = frozenset()
         for folder in (self._root.canonical, self._root.manifests):
             with suppress(OSError):

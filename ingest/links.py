@@ -4,15 +4,12 @@ It is removed before its partition is written and created again after all partit
 A partition's links are resolved only when it is written; `--checksum` resolves all.
 """
 
-import os
 import posixpath
 import re
-import secrets
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from unicodedata import normalize
 from urllib.parse import parse_qs, unquote, unquote_plus, urldefrag, urlsplit
 
@@ -39,43 +36,40 @@ Target = tuple[str | None, str | None]
 """The name of a source and the id of its document; without an id there is no such source."""
 
 
-def links_file(bus: BusRoot, key: str) -> Path:
-    return bus.path / "links" / f"{check_partition_key(key)}.jsonl"
+def _links_name(key: str) -> str:
+    return f"links/{check_partition_key(key)}.jsonl"
 
 
 def drop_links(bus: BusRoot, keys: Collection[str]) -> None:
     for key in keys:
-        links_file(bus, key).unlink(missing_ok=True)
+        bus.storage.remove(_links_name(key))
 
 
 def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again: bool) -> int:
     """Writes the artifacts that are missing, or all; returns how many links they contain."""
+    present = {entry.name for entry in bus.storage.entries("links")}
     keys = [key for (key,) in db.execute("select key from partition order by key")]
-    missing = [key for key in keys if all_again or not links_file(bus, key).exists()]
+    missing = [key for key in keys if all_again or f"{key}.jsonl" not in present]
     if not missing:
         return 0
-    for unfinished in (bus.path / "links").glob(".*.new"):  # left by a killed run, since only one run writes links
-        unfinished.unlink(missing_ok=True)
+    for folder in bus.folders()[-1:]:
+        for unfinished in folder.glob(".*.new"):  # left by a killed run, since only one run writes links
+            unfinished.unlink(missing_ok=True)
     targets = _Targets(db, roots.nested())
     return sum(_write(bus, key, targets) for key in missing)
 
 
 def _write(bus: BusRoot, key: str, targets: "_Targets") -> int:
-    path = links_file(bus, key)
-    path.parent.mkdir(exist_ok=True)
-    new = path.with_name(f".{key}.{secrets.token_hex(8)}.new")
     count = 0
-    try:
-        with new.open("xb") as file:
-            for _, record in read_partition(bus, key):
-                for link in _links_of(record):
-                    file.write(orjson.dumps(_line(record, link, targets), option=orjson.OPT_APPEND_NEWLINE))
-                    count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        for _, record in read_partition(bus, key):
+            for link in _links_of(record):
+                yield orjson.dumps(_line(record, link, targets), option=orjson.OPT_APPEND_NEWLINE)
+                count += 1
+
+    bus.storage.write(_links_name(key), lines())
     return count
 
 

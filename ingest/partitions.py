@@ -31,10 +31,10 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
     """
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
     only = placement.only
-    if only is not None and only not in ours and (bus.manifest_file(only).exists() or bus.chunks_file(only).exists()):
+    if only is not None and only not in ours and only in bus.partition_keys():
         raise IngestRefused(
-            f"partition {only} of {bus.path} was not written by `chunksink ingest`; nothing was written. Name another "
-            "partition with --partition, or move that one away"
+            f"partition {only} of {bus.address} was not written by `chunksink ingest`; nothing was written. Name "
+            "another partition with --partition, or move that one away"
         )
     for (key,) in db.execute("select key from partition").fetchall():
         if key not in ours:
@@ -43,13 +43,17 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
 
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
+    if bus.bucket is not None and trust_cache and (data := bus.manifest_bytes(key)) is not None:
+        row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
+        if db.execute("select * from partition where key = ?", [key]).fetchone() == row:
+            return False  # without its chunks, which may not be cached
     try:
         file, manifest = open_partition(bus, key)
     except OSError:
         file, manifest = None, None
     if file is not None and manifest is not None:
         with file:
-            row = (key, sha256(manifest).hexdigest(), *Signature.of(os.fstat(file.fileno())).numbers())
+            row = (key, sha256(manifest).hexdigest(), *signature_of(bus, key, file))
             is_known = db.execute("select * from partition where key = ?", [key]).fetchone() == row
             if is_known and trust_cache:
                 return False
@@ -70,10 +74,11 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
         return True
     if placement.only in (None, key):
         first = next(finding for finding in findings if finding.is_error)
-        files = [str(file) for file in (bus.manifest_file(key), bus.chunks_file(key)) if file.exists()]
+        folder = () if bus.bucket else (bus.manifest_file(key), bus.chunks_file(key))
+        files = [str(file) for file in folder if file.exists()] or [f"its objects in {bus.address}"]
         raise IngestRefused(
-            f"partition {key} of {bus.path} is not valid: {first}; nothing was written. Restore its files from a copy, "
-            f"or move {' and '.join(files)} away and ingest every source of it again before the next sync"
+            f"partition {key} of {bus.address} is not valid: {first}; nothing was written. Restore its files from a "
+            f"copy, or move {' and '.join(files)} away and ingest every source of it again before the next sync"
         )
     return False
 
@@ -129,6 +134,9 @@ def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def manifest_bytes(bus: BusRoot, key: str) -> bytes | None:
-    file = bus.manifest_file(key)
-    return file.read_bytes() if file.exists() else None
+def signature_of(bus: BusRoot, key: str, file: BinaryIO | None = None) -> tuple[int, int, int, int]:
+    """The signature of the chunks file, or of an open one. In a bucket the manifest alone identifies the chunks."""
+    if bus.bucket is not None:
+        return 0, 0, 0, 0
+    status = os.stat(bus.chunks_file(key)) if file is None else os.fstat(file.fileno())  # noqa: PTH116
+    return Signature.of(status).numbers()

@@ -7,13 +7,13 @@ root, so that it survives if the home is deleted.
 
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from chunksink.chunkbus.errors import StorageConflict
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, V1, Policy
 
 FILE_NAME = "roots.json"
@@ -70,9 +70,30 @@ class Roots:
     """The registered roots of a bus."""
 
     def __init__(self, bus: BusRoot) -> None:
-        self._file = bus.path / FILE_NAME
-        self._roots = _read(self._file)
+        self._storage = bus.storage
+        self._version: str | None = None
+        self._roots = self._read()
         self._is_changed = False
+
+    def _read(self) -> list[Root]:
+        try:
+            data, self._version = self._storage.read_version(FILE_NAME)
+            return [
+                Root(
+                    one["label"],
+                    Path(one["path"]),
+                    one.get("files_only", False),
+                    POLICIES[one.get("chunking", V1.name)],
+                )
+                for one in json.loads(data)["roots"]  # those of earlier releases have no policy, and were cut by v1
+            ]
+        except FileNotFoundError:
+            return []
+        except (ValueError, KeyError, TypeError) as error:
+            raise IngestRefused(
+                f"{self._storage.address}/{FILE_NAME} cannot be read ({error}): restore it from a copy. Without it, "
+                "ingest every folder again, subfolders before their parents, so that sources keep their names"
+            ) from error
 
     def __iter__(self) -> Iterator[Root]:
         return iter(self._roots)
@@ -172,10 +193,16 @@ class Roots:
             | ({"files_only": True} if root.files_only else {})
             for root in sorted(self._roots, key=lambda root: root.label)
         ]
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = self._file.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}.new")
-        new.write_text(json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n", encoding="utf-8")
-        new.replace(self._file)
+        data = (json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n").encode()
+        try:
+            if self._version is None:
+                self._storage.create(FILE_NAME, data)
+            else:
+                self._storage.swap(FILE_NAME, data, self._version)
+        except StorageConflict as error:
+            raise IngestBusy(
+                f"another ingest registered a folder in {self._storage.address} meanwhile; run again"
+            ) from error
         self._is_changed = False
 
 
@@ -201,19 +228,3 @@ def _below(base: Path, folder: Path) -> str:
     if not real.is_relative_to(top):
         raise IngestRefused(f"{folder} is not below the base folder {base}")
     return "" if real == top else str(PurePosixPath(*real.relative_to(top).parts))
-
-
-def _read(file: Path) -> list[Root]:
-    try:
-        entries = json.loads(file.read_text(encoding="utf-8"))["roots"]
-        return [
-            Root(one["label"], Path(one["path"]), one.get("files_only", False), POLICIES[one.get("chunking", V1.name)])
-            for one in entries  # those of earlier releases have no policy, and were cut by v1
-        ]
-    except FileNotFoundError:
-        return []
-    except (ValueError, KeyError, TypeError) as error:
-        raise IngestRefused(
-            f"{file} cannot be read ({error}): restore it from a copy. Without it, ingest every folder again, "
-            "subfolders before their parents, so that sources keep their names"
-        ) from error

@@ -61,7 +61,7 @@ def ingest(
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
         roots = Roots(bus)
         # Our own output must not be read as a source.
-        outputs = (bus.path, bus.canonical, bus.manifests, bus.path / "links", home)
+        outputs = (*bus.folders(), home)
         discovery = discover(paths, roots, db, options, suffixes_of(options, formats), outputs)
         if options.chunking is not None:
             for path in paths:

@@ -97,7 +97,7 @@ class IngestStore(Store):
 
     def _prepare(self, bus: BusRoot) -> None:
         """Empties the run tables, and the cache if it is about another bus."""
-        path = os.fsencode(bus.path.resolve())
+        path = bus.address.encode() if bus.bucket else os.fsencode(bus.path.resolve())
         with write_transaction(self.db):
             for table in _RUN_TABLES:
                 self.db.conn.execute(f"delete from {table}")

@@ -19,10 +19,10 @@ from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.chunkbus.signature import wait_a_tick
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.links import drop_links
-from chunksink.ingest.partitions import manifest_bytes
+from chunksink.ingest.partitions import signature_of
 from chunksink.ingest.report import Failure
 
 _LISTED_SOURCES = 1000
@@ -66,7 +66,7 @@ def write_partitions(
     writer = _Writer(db, bus, producer, created_at, all_notices)
     changing = {key for (key,) in db.execute("select partition from arrival union select partition from departure")}
     for key in in_reach - changing:
-        before = manifest_bytes(bus, key)
+        before = bus.manifest_bytes(key)
         if before is None or (key not in reloaded and writer.differs(key, before)):
             changing.add(key)
     drop_links(bus, changing)
@@ -135,7 +135,7 @@ class _Writer:
     def _commit(self, key: str, *, is_last: bool) -> bool:
         self._db.execute("delete from family where partition = ?", [_NEW])
         with PartitionWriter(self._bus, key) as writer:
-            before = manifest_bytes(self._bus, key)
+            before = self._bus.manifest_bytes(key)
             recorded = self._db.execute("select manifest from partition where key = ?", [key]).fetchone()
             if recorded != (None if before is None else (sha256(before).hexdigest(),)):
                 raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
@@ -153,7 +153,8 @@ class _Writer:
                 )
             except RepeatedChunks as error:
                 return self._refuse(key, error.repeated, error)
-            wait_a_tick()
+            if self._bus.bucket is None:
+                wait_a_tick()
             self._remember(key)
         return True
 
@@ -180,12 +181,11 @@ class _Writer:
         return open_partition(self._bus, partition)[0]
 
     def _remember(self, key: str) -> None:
-        manifest = manifest_bytes(self._bus, key)
+        manifest = self._bus.manifest_bytes(key)
         assert manifest is not None
-        signature = Signature.of(os.stat(self._bus.chunks_file(key)))  # noqa: PTH116
         self._db.execute("delete from family where partition = ?", [key])
         self._db.execute("update family set partition = ? where partition = ?", [key, _NEW])
-        row = (key, sha256(manifest).hexdigest(), *signature.numbers())
+        row = (key, sha256(manifest).hexdigest(), *signature_of(self._bus, key))
         self._db.execute("insert or replace into partition values (?, ?, ?, ?, ?, ?)", row)
 
     def _tombstones(self, key: str, before: Manifest | None) -> list[Tombstone]:

@@ -192,7 +192,7 @@ class Catalog:
         """Forget a missing partition and its tombstones."""
         if key in root.partition_keys():
             raise NotMissing(
-                f"partition {key} is still in {root.path}: to empty it, write it again without chunks; "
+                f"partition {key} is still in {root.address}: to empty it, write it again without chunks; "
                 "to retire it, remove its chunks file and its manifest first"
             )
         if not exists(self._db, "partition where key = ?", [key]):

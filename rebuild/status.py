@@ -204,7 +204,7 @@ def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
     counts = catalog.counts()
     pending = {*intake.pending(), *intake.disappeared()} if root.is_there else set()
     return BusStatus(
-        str(root.path),
+        root.address,
         root.is_there,
         counts.families,
         counts.chunks,

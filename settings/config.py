@@ -11,14 +11,21 @@ from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.settings.fields import FieldOptions, read_fields
-from chunksink.settings.file_paths import expand_user, expanded, folder_inside_bus, from_folder, index_settings_of
+from chunksink.settings.file_paths import (
+    expand_user,
+    expanded,
+    folder_inside_bus,
+    from_folder,
+    index_settings_of,
+    wrong_address,
+)
 from chunksink.settings.sink_tables import (
     misspelt_sink,
     nearest,
@@ -27,6 +34,9 @@ from chunksink.settings.sink_tables import (
     unused_tables,
     with_environment,
 )
+
+if TYPE_CHECKING:
+    from chunksink.chunkbus.layout import BusRoot
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
@@ -92,8 +102,11 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
     @property
-    def chunks_path(self) -> Path:
-        return Path(self.chunks)
+    def bus(self) -> "BusRoot":
+        """The chunks, in a folder or a bucket."""
+        from chunksink.chunkbus.layout import BusRoot
+
+        return BusRoot.at(self.chunks, self.home_path)
 
     @property
     def home_path(self) -> Path:
@@ -254,6 +267,9 @@ def load_config(
         raise ConfigError(f"{sources.get('sinks', file)}: {misspelt}")
     if wrong := _wrong_token(config.tokens):
         raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
+    if unusable := wrong_address(config.chunks, config.home):
+        name, reason = unusable
+        raise ConfigError(f"{sources.get(name, file)}: {reason}")
     if found := folder_inside_bus(config.chunks, config.home, config.sink):
         name, reason = found
         of_sink = f"{_SINK_PREFIX}{name.upper()}_FOLDER".replace("-", "_")

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from chunksink.chunkbus.storage import is_bucket
+
 SETTINGS_FILE = "meilisearch-settings.json"
 
 _FOLDERS = ("chunks", "home", "model_cache")
@@ -42,6 +44,8 @@ def expand_user(path: str) -> str:
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
     """The home or sink whose folder is inside `canonical/` or `manifest/`, and a message about it."""
+    if is_bucket(chunks):
+        return None
     places = {"home": home} | {
         name: folder for name, table in sinks.items() if isinstance(folder := table.get("folder"), str)
     }
@@ -50,6 +54,22 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
             if Path(place).resolve().is_relative_to(reserved):
                 what = "home" if name == "home" else f"folder of [sink.{name}]"
                 return name, f"{what}: {place} is inside {reserved}, which is only for chunks; name another folder"
+    return None
+
+
+def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
+    """Which of both has an address that cannot be used, and why."""
+    if "://" in home:
+        return "home", "`home` must be a local folder; only `chunks` can be in object storage"
+    if "://" not in chunks:
+        return None
+    from chunksink.chunkbus.bucket import checked_address
+    from chunksink.chunkbus.errors import StorageError
+
+    try:
+        checked_address(chunks)
+    except StorageError as error:
+        return "chunks", f"`chunks`: {error}"
     return None
 
 
@@ -87,6 +107,8 @@ def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
     if not isinstance(values, Mapping):
         return values
     paths = {
-        name: str(folder / expand_user(value)) for name in names if isinstance(value := values.get(name), str) and value
+        name: str(folder / expand_user(value))
+        for name in names
+        if isinstance(value := values.get(name), str) and value and "://" not in value
     }
     return {**values, **paths}

@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
@@ -210,7 +209,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
       chunksink cache gc
     """
     config = config_from()
-    root = BusRoot(config.chunks_path).require()
+    root = config.bus.require()
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config))
         run_log = stack.enter_context(RunLog(config.home_path, "cache gc"))
@@ -218,7 +217,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         state = stack.enter_context(State(config.home_path))
         if missing := set(Catalog(state).known_partitions()) - set(root.partition_keys()):
             raise Refusal(
-                f"{counted(len(missing), 'partition')} of the index missing in {root.path}: "
+                f"{counted(len(missing), 'partition')} of the index missing in {root.address}: "
                 f"{some(sorted(missing), _SHOWN)}. Bring them back, or `chunksink retire-partition KEY` for each",
                 Exit.INVALID_INPUT,
             )
@@ -232,8 +231,8 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         )
         if surplus.rows and not surplus.kept_rows:
             raise Refusal(
-                f"no chunk in {root.path} uses any cached vector, so all {surplus.rows:,} would be dropped. Is it the "
-                f"right folder? To drop them all, delete {cache.path}",
+                f"no chunk in {root.address} uses any cached vector, so all {surplus.rows:,} would be dropped. Is "
+                f"it the right folder? To drop them all, delete {cache.path}",
                 Exit.USAGE,
             )
         document = {

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.options import chunks_option, home_option, json_option, open_index
 from chunksink.output import Note, counted, echo, printable, show
@@ -51,8 +49,9 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     with open_index() as index:
         report = index.forget(source, tenant=tenant, every=every)
     show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
-    is_bus_there = BusRoot(index.config.chunks_path).is_there
-    echo(map(Note, _remaining(report, None if is_bus_there else index.config.chunks_path)))
+    bus = index.config.bus
+    is_bus_there = bus.is_there
+    echo(map(Note, _remaining(report, None if is_bus_there else bus.address)))
     if report.still_in or not is_bus_there:
         return Exit.INVALID_INPUT
     return Exit.ENGINE if report.not_asked else Exit.OK
@@ -67,7 +66,7 @@ def _erased(report: "ForgetReport") -> Iterator[str]:
     yield _OUT_OF_REACH
 
 
-def _remaining(report: "ForgetReport", missing_bus: Path | None) -> Iterator[str]:
+def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]:
     for sink, reason in report.not_asked.items():
         yield f"not erased from {sink}, which is no longer configured: {printable(reason)}"
     if report.still_in:

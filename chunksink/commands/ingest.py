@@ -143,7 +143,7 @@ def command(
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            echo(_lines(report, index.config.chunks_path))
+            echo(_lines(report, index.config.bus.address))
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -165,7 +165,7 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
     return fields
 
 
-def _lines(report: IngestReport, root: Path) -> Iterator[str]:
+def _lines(report: IngestReport, root: str) -> Iterator[str]:
     yield _headline(report, root)
     yield from map(Note, _notes(report))
 
@@ -194,7 +194,7 @@ def _notes(report: IngestReport) -> Iterator[str]:
         yield f"and {rest}: chunksink ledger --status failed, chunksink runs"
 
 
-def _headline(report: IngestReport, root: Path) -> str:
+def _headline(report: IngestReport, root: str) -> str:
     total = f"{counted(report.chunks, 'chunk')} of {counted(report.documents, 'source')}"
     numbers = {"new or changed": report.processed, "unchanged": report.unchanged, "without text": report.empty}
     files = counts(numbers, "file")

@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.index import Index
@@ -62,8 +61,8 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
 
 def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
-    root = require_chunks(BusRoot(index.config.chunks_path), index.config.home_path)
-    click.echo(f"watching {root.manifests}; Ctrl-C ends it", err=True)
+    root = require_chunks(index.config.bus, index.config.home_path)
+    click.echo(f"watching {root.address}/manifest; Ctrl-C ends it", err=True)
     watch = BusWatch(root, partial(click.echo, err=True))
     for _ in watch:
         try:

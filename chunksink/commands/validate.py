@@ -75,7 +75,7 @@ def command(
       chunksink validate --json | jq '.findings[].code'
     """
     config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
-    root, custom = BusRoot(config.chunks_path).require(), FieldSet.of(config.fields)
+    root, custom = config.bus.require(), FieldSet.of(config.fields)
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)
     found: list[Finding] = []
@@ -124,7 +124,7 @@ def _chosen(root: BusRoot, partitions: Sequence[str]) -> list[str]:
     known = root.partition_keys()
     if absent := [key for key in map(check_partition_key, partitions) if key not in known]:
         named = some(known, _SHOWN_PARTITIONS) or "none"
-        raise Refusal(f"no partition {', '.join(absent)} in {root.path}; there are {named}", Exit.USAGE)
+        raise Refusal(f"no partition {', '.join(absent)} in {root.address}; there are {named}", Exit.USAGE)
     return list(partitions) or known
 
 
@@ -149,7 +149,7 @@ def _groups(shown: dict[str, list[Finding]], codes: Counter[str]) -> Iterator[st
 
 
 def _summary_lines(summary: Summary, codes: Counter[str], root: BusRoot, record: str) -> Iterator[str]:
-    folder = click.format_filename(root.path)
+    folder = click.format_filename(root.address)
     seen = f"{counted(summary.partitions, 'partition')}, {counted(summary.chunks, 'chunk')} in {folder}"
     if summary.partitions == 0:
         seen += " (there is nothing here yet)"

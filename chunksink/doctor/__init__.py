@@ -70,14 +70,14 @@ def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[
         return
     home = config.home_path
     yield check("configuration", partial(machine.configuration, config, config_file(place)))
-    yield check("chunks", partial(records.chunks, config.chunks_path))
+    yield check("chunks", partial(records.chunks, config))
     yield check("home", partial(machine.home, home))
     yield check("disk", partial(machine.disk, home))
     yield check("ingest", partial(records.ingest, home))
     yield check("index", partial(records.index, home))
     live = records.live_builds(home)
     if live is not None:
-        yield check("partitions", partial(records.partitions, config.chunks_path, home))
+        yield check("partitions", partial(records.partitions, config))
     yield check("locks", partial(machine.locks, home))
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)

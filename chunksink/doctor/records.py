@@ -5,9 +5,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunksink.chunkbus.errors import ChunkBusError, InvalidManifest, NewerStore, NotABusRoot, StoreUnreadable
+from chunksink.chunkbus.errors import (
+    ChunkBusError,
+    InvalidManifest,
+    NewerStore,
+    NotABusRoot,
+    StorageError,
+    StoreUnreadable,
+)
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.doctor import CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
@@ -31,12 +38,15 @@ _MOVE_INGEST = (
 )
 
 
-def chunks(path: Path) -> str:
+def chunks(config: Config) -> str:
     """Whether each partition has its files."""
-    with remedies((NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder")):
-        root = BusRoot(path).require()
+    with remedies(
+        (NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder"),
+        (StorageError, "correct the address, the credentials or AWS_ENDPOINT_URL"),
+    ):
+        root = config.bus.require()
     keys = root.partition_keys()
-    found = f"{root.path}: partitions {len(keys):,}"
+    found = f"{root.address}: partitions {len(keys):,}"
     if not keys:
         raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
     flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
@@ -48,6 +58,10 @@ def chunks(path: Path) -> str:
 
 def _flaw(root: BusRoot, key: str) -> str | None:
     """What is wrong with a partition, without reading its chunks."""
+    if root.bucket is not None:
+        data = root.bucket.manifest(key)
+        is_complete = root.bucket.has_chunks(key, committed_checksum(data))
+        return None if data and is_complete else f"its {'chunks file' if data else 'manifest'} is missing"
     try:
         file, manifest = open_partition(root, key)
     except FileNotFoundError:
@@ -67,13 +81,11 @@ def _flaw(root: BusRoot, key: str) -> str | None:
     return None
 
 
-def partitions(path: Path, home: Path) -> str:
+def partitions(config: Config) -> str:
     """Whether all partitions of the index still exist."""
     try:
-        with State.existing(home) as state:
-            missing = sorted(
-                set(Catalog(state).known_partitions()).difference(BusRoot(path).require().partition_keys())
-            )
+        with State.existing(config.home_path) as state:
+            missing = sorted(set(Catalog(state).known_partitions()).difference(config.bus.require().partition_keys()))
     except (ChunkBusError, NoGeneration, OSError):
         return "not compared: see `chunks` and `index`"
     if missing:

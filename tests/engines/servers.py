@@ -166,7 +166,7 @@ def run_s3() -> Iterator[S3Server]:
         found = S3Server(port, 0, key_id, key)
         try:
             with patched_environment(found.variables()):
-                BucketStorage("s3://ready/here").write("x", b"ours")
+                BucketStorage("s3://tests/ready").write("x", b"ours")
         except StorageError:
             return False
         return True

@@ -19,7 +19,7 @@ def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | 
 
 def test_defaults_when_nothing_is_set_are_folders_beside_the_file(tmp_path: Path) -> None:
     config = load(tmp_path)
-    assert (config.chunks_path, config.home_path) == (tmp_path / "chunks", tmp_path / ".chunksink")
+    assert (config.bus.path, config.home_path) == (tmp_path / "chunks", tmp_path / ".chunksink")
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False)])

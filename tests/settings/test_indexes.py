@@ -37,10 +37,10 @@ def load(tmp_path: Path, toml: str = "", env: dict[str, str] | None = None, **fl
 def test_index_table_overrides_shared_settings(tmp_path: Path) -> None:
     books = load(tmp_path, SHARED, index="books")
     assert (books.model, books.precision) == ("of-books", "float32")
-    assert books.chunks_path == tmp_path / "books"
+    assert books.bus.path == tmp_path / "books"
     assert (books.sink["meilisearch"]["url"], books.sink["meilisearch"]["patience"]) == ("http://shared:1", 9.0)
     notes = load(tmp_path, SHARED, {"CHUNKSINK_INDEX": "notes"})
-    assert (notes.model, notes.chunks_path) == ("shared", tmp_path / "chunks")
+    assert (notes.model, notes.bus.path) == ("shared", tmp_path / "chunks")
     assert notes.sink["meilisearch"]["patience"] == 5.0
 
 
