@@ -121,7 +121,9 @@ class BucketStorage:
             try:
                 put = obstore.put(self._store, name, data, mode=mode, use_multipart=False)
                 return _token(put["e_tag"], put["version"])
-            except (AlreadyExistsError, PreconditionError) as error:
+            except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
+                if _code_of(error) in _NO_BUCKET:
+                    raise
                 refusal = error
         # A repeated request meets what its first attempt wrote.
         try:

@@ -5,6 +5,7 @@ A copy is complete and has the checksum in its name. Above the limit, the least 
 
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -63,6 +64,10 @@ class PartitionCache:
             file.seek(0)
             on_failure.pop_all()
         return file
+
+    def clear(self) -> None:
+        """Removes all copies."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     @contextmanager
     def spool(self) -> Iterator[Path]:

@@ -134,12 +134,12 @@ class FolderStorage:
 
     def swap(self, name: str, data: bytes, version: str) -> str:
         path = self.path / name
-        with self._new(path, data) as new, _locked(path.parent):
-            if self.stat(name).version != version and path.read_bytes() != data:
-                raise StorageConflict(f"{path} was written by another process meanwhile")
-            new.replace(path)
-            sync_folder(path.parent)
-            return self.stat(name).version
+        with self._new(path, data) as new, _locked(path.parent), suppress(FileNotFoundError):
+            if self.stat(name).version == version or path.read_bytes() == data:
+                new.replace(path)
+                sync_folder(path.parent)
+                return self.stat(name).version
+        raise StorageConflict(f"{path} was written by another process meanwhile")
 
     def write(self, name: str, data: Content) -> None:
         path = self.path / name
@@ -153,7 +153,8 @@ class FolderStorage:
     @contextmanager
     def _new(self, path: Path, data: Content) -> Iterator[Path]:
         """A durable file with this content beside `path`; removed at the end if it was not renamed."""
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         try:
             with new.open("xb") as file:

@@ -295,6 +295,7 @@ class Index:
     def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
+        from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
         from chunksink.rebuild.forget import forget
 
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
@@ -302,6 +303,7 @@ class Index:
             with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
                 session.refresh()
                 report = forget(session, name, tenant=tenant, every=every)
+                PartitionCache(self.config.home_path / FOLDER).clear()
             session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
             return report
 

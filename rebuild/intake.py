@@ -76,7 +76,6 @@ class Intake:
 
     def run(self, on_bytes: OnBytes = ignore, *, reread: bool = False) -> None:
         """Read new and changed partitions; report and record their findings."""
-        self.root.refresh()
         self._note_misnamed()
         self._note_missing()
         pending = self.pending(reread=reread)

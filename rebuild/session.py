@@ -109,6 +109,7 @@ class Session:
 
     def refresh(self, *, reread: bool = False) -> None:
         """Read new and changed partitions into the catalog; with `reread`, all."""
+        self.intake.root.refresh()
         size = self.intake.pending_bytes(reread=reread)
         with self.stage("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)

@@ -10,7 +10,9 @@ import pytest
 from chunksink.chunkbus.bucket import checked_address
 from chunksink.chunkbus.errors import StorageConflict, StorageError
 from chunksink.chunkbus.storage import Storage, is_bucket, open_storage
-from tests.conftest import examples
+from tests.conftest import HEAVY
+
+WRITERS = 20 if HEAVY else 8
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -84,7 +86,7 @@ def test_entry_when_the_file_changes_has_another_version(storage: Storage) -> No
 
 def test_listing_of_several_pages_is_complete(bucket: str) -> None:
     storage = open_storage(bucket)
-    count = examples(30_000)
+    count = 100_000 if HEAVY else 3_000
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(lambda number: storage.write(f"many/{number:06}", b""), range(count)))
     assert names(storage, "many") == [f"{number:06}" for number in range(count)]
@@ -107,7 +109,7 @@ def test_swap_when_the_version_is_another_is_a_conflict_unless_equal(storage: St
         storage.swap("a", b"3", first)
     assert storage.read("a") == b"2"
     storage.swap("a", b"2", first)
-    with pytest.raises((StorageConflict, FileNotFoundError)):
+    with pytest.raises(StorageConflict):
         storage.swap("b", b"1", first)
 
 
@@ -128,10 +130,10 @@ def race(attempt: Callable[[int], object], many: int) -> list[int]:
 
 
 def test_of_many_writers_at_once_exactly_one_wins(storage: Storage) -> None:
-    [first] = race(lambda number: storage.create("a", b"%d" % number), 8)
+    [first] = race(lambda number: storage.create("a", b"%d" % number), WRITERS)
     assert storage.read("a") == b"%d" % first
     version = storage.read_version("a")[1]
-    [second] = race(lambda number: storage.swap("a", b"new %d" % number, version), 8)
+    [second] = race(lambda number: storage.swap("a", b"new %d" % number, version), WRITERS)
     assert storage.read("a") == b"new %d" % second
 
 

@@ -167,7 +167,7 @@ class _Connection(socketserver.StreamRequestHandler):
             return True
         upstream.sendall(request[: fault.request_bytes])
         if fault.request_bytes is None:
-            answer = _message(answers)
+            answer = _message(answers, has_body=not request.startswith(b"HEAD"))
             self.wfile.write(answer[: fault.answer_bytes])
             if answer and fault.answer_bytes is None:
                 return True
@@ -181,7 +181,7 @@ class _Connection(socketserver.StreamRequestHandler):
         return False
 
 
-def _message(stream: BufferedIOBase) -> bytes:
+def _message(stream: BufferedIOBase, *, has_body: bool = True) -> bytes:
     """The next request or answer, of known length or in chunks; nothing where the stream ends before it does."""
     message = b""
     while not message.endswith(b"\r\n\r\n"):
@@ -189,6 +189,8 @@ def _message(stream: BufferedIOBase) -> bytes:
         if not line:
             return b""
         message += line
+    if not has_body:
+        return message
     fields = dict(line.lower().split(b": ", 1) for line in message.split(b"\r\n")[1:-2])
     if fields.get(b"transfer-encoding") != b"chunked":
         length = int(fields.get(b"content-length", 0))

@@ -1,0 +1,411 @@
+"""Partitions in a real bucket: committed by one write, read through a cache, never mixed."""
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from chunksink.chunkbus import bucket as bucket_module
+from chunksink.chunkbus import bucket_partitions, findings
+from chunksink.chunkbus.bucket import BucketStorage
+from chunksink.chunkbus.bucket_partitions import COMMIT_STEPS, BucketPartitions
+from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import NotABusRoot, PartitionLocked, StorageDenied, StorageError
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.partition_cache import PartitionCache
+from chunksink.chunkbus.reader import PartitionReader, open_partition, read_partition
+from chunksink.chunkbus.validation import Validation
+from chunksink.chunkbus.writer import PartitionWriter
+from tests.chunkbus.crash_writer import dies_after, version, write
+from tests.chunkbus.samples import NOON, PRODUCER, codes, lines_of, manifest, validate
+from tests.conftest import HEAVY
+from tests.engines.servers import S3Server
+from tests.faults.proxy import ANSWER_LOST, CUT_ANSWER, RESET, UNAVAILABLE, Fault, Proxy, always, only
+from tests.support.forking import FORKING
+
+KEY = "2026-01-31"
+
+
+@pytest.fixture
+def root(bucket: str, tmp_path: Path) -> BusRoot:
+    return BusRoot.at(bucket, tmp_path / "home")
+
+
+def names(root: BusRoot, folder: str) -> list[str]:
+    return sorted(entry.name for entry in root.storage.entries(folder))
+
+
+def read(root: BusRoot, key: str = KEY) -> list[Record]:
+    return [record for _, record in read_partition(root, key)]
+
+
+def elsewhere(root: BusRoot, folder: Path, limit: int = 2**30) -> BusRoot:
+    """The same bucket on a machine without copies."""
+    return BusRoot(BucketPartitions(BucketStorage(root.address), PartitionCache(folder, limit)))
+
+
+def copies(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def put(root: BusRoot, key: str, chunks: bytes, *, named: str | None = None) -> None:
+    """A partition as `aws s3 sync` copies it from a folder, or with another name for the chunks."""
+    root.storage.write(f"canonical/{named or key}.jsonl", chunks)
+    root.storage.write(f"manifest/{key}.manifest.json", json.dumps(manifest(key, chunks)).encode())
+    root.refresh()
+
+
+def test_commit_calls_all_steps_in_order_and_leaves_two_objects(root: BusRoot) -> None:
+    steps: list[str] = []
+    write(root, KEY, 1, steps.append)
+    assert tuple(steps) == COMMIT_STEPS
+    [chunks] = names(root, "canonical")
+    assert chunks.startswith(f"{KEY}.")
+    assert names(root, "manifest") == [f"{KEY}.manifest.json"]
+    assert root.partition_keys() == [KEY]
+    assert read(root) == version(1)
+    assert validate(root) == []
+
+
+def test_rewritten_partition_is_read_by_another_machine(root: BusRoot, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    other = elsewhere(root, tmp_path / "other")
+    assert read(other) == version(1)
+    write(root, KEY, 2)
+    assert read(other) == version(2)
+    assert validate(other) == []
+    assert len(copies(tmp_path / "other")) == 2
+
+
+def test_folder_that_was_copied_into_the_bucket_is_read_and_rewritten(root: BusRoot, tmp_path: Path) -> None:
+    put(root, KEY, lines_of(version(1)))
+    root.storage.write("canonical/.2026.lock", b"")
+    assert validate(root) == []
+    assert read(root) == version(1)
+    write(root, KEY, 2)
+    assert read(elsewhere(root, tmp_path / "other")) == version(2)
+    assert validate(root) == []
+
+
+def test_root_without_objects_is_no_bus(root: BusRoot) -> None:
+    assert not root.is_there
+    with pytest.raises(NotABusRoot):
+        root.require()
+
+
+def test_chunks_without_a_manifest_are_no_partition(root: BusRoot) -> None:
+    """A writer was killed before its first commit."""
+    write(root, "other", 1)
+    root.storage.write(f"canonical/{KEY}.{'a' * 64}.jsonl", b"")
+    root.refresh()
+    assert root.partition_keys() == ["other"]
+    assert validate(root) == []
+
+
+def test_key_that_ends_like_a_digest_is_a_partition_of_its_own(root: BusRoot) -> None:
+    key = f"a.{'0' * 64}"
+    put(root, key, lines_of(version(1)))
+    write(root, "a", 2)
+    assert root.partition_keys() == ["a", key]
+    assert validate(root) == []
+    write(root, key, 3)
+    assert (read(root, "a"), read(root, key)) == (version(2), version(3))
+
+
+def test_damaged_chunks_are_a_finding_and_never_cached(root: BusRoot, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    [name] = names(root, "canonical")
+    root.storage.write(f"canonical/{name}", lines_of(version(2)))
+    other = elsewhere(root, tmp_path / "other")
+    assert findings.CHECKSUM_MISMATCH in codes(validate(other))
+    assert copies(tmp_path / "other") == []
+
+
+def test_missing_objects_are_findings(root: BusRoot, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    write(root, "b", 1)
+    [first, _] = names(root, "canonical")
+    root.storage.remove(f"canonical/{first}")
+    root.storage.remove("manifest/b.manifest.json")
+    root.storage.write("canonical/c.jsonl", b"")
+    found = validate(elsewhere(root, tmp_path / "other"))
+    assert codes(found) == [findings.CHUNKS_FILE_MISSING, findings.MANIFEST_MISSING]
+
+
+def test_cache_when_it_is_full_removes_the_least_recently_used(root: BusRoot, tmp_path: Path) -> None:
+    keys = [f"k{number}" for number in range(4)]
+    for key in keys:
+        put(root, key, lines_of(version(int(key[1:]))))
+    folder = tmp_path / "small"
+    sizes = {key: len(lines_of(version(int(key[1:])))) for key in keys}
+    small = elsewhere(root, folder, limit=max(sizes.values()) + 1)
+    for key in keys:
+        assert read(small, key) == version(int(key[1:]))
+        assert sum(path.stat().st_size for path in folder.iterdir()) <= max(sizes.values()) + 1
+
+
+@pytest.mark.parametrize("reason", ["large", "read-only"])
+def test_partition_that_cannot_be_cached_is_read_by_ranges(reason: str, root: BusRoot, tmp_path: Path) -> None:
+    write(root, KEY, 3)
+    folder = tmp_path / "file" / "below" if reason == "read-only" else tmp_path / "other"
+    (tmp_path / "file").write_bytes(b"")
+    other = elsewhere(root, folder, limit=10 if reason == "large" else 2**30)
+    assert read(other) == version(3)
+    assert validate(other) == []
+    with ThreadPoolExecutor(1) as workers:
+        found: list[object] = []
+        Validation(other, on_finding=found.append, workers=workers).run([KEY])
+    assert found == []
+    assert copies(tmp_path / "other") == []
+    write(other, KEY, 4)
+    assert read(root) == version(4)
+
+
+def test_single_record_when_there_is_no_copy_is_read_without_a_download(root: BusRoot, tmp_path: Path) -> None:
+    write(root, KEY, 3)
+    places = [(place, record["hashes"]["text_hash"]) for place, record in read_partition(root, KEY)]
+    other = elsewhere(root, tmp_path / "other")
+    with PartitionReader(other, KEY) as reader:
+        assert [reader.record(*one) for one in reversed(places)] == version(3)[::-1]
+    assert copies(tmp_path / "other") == []
+
+
+def test_old_chunks_are_removed_after_a_day_by_the_times_of_the_server(
+    root: BusRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(root, KEY, lines_of(version(1)))
+    write(root, KEY, 2)
+    write(root, KEY, 3)
+    assert len(names(root, "canonical")) == 3
+    monkeypatch.setattr(bucket_partitions, "KEPT", timedelta(days=-1))
+    write(root, f"{KEY}.b", 1)
+    write(root, KEY, 4)
+    assert len(names(root, "canonical")) == 2
+    assert (read(root), read(root, f"{KEY}.b")) == (version(4), version(1))
+
+
+def test_reader_when_its_chunks_are_removed_takes_the_new_version(
+    root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_partitions, "KEPT", timedelta(days=-1))
+    write(root, KEY, 1)
+    other = elsewhere(root, tmp_path / "other")
+    fetch = PartitionCache.fetch
+
+    def late(cache: PartitionCache, storage: BucketStorage, name: str, checksum: str | None) -> object:
+        monkeypatch.setattr(PartitionCache, "fetch", fetch)
+        write(root, KEY, 2)
+        return fetch(cache, storage, name, checksum)
+
+    monkeypatch.setattr(PartitionCache, "fetch", late)
+    assert read(other) == version(2)
+
+
+def test_chunks_that_were_removed_before_the_commit_are_written_again(root: BusRoot) -> None:
+    def removes(step: str) -> None:
+        if step == "manifest_committed":
+            for name in names(root, "canonical"):
+                root.storage.remove(f"canonical/{name}")
+
+    write(root, KEY, 1, removes)
+    assert validate(root) == []
+    assert len(names(root, "canonical")) == 1
+
+
+def test_of_two_writers_the_second_is_refused_and_can_run_again(root: BusRoot) -> None:
+    write(root, KEY, 1)
+    with PartitionWriter(root, KEY) as first:
+        first.add(version(2)[0])
+        write(root, KEY, 3)
+        with pytest.raises(PartitionLocked):
+            first.commit(documents=1, producer=PRODUCER, created_at=NOON)
+    assert read(root) == version(3)
+    write(root, KEY, 2)
+    assert read(root) == version(2)
+
+
+@pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
+def test_of_many_writers_at_once_exactly_one_wins(existing: bool, root: BusRoot, tmp_path: Path) -> None:
+    many = 20 if HEAVY else 8
+    if existing:
+        write(root, KEY, 100)
+    barrier = threading.Barrier(many)
+
+    def attempt(number: int) -> bool:
+        with PartitionWriter(elsewhere(root, tmp_path / str(number)), KEY) as writer:
+            for record in version(number):
+                writer.add(record)
+            barrier.wait()
+            try:
+                writer.commit(documents=1, producer=PRODUCER, created_at=NOON)
+            except PartitionLocked:
+                return False
+        return True
+
+    with ThreadPoolExecutor(many) as threads:
+        [winner] = [number for number, ok in enumerate(threads.map(attempt, range(many))) if ok]
+    assert read(root) == version(winner)
+    assert validate(root) == []
+
+
+def write_and_die(place: str, home: Path, variables: dict[str, str], number: int, step: str) -> None:
+    os.environ.update(variables)
+    write(BusRoot.at(place, home), KEY, number, dies_after(step))
+
+
+@pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
+def test_writer_when_killed_leaves_one_complete_version(
+    existing: bool, root: BusRoot, tmp_path: Path, s3_server: S3Server
+) -> None:
+    for number, step in enumerate(COMMIT_STEPS):
+        key_root = BusRoot.at(f"{root.address}/{number}", tmp_path / "reader")
+        if existing:
+            write(key_root, KEY, 1)
+        arguments = (key_root.address, tmp_path / "writer", s3_server.variables(), 2, step)
+        process = FORKING.Process(target=write_and_die, args=arguments)
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        is_new = number >= COMMIT_STEPS.index("manifest_committed")
+        key_root.refresh()
+        assert key_root.partition_keys() == ([KEY] if is_new or existing else [])
+        if is_new or existing:
+            assert read(key_root) == version(2 if is_new else 1)
+            assert validate(key_root) == []
+        write(key_root, KEY, 3)
+        assert read(key_root) == version(3)
+
+
+def write_forever(place: str, home: Path, variables: dict[str, str], done: Path) -> None:
+    os.environ.update(variables)
+    root = BusRoot.at(place, home)
+    for number in range(1, 100_000):
+        write(root, KEY, number)
+        with done.open("a") as file:
+            file.write(f"{number}\n")
+
+
+def test_writer_when_killed_at_any_instant_leaves_one_complete_version(
+    root: BusRoot, tmp_path: Path, s3_server: S3Server
+) -> None:
+    chance = random.Random(1)
+    write(root, KEY, 0)
+    for kill in range(200 if HEAVY else 8):
+        done = tmp_path / f"done-{kill}"
+        arguments = (root.address, tmp_path / "writer", s3_server.variables(), done)
+        process = FORKING.Process(target=write_forever, args=arguments)
+        process.start()
+        while not done.exists():
+            assert process.is_alive()
+            time.sleep(0.002)
+        time.sleep(chance.random() / 20)
+        process.kill()
+        process.join()
+        last = max(map(int, done.read_text().split()))
+        # The last reported version is durable; the next one may be committed too.
+        assert read(root) in (version(last), version(last + 1))
+        assert validate(root) == []
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    retries = {"max_retries": 3, "backoff": {"init_backoff": timedelta(milliseconds=5)}}
+    monkeypatch.setattr(bucket_module, "RETRIES", retries)
+    with Proxy(s3_server.url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        yield proxy
+
+
+SLOW = Fault("slow", delay=0.1)
+
+
+@pytest.mark.parametrize("number", range(1, 4))
+@pytest.mark.parametrize("fault", [UNAVAILABLE, RESET, ANSWER_LOST, CUT_ANSWER, SLOW], ids=str)
+def test_commit_when_one_request_fails_succeeds_or_can_run_again(
+    fault: Fault, number: int, root: BusRoot, proxy: Proxy, tmp_path: Path
+) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(fault, only(number))
+    try:
+        write(behind, KEY, 2)
+    except StorageError:
+        assert read(root) in (version(1), version(2))
+        proxy.heal()
+        write(behind, KEY, 2)
+    assert read(root) == version(2)
+    assert validate(root) == []
+
+
+@pytest.mark.parametrize("fault", [UNAVAILABLE, RESET, CUT_ANSWER, SLOW], ids=str)
+def test_reader_when_a_request_fails_never_caches_a_part(
+    fault: Fault, root: BusRoot, proxy: Proxy, tmp_path: Path
+) -> None:
+    write(root, KEY, 1)
+    for number in (1, 2):
+        folder = tmp_path / f"other-{number}"
+        behind = elsewhere(root, folder)
+        proxy.inject(fault, only(number))
+        try:
+            assert read(behind) == version(1)
+        except StorageError:
+            assert copies(folder) == []
+            proxy.heal()
+        assert read(behind) == version(1)
+        [copy] = folder.iterdir()
+        assert copy.stem == sha256(copy.read_bytes()).hexdigest()
+
+
+def test_outage_is_an_error_and_no_finding(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(UNAVAILABLE, always)
+    for call in (lambda: validate(behind), lambda: open_partition(behind, KEY), lambda: write(behind, KEY, 2)):
+        with pytest.raises(StorageError):
+            call()
+    proxy.heal()
+    assert validate(behind) == []
+
+
+def test_denied_request_is_an_error_of_its_own(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(Fault("expired", status=403), always)
+    with pytest.raises(StorageDenied):
+        validate(behind)
+    with pytest.raises(StorageDenied):
+        write(behind, KEY, 2)
+
+
+@pytest.mark.parametrize("status", [409, 412])
+def test_refused_manifest_is_a_lost_race(status: int, root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(
+        Fault("refused", status=status), lambda _, request: b"PUT" in request[:4] and b"/manifest/" in request[:200]
+    )
+    with pytest.raises(PartitionLocked):
+        write(behind, KEY, 2)
+    assert read(root) == version(1)
+
+
+def test_wrong_key_is_denied(root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
+    with pytest.raises(StorageDenied) as denied:
+        elsewhere(root, tmp_path / "other").partition_keys()
+    assert "wrong-secret" not in str(denied.value)
+
+
+def test_bucket_that_does_not_exist_is_an_error(bucket: str, tmp_path: Path) -> None:
+    for call in (lambda root: root.require(), lambda root: open_partition(root, KEY)):
+        with pytest.raises(StorageError):
+            call(BusRoot.at("s3://no-such-bucket/a", tmp_path))

@@ -1,0 +1,149 @@
+"""From documents to a searchable index, with the chunks in a real bucket."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from chunksink.chunkbus.errors import StorageError
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.storage import open_storage
+from chunksink.exits import Exit
+from chunksink.ingest.errors import IngestBusy
+from chunksink.ingest.roots import Roots
+from chunksink.watch import BusWatch
+from tests.conftest import ROOT
+from tests.engines.servers import S3Server
+from tests.faults.proxy import Proxy
+from tests.journey.support import Ended, chunksink
+from tests.support.bus import commit, source
+
+
+def test_ingest_sync_edit_sync_verify(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "handbook", tmp_path / "handbook")
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket}
+
+    def run(*arguments: str) -> Ended:
+        ended = chunksink(tmp_path, *arguments, **variables)
+        assert ended.code == Exit.OK, ended.err
+        assert s3_server.key not in ended.out + ended.err
+        return ended
+
+    run("ingest", "handbook")
+    run("validate")
+    run("sync")
+    page = tmp_path / "handbook" / "kitchen.md"
+    page.write_text(page.read_text(encoding="utf-8") + "\nThe quokka feeds itself.\n", encoding="utf-8")
+    assert run("ingest", "handbook", "--json").json["processed"] == 1
+    run("sync")
+    assert "kitchen.md" in run("search", "quokka", "--mode", "keyword", "--json").out
+    run("verify")
+    assert run("ingest", "handbook", "--json").json["written"] is False
+    storage = open_storage(bucket)
+    assert [entry.name for entry in storage.entries("links")] == ["documents.jsonl"]
+    assert not (tmp_path / "chunks").exists()
+
+
+def test_sync_without_changes_lists_the_bucket_once_and_reads_nothing(
+    bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    root = BusRoot.at(bucket, tmp_path / "writer")
+    for number in range(3):
+        commit(root, f"p{number}", source(f"{number}.md", "one", "two"))
+    with Proxy(s3_server.url) as proxy:
+        variables = s3_server.variables(proxy.url) | {"CHUNKSINK_CHUNKS": bucket, "CHUNKSINK_SINKS": "fts"}
+        assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+        proxy.heal()
+        assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+        assert [line for line in proxy.requests if "list-type=2" not in line] == []
+        assert len(proxy.requests) == 3  # whether it is there, and both folders
+        assert chunksink(tmp_path, "doctor", **variables).code == Exit.OK
+        assert chunksink(tmp_path, "status", **variables).code == Exit.OK
+        commit(root, "p1", source("1.md", "three", version="2"))
+        proxy.heal()
+        assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+        assert {line.partition("/manifest/")[2][:2] for line in proxy.requests if "/manifest/" in line} == {"p1"}
+
+
+@pytest.mark.parametrize(
+    "variables", [{"CHUNKSINK_CHUNKS": "s3://id:secret@tests/a"}, {"CHUNKSINK_HOME": "s3://tests/home"}]
+)
+def test_address_that_cannot_be_used_is_a_usage_error(variables: dict[str, str], tmp_path: Path) -> None:
+    ended = chunksink(tmp_path, "sync", **variables)
+    assert ended.code == Exit.USAGE
+    assert "secret" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("command", ["sync", "validate", "ingest"])
+def test_denied_bucket_ends_the_run_and_changes_nothing(
+    command: str, bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "AWS_SECRET_ACCESS_KEY": "wrong"}
+    arguments = [command, "a.md"] if command == "ingest" else [command]
+    assert chunksink(tmp_path, *arguments, **variables).code == Exit.ENGINE
+
+
+def test_bucket_whose_partitions_are_gone_is_held(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
+    root = BusRoot.at(bucket, tmp_path / "writer")
+    commit(root, "p", source("a.md", "one"))
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "CHUNKSINK_SINKS": "fts"}
+    assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+    for folder in ("canonical", "manifest"):
+        for entry in root.storage.entries(folder):
+            root.storage.remove(f"{folder}/{entry.name}")
+    assert chunksink(tmp_path, "sync", **variables).code == Exit.INVALID_INPUT
+    root.storage.write("manifest/kept", b"")
+    assert chunksink(tmp_path, "retire-partition", "p", **variables).code == Exit.OK
+
+
+def test_watch_when_a_partition_is_committed_is_due(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = BusRoot.at(bucket, tmp_path)
+    commit(root, "p", source("a.md", "one"))
+    reports: list[str] = []
+    watch = BusWatch(BusRoot.at(bucket, tmp_path), reports.append, sleep=lambda _seconds: None)
+    assert (watch.is_due(), watch.is_due()) == (True, False)
+    commit(root, "p", source("a.md", "two"))
+    assert (watch.is_due(), watch.is_due()) == (True, False)
+
+    def fails(*_: object) -> None:
+        raise StorageError("unreachable")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(root.storage), "entries", fails)
+        assert (watch.is_due(), watch.is_due()) == (False, False)
+    assert len(reports) == 1
+    commit(root, "q", source("b.md", "three"))
+    assert watch.is_due()
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_folder_that_another_machine_registers_meanwhile_is_kept(existing: bool, bucket: str, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    root = BusRoot.at(bucket, tmp_path)
+    if existing:
+        roots = Roots(root)
+        roots.register(tmp_path / "a")
+        roots.save()
+    mine, others = Roots(root), Roots(root)
+    mine.register(tmp_path / "b")
+    others.register(tmp_path / "c")
+    others.save()
+    with pytest.raises(IngestBusy):
+        mine.save()
+    assert {one.label for one in Roots(root)} == ({"a", "c"} if existing else {"c"})
+
+
+def test_forget_removes_the_copies_of_partitions(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
+    root = BusRoot.at(bucket, tmp_path / "writer")
+    commit(root, "p", source("a.md", "a quokka"))
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "CHUNKSINK_SINKS": "fts"}
+    assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+    assert list((tmp_path / ".chunksink" / "partitions").iterdir()) != []
+    commit(root, "p", [])
+    assert chunksink(tmp_path, "forget", "a.md", **variables).code == Exit.OK
+    for file in (tmp_path / ".chunksink").rglob("*"):
+        assert not file.is_file() or b"quokka" not in file.read_bytes()
