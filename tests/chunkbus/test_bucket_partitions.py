@@ -262,6 +262,7 @@ def write_and_die(place: str, home: Path, variables: dict[str, str], number: int
     write(BusRoot.at(place, home), KEY, number, dies_after(step))
 
 
+@pytest.mark.promise(2)
 @pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
 def test_writer_when_killed_leaves_one_complete_version(
     existing: bool, root: BusRoot, tmp_path: Path, s3_server: S3Server
@@ -294,6 +295,7 @@ def write_forever(place: str, home: Path, variables: dict[str, str], done: Path)
             file.write(f"{number}\n")
 
 
+@pytest.mark.promise(2)
 def test_writer_when_killed_at_any_instant_leaves_one_complete_version(
     root: BusRoot, tmp_path: Path, s3_server: S3Server
 ) -> None:
