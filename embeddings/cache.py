@@ -29,6 +29,9 @@ from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.references import halves, raw_fingerprint
 from chunksink.embeddings.rows import CODES, COLUMNS, flaw, seal
 
+Row = tuple[Any, ...]
+"""A fingerprint and the values of `COLUMNS`, as `seal` returns them."""
+
 _LOOKUP_SIZE = 1000
 _COLUMNS = f"vector (producer, fingerprint, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
@@ -40,6 +43,26 @@ ON CONFLICT (fingerprint, text_hash, context_hash) DO UPDATE SET
     checksum = excluded.checksum, vector = excluded.vector
 WHERE excluded.precision < vector.precision
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What computed vectors, as the cache records it."""
+
+    fingerprint: str
+    model: str
+    """Name, dimension, limits and prompts of the model, as JSON."""
+    producer: str
+    """Library versions and device, as JSON."""
+
+    @classmethod
+    def of(cls, info: ModelInfo) -> Self:
+        details = asdict(info) | {"libraries": dict(info.libraries)}
+        for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
+            del details[passing]
+        libraries = {"libraries": dict(info.libraries), "device": info.device}
+        producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS).decode()
+        return cls(info.fingerprint, orjson.dumps(details).decode(), producer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,39 +179,51 @@ class VectorCache(CacheFile):
 
         If a vector is not finite or has the wrong dimension, nothing is committed.
         """
-        if vectors.shape != (len(keys), info.dimension):
-            raise WrongVectors(f"{vectors.shape} is not {len(keys)} vectors of {info.dimension} dimensions")
-        if not np.isfinite(vectors).all():
-            raise WrongVectors("a vector that is not finite must not be cached")
-        model, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
-        counts = tokens if tokens is not None else [0] * len(keys)
-        stored = np.ascontiguousarray(vectors, dtype="<f4")
         replacing = set(replaced)
-        rows = [
-            seal(model, key, code, int(count), vector.tobytes())
-            for key, count, vector in zip(keys, counts, stored, strict=True)
-        ]
+        rows = sealed(info, keys, vectors, tokens)
         with self.transaction() as connection:
-            producer = _register(connection, info)
+            producer = _register(connection, Origin.of(info))
             for key, row in zip(keys, rows, strict=True):
                 connection.execute(_REPLACE if key in replacing else _INSERT, (producer, *row))
 
+    def add(self, origin: Origin, rows: Sequence[Row], *, completes: str | None = None, of_rows: int = 0) -> int:
+        """Commits rows that were computed elsewhere and passed `flaw`. Returns how many were missing or less precise.
 
-def _register(connection: sqlite3.Connection, info: ModelInfo) -> int:
+        `completes` records in the same transaction that this segment of `of_rows` rows has been imported.
+        """
+        with self.transaction() as connection:
+            producer = _register(connection, origin)
+            added = connection.executemany(_INSERT, ((producer, *row) for row in rows)).rowcount
+            if completes is not None:
+                connection.execute("INSERT OR REPLACE INTO segment VALUES (?, ?)", (completes, of_rows))
+        return max(added, 0)  # -1 without rows
+
+
+def sealed(info: ModelInfo, keys: Sequence[bytes], vectors: Vectors, tokens: Sequence[int] | None) -> list[Row]:
+    """The rows of these vectors; `WrongVectors` if one is not finite or has the wrong dimension."""
+    if vectors.shape != (len(keys), info.dimension):
+        raise WrongVectors(f"{vectors.shape} is not {len(keys)} vectors of {info.dimension} dimensions")
+    if not np.isfinite(vectors).all():
+        raise WrongVectors("a vector that is not finite must not be cached")
+    model, code = raw_fingerprint(info.fingerprint), CODES[info.precision]
+    counts = tokens if tokens is not None else [0] * len(keys)
+    stored = np.ascontiguousarray(vectors, dtype="<f4")
+    return [
+        seal(model, key, code, int(count), vector.tobytes())
+        for key, count, vector in zip(keys, counts, stored, strict=True)
+    ]
+
+
+def _register(connection: sqlite3.Connection, origin: Origin) -> int:
     """Records the model, and returns the number of its libraries and device."""
-    key = raw_fingerprint(info.fingerprint)
-    libraries = {"libraries": dict(info.libraries), "device": info.device}
-    producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS).decode()
-    details = asdict(info) | {"libraries": dict(info.libraries)}
-    for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
-        del details[passing]
+    key, details = raw_fingerprint(origin.fingerprint), orjson.loads(origin.model)
     connection.execute(
         "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (fingerprint) DO NOTHING",
-        (key, info.name, info.dimension, info.max_length, orjson.dumps(details).decode()),
+        (key, details["name"], details["dimension"], details["max_length"], origin.model),
     )
-    connection.execute("INSERT OR IGNORE INTO producer (fingerprint, details) VALUES (?, ?)", (key, producer))
+    connection.execute("INSERT OR IGNORE INTO producer (fingerprint, details) VALUES (?, ?)", (key, origin.producer))
     (number,) = connection.execute(
-        "SELECT id FROM producer WHERE fingerprint = ? AND details = ?", (key, producer)
+        "SELECT id FROM producer WHERE fingerprint = ? AND details = ?", (key, origin.producer)
     ).fetchone()
     return int(number)

@@ -76,7 +76,8 @@ _TABLES = (
 )
 _CONTEXT = "context_hash BLOB NOT NULL DEFAULT x''"
 _KEY = "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)"
-_CURRENT = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY}
+_SEGMENT = "CREATE TABLE segment (name TEXT PRIMARY KEY, rows INTEGER NOT NULL)"
+_CURRENT = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY, _SEGMENT}
 """Exactly as SQLite records them, because `_live` compares them with the file's."""
 
 
@@ -97,6 +98,11 @@ def _migrations() -> Migrations:
         """Existing vectors were computed without context."""
         for statement in (f"ALTER TABLE vector ADD COLUMN {_CONTEXT}", "DROP INDEX vector_key", _KEY):
             db.execute(statement)
+
+    @steps()
+    def m003_segments(db: Database) -> None:
+        """The segments that were imported."""
+        db.execute(_SEGMENT)
 
     return steps
 

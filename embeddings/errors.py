@@ -103,3 +103,11 @@ class CacheUnavailable(CacheError):
 
 class CacheFull(CacheUnavailable):
     """The disk is full or fails, or the machine lacks memory or open files."""
+
+
+class SegmentUnreadable(CacheError):
+    """The file is not a vector segment, or not as it was written; export it again, or delete it."""
+
+
+class ArrowMissing(EmbeddingsError):
+    """Vector segments need pyarrow, of the extra `ray`."""

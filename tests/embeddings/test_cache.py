@@ -142,14 +142,15 @@ def test_empty_file_when_opened_becomes_a_cache(tmp_path: Path) -> None:
 def test_cache_of_an_earlier_version_opens_unchanged(cache: VectorCache) -> None:
     """A file made by an earlier version opens as it is. A new form needs a new migration, and another digest here."""
     tables = cache.read(
-        "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'vector') AND sql NOT NULL ORDER BY sql"
+        "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'segment', 'vector') AND sql NOT NULL "
+        "ORDER BY sql"
     )
     digest = hashlib.sha256("\n".join(sql for (sql,) in tables).encode()).hexdigest()
-    assert (len(tables), digest[:16]) == (4, "147f6d8be2653f9d")
+    assert (len(tables), digest[:16]) == (5, "dbfa29059be240b7")
     pragmas = ("application_id", "page_size", "auto_vacuum")
     assert [cache.read(f"PRAGMA {pragma}") for pragma in pragmas] == [[(0x43534B45,)], [(8192,)], [(2,)]]
     steps = cache.read("SELECT migration_set, name FROM _sqlite_migrations")
-    assert steps == [("chunksink.embeddings", name) for name in ("m001_vectors", "m002_contexts")]
+    assert steps == [("chunksink.embeddings", name) for name in ("m001_vectors", "m002_contexts", "m003_segments")]
 
 
 def test_backup_of_an_open_cache_serves_its_vectors(tmp_path: Path) -> None:

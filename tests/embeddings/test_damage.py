@@ -308,7 +308,7 @@ def test_verify_when_an_index_is_broken_sets_the_file_aside(original: Path, tmp_
     content = bytearray(original.read_bytes())
     for page in range(1, len(content) // PAGE):
         cells = int.from_bytes(content[page * PAGE + 3 : page * PAGE + 5], "big")
-        if content[page * PAGE] == 0x0A and cells > 2:  # leaf of an index, other than that of the migrations
+        if content[page * PAGE] == 0x0A and cells > 3:  # leaf of an index, other than that of the migrations
             content[page * PAGE + 3 : page * PAGE + 5] = struct.pack(">H", 1)
     path.write_bytes(content)
     with VectorCache.open(path) as cache:

@@ -1,0 +1,349 @@
+"""Vector segments: immutable files with vectors of one model, which carry a cache from one machine to another.
+
+A segment is an Arrow IPC file. Its name is the sha256 of its bytes, so a repeated write is harmless, and a damaged or
+unfinished file is never used. Each row also has the checksum of a row of the cache. `write_segment` writes computed
+vectors, `export_segments` those of a cache; `import_segments` adds them to a cache. Memory is bounded by one segment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import orjson
+
+from chunksink.embeddings.cache import Origin, Row, VectorCache, sealed
+from chunksink.embeddings.encoder import ModelInfo, Vectors
+from chunksink.embeddings.errors import ArrowMissing, BadReference, SegmentUnreadable
+from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
+from chunksink.embeddings.rows import COLUMNS, flaw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SEGMENT_ROWS = 50_000
+"""The most rows that `export_segments` writes to a segment; 80 MB of vectors of 384 dimensions."""
+_BATCH_ROWS = 5000
+_CHECKSUM_BYTES = 16
+_SUFFIX = ".arrow"
+_NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
+_VERSION = b"1"
+
+Progress = Callable[[int], object]
+"""Called with the number of rows just done."""
+
+
+class Entry(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+
+
+class Storage(Protocol):
+    def entries(self, folder: str) -> Iterable[Entry]: ...
+    def read(self, name: str) -> bytes: ...
+    def write(self, name: str, data: bytes) -> None: ...
+    def remove(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentReceipt:
+    """A written segment."""
+
+    name: str
+    rows: int
+    bytes: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """A segment that is being read."""
+
+    origin: Origin
+    dimension: int
+    rows: int
+    batches: Iterator[list[Row]]
+    """Unchecked rows. SegmentUnreadable if a batch cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadSegment:
+    """A file that was skipped."""
+
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class ExportReport:
+    """Counts of an export."""
+
+    segments: int = 0
+    rows: int = 0
+    bytes: int = 0
+    written: int = 0
+    """Segments that were not there yet."""
+    bad_rows: int = 0
+    """Rows of the cache that failed their check; they are left out."""
+    rows_by_model: dict[str, int] = field(default_factory=dict)
+    """By fingerprint."""
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Counts of an import."""
+
+    segments: int = 0
+    known: int = 0
+    """Segments that an earlier import has read; they are skipped."""
+    rows: int = 0
+    added: int = 0
+    """Rows that the cache lacked, or had in less precision."""
+    bad_rows: int = 0
+    """Rows that failed their check; they are left out."""
+    bad: list[BadSegment] = field(default_factory=list)
+
+
+def write_segment(
+    storage: Storage,
+    folder: str,
+    info: ModelInfo,
+    keys: Sequence[bytes],
+    vectors: Vectors,
+    tokens: Sequence[int] | None = None,
+) -> SegmentReceipt:
+    """Writes vectors of distinct keys. WrongVectors if a vector is not finite or has the wrong dimension."""
+    name, content = _encoded(Origin.of(info), sorted(sealed(info, keys, vectors, tokens)), info.dimension)
+    storage.write(_path(folder, name), content)
+    return SegmentReceipt(name, len(keys), len(content), info.fingerprint)
+
+
+def export_segments(
+    cache: VectorCache,
+    storage: Storage,
+    folder: str,
+    fingerprints: Iterable[str],
+    progress: Progress | None = None,
+    *,
+    segment_rows: int = SEGMENT_ROWS,
+) -> ExportReport:
+    """Writes all vectors of these models. Rows are divided by ranges of their keys, so a second export writes only
+    the ranges that have changed."""
+    there = {_basename(entry): entry.size for entry in storage.entries(folder)}
+    report = ExportReport()
+    for fingerprint in sorted(fingerprints):
+        model = raw_fingerprint(fingerprint)
+        [(rows,)] = cache.read("SELECT count(*) FROM vector WHERE fingerprint = ?", (model,))
+        for low, high in _ranges(rows, segment_rows):
+            for origin, dimension, some in _rows_between(cache, model, low, high, report, progress):
+                name, content = _encoded(origin, some, dimension)
+                if there.get(name) != len(content):
+                    storage.write(_path(folder, name), content)
+                    report.written += 1
+                report.segments += 1
+                report.rows += len(some)
+                report.bytes += len(content)
+                report.rows_by_model[fingerprint] = report.rows_by_model.get(fingerprint, 0) + len(some)
+    return report
+
+
+def import_segments(
+    cache: VectorCache,
+    storage: Storage,
+    folder: str,
+    names: Iterable[str] | None = None,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Adds the vectors of these segments, or of all in the folder, to the cache.
+
+    A segment that was imported before is skipped. Every batch of rows is one transaction. A row that fails its check
+    is left out, and so is a file that is not as it was written. A vector is never replaced by a less precise one.
+    """
+    report = ImportReport()
+    known = {name for (name,) in cache.read("SELECT name FROM segment")}
+    for name in sorted(segment_names(storage, folder) if names is None else names):
+        if name in known:
+            report.known += 1
+            continue
+        try:
+            _import(cache, read_segment(storage, folder, name), name, report, progress)
+        except SegmentUnreadable as error:
+            report.bad.append(BadSegment(name, str(error)))
+    return report
+
+
+def segment_names(storage: Storage, folder: str) -> list[str]:
+    """The files of the folder that end as segments do."""
+    return sorted(name for name in map(_basename, storage.entries(folder)) if name.endswith(_SUFFIX))
+
+
+def read_segment(storage: Storage, folder: str, name: str) -> Segment:
+    """SegmentUnreadable if the file is missing, is not as it was written, or is no segment."""
+    if _NAME.fullmatch(name) is None:
+        raise SegmentUnreadable("not a vector segment: its name is not a digest")
+    try:
+        content = storage.read(_path(folder, name))
+    except FileNotFoundError as error:
+        raise SegmentUnreadable("missing") from error
+    if hashlib.sha256(content).hexdigest() != name.removesuffix(_SUFFIX):
+        raise SegmentUnreadable("damaged or incomplete: its name is not the digest of its content")
+    return _decoded(content)
+
+
+def _import(cache: VectorCache, segment: Segment, name: str, report: ImportReport, progress: Progress | None) -> None:
+    for batch in segment.batches:
+        sound = [row for row in batch if flaw(row, segment.dimension) is None]
+        report.added += cache.add(segment.origin, sound)
+        report.rows += len(batch)
+        report.bad_rows += len(batch) - len(sound)
+        if progress:
+            progress(len(batch))
+    cache.add(segment.origin, [], completes=name, of_rows=segment.rows)
+    report.segments += 1
+
+
+def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
+    """Ranges of text hashes that divide `rows` evenly into at most `most`. Their number is a power of two, so most
+    ranges stay the same while a cache grows."""
+    count = 1
+    while count * most < rows:
+        count *= 2
+    bounds = [(number * 2**32 // count).to_bytes(4, "big") for number in range(count)]
+    return pairwise([*bounds, b"\xff" * (TEXT_BYTES + 1)])
+
+
+def _rows_between(
+    cache: VectorCache, model: bytes, low: bytes, high: bytes, report: ExportReport, progress: Progress | None
+) -> Iterator[tuple[Origin, int, list[Row]]]:
+    """The sound rows between two text hashes in the order of their keys, by origin."""
+    by_producer: dict[int, list[Row]] = defaultdict(list)
+    select = (
+        f"SELECT producer, fingerprint, {COLUMNS} FROM vector "
+        "WHERE fingerprint = ? AND text_hash >= ? AND text_hash < ? ORDER BY text_hash, context_hash"
+    )
+    for batch in cache.scan(select, (model, low, high)):
+        for producer, *row in batch:
+            by_producer[producer].append(tuple(row))
+        if progress:
+            progress(len(batch))
+    for producer, rows in sorted(by_producer.items()):
+        found = cache.read(
+            "SELECT m.details, m.dimension, p.details FROM model m JOIN producer p USING (fingerprint) "
+            "WHERE m.fingerprint = ? AND p.id = ?",
+            (model, producer),
+        )
+        dimension = found[0][1] if found else None
+        sound = [row for row in rows if found and flaw(row, dimension) is None]
+        report.bad_rows += len(rows) - len(sound)
+        rows.clear()
+        if sound:
+            yield Origin(model.hex(), found[0][0], found[0][2]), found[0][1], sound
+
+
+def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, bytes]:
+    """The name and the content of a segment."""
+    pa = _pyarrow()
+    model = {name: value for name, value in orjson.loads(origin.model).items() if name != "source"}  # a local folder
+    metadata = {
+        "chunksink.segment": _VERSION,
+        "fingerprint": origin.fingerprint,
+        "model": orjson.dumps(model, option=orjson.OPT_SORT_KEYS),
+        "producer": origin.producer,
+    }
+    schema = _schema(pa, dimension)
+    file = io.BytesIO()
+    with pa.ipc.new_file(file, schema.with_metadata(metadata)) as writer:
+        for start in range(0, len(rows), _BATCH_ROWS):
+            _, *columns, vectors = zip(*rows[start : start + _BATCH_ROWS], strict=True)
+            numbers = pa.array(np.frombuffer(b"".join(vectors), dtype="<f4"))
+            arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=False)]
+            arrays.append(pa.FixedSizeListArray.from_arrays(numbers, type=schema.field("vector").type))
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+    content = file.getvalue()
+    return hashlib.sha256(content).hexdigest() + _SUFFIX, content
+
+
+def _decoded(content: bytes) -> Segment:
+    pa = _pyarrow()
+    try:
+        file = pa.ipc.open_file(pa.BufferReader(content))
+        metadata = file.schema.metadata or {}
+        if (version := metadata.get(b"chunksink.segment")) is None:
+            raise SegmentUnreadable("not a vector segment")
+        if version != _VERSION:
+            raise SegmentUnreadable("written by a newer chunksink; upgrade chunksink")
+        origin = Origin(*(metadata[name].decode() for name in (b"fingerprint", b"model", b"producer")))
+        model = raw_fingerprint(origin.fingerprint)
+        dimension = _dimension(origin)
+        if not file.schema.equals(_schema(pa, dimension)):
+            raise SegmentUnreadable("its columns are not those of a vector segment")
+    except (pa.ArrowException, KeyError, UnicodeDecodeError, BadReference) as error:
+        raise SegmentUnreadable(f"not a vector segment: {error}") from error
+    rows = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
+    return Segment(origin, dimension, rows, _batches(pa, file, model))
+
+
+def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
+    for number in range(file.num_record_batches):
+        try:
+            batch = file.get_batch(number)
+            batch.validate(full=True)
+        except pa.ArrowException as error:
+            raise SegmentUnreadable(f"not a vector segment: {error}") from error
+        *columns, vectors = batch.columns
+        numbers = vectors.flatten().to_numpy().reshape(batch.num_rows, -1)
+        yield [
+            (model, *values, vector.tobytes())
+            for *values, vector in zip(*(column.to_pylist() for column in columns), numbers, strict=True)
+        ]
+
+
+def _dimension(origin: Origin) -> int:
+    """Checks the details that the cache records, and returns the dimension."""
+    try:
+        model, producer = orjson.loads(origin.model), orjson.loads(origin.producer)
+    except ValueError as error:
+        raise SegmentUnreadable("not a vector segment: its model is not described") from error
+    if isinstance(model, dict) and isinstance(producer, dict):
+        name, dimension, limit = (model.get(key) for key in ("name", "dimension", "max_length"))
+        if isinstance(name, str) and isinstance(dimension, int) and isinstance(limit, int | None) and dimension > 0:
+            return dimension
+    raise SegmentUnreadable("not a vector segment: its model is not described")
+
+
+def _schema(pa: Any, dimension: int) -> pa.Schema:
+    """The columns, as `COLUMNS` of the cache."""
+    types = {
+        "text_hash": pa.binary(TEXT_BYTES),
+        "context_hash": pa.binary(),
+        "precision": pa.uint8(),
+        "tokens": pa.uint32(),
+        "checksum": pa.binary(_CHECKSUM_BYTES),
+        "vector": pa.list_(pa.field("item", pa.float32(), nullable=False), dimension),
+    }
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.ipc
+    except ImportError as error:
+        raise ArrowMissing("vector segments need pyarrow: pip install 'chunksink[ray]'") from error
+    return pyarrow
+
+
+def _path(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _basename(entry: Entry) -> str:
+    return entry.name.rpartition("/")[2]
