@@ -155,6 +155,11 @@ class VectorCache(CacheFile):
             (*chain.from_iterable(map(halves, keys)), model),
         )
 
+    def rows_of_model(self, fingerprint: str) -> int:
+        """How many rows a model has."""
+        [(rows,)] = self.read("SELECT count(*) FROM vector WHERE fingerprint = ?", (raw_fingerprint(fingerprint),))
+        return int(rows)
+
     def outdate(self, fingerprint: str) -> None:
         """From now on, lookups of this object ignore the model's existing vectors. They stay in the file until they are
         replaced."""

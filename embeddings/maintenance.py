@@ -87,7 +87,9 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
             damage.append(reason)
     if repair and damage:
         cache.replace_damaged()
-    elif repair:
+    elif repair and ids:
+        with cache.transaction() as connection:  # otherwise imports would skip the segments that still have these rows
+            connection.execute("DELETE FROM segment")
         _delete(cache, ids)
     return CacheCheck(rows, len(ids), tuple(bad), tuple(damage), len(ids) if repair and not damage else 0)
 

@@ -14,14 +14,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
+from chunksink.chunkbus.storage import Entry, Storage
 from chunksink.embeddings.cache import Origin, Row, VectorCache, sealed
 from chunksink.embeddings.encoder import ModelInfo, Vectors
-from chunksink.embeddings.errors import ArrowMissing, BadReference, SegmentUnreadable
+from chunksink.embeddings.errors import ArrowMissing, SegmentUnreadable
 from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
 from chunksink.embeddings.rows import COLUMNS, flaw
 
@@ -40,20 +41,6 @@ Progress = Callable[[int], object]
 """Called with the number of rows just done."""
 
 
-class Entry(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def size(self) -> int: ...
-
-
-class Storage(Protocol):
-    def entries(self, folder: str) -> Iterable[Entry]: ...
-    def read(self, name: str) -> bytes: ...
-    def write(self, name: str, data: bytes) -> None: ...
-    def remove(self, name: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class SegmentReceipt:
     """A written segment."""
@@ -70,7 +57,6 @@ class Segment:
 
     origin: Origin
     dimension: int
-    rows: int
     batches: Iterator[list[Row]]
     """Unchecked rows. SegmentUnreadable if a batch cannot be read."""
 
@@ -94,8 +80,6 @@ class ExportReport:
     """Segments that were not there yet."""
     bad_rows: int = 0
     """Rows of the cache that failed their check; they are left out."""
-    rows_by_model: dict[str, int] = field(default_factory=dict)
-    """By fingerprint."""
 
 
 @dataclass(slots=True)
@@ -138,12 +122,11 @@ def export_segments(
 ) -> ExportReport:
     """Writes all vectors of these models. Rows are divided by ranges of their keys, so a second export writes only
     the ranges that have changed."""
-    there = {_basename(entry): entry.size for entry in storage.entries(folder)}
+    there = {entry.name: entry.size for entry in storage.entries(folder)}
     report = ExportReport()
     for fingerprint in sorted(fingerprints):
         model = raw_fingerprint(fingerprint)
-        [(rows,)] = cache.read("SELECT count(*) FROM vector WHERE fingerprint = ?", (model,))
-        for low, high in _ranges(rows, segment_rows):
+        for low, high in _ranges(cache.rows_of_model(fingerprint), segment_rows):
             for origin, dimension, some in _rows_between(cache, model, low, high, report, progress):
                 name, content = _encoded(origin, some, dimension)
                 if there.get(name) != len(content):
@@ -152,7 +135,6 @@ def export_segments(
                 report.segments += 1
                 report.rows += len(some)
                 report.bytes += len(content)
-                report.rows_by_model[fingerprint] = report.rows_by_model.get(fingerprint, 0) + len(some)
     return report
 
 
@@ -169,7 +151,7 @@ def import_segments(
     is left out, and so is a file that is not as it was written. A vector is never replaced by a less precise one.
     """
     report = ImportReport()
-    known = {name for (name,) in cache.read("SELECT name FROM segment")}
+    known = _known(cache)
     for name in sorted(segment_names(storage, folder) if names is None else names):
         if name in known:
             report.known += 1
@@ -183,7 +165,17 @@ def import_segments(
 
 def segment_names(storage: Storage, folder: str) -> list[str]:
     """The files of the folder that end as segments do."""
-    return sorted(name for name in map(_basename, storage.entries(folder)) if name.endswith(_SUFFIX))
+    return sorted(entry.name for entry in storage.entries(folder) if entry.name.endswith(_SUFFIX))
+
+
+def imported_segments(cache: VectorCache, storage: Storage, folder: str) -> list[Entry]:
+    """The segments of the folder that were imported: this cache does not need them any more."""
+    known = _known(cache)
+    return [entry for entry in storage.entries(folder) if entry.name in known]
+
+
+def _known(cache: VectorCache) -> set[str]:
+    return {name for (name,) in cache.read("SELECT name FROM segment")}
 
 
 def read_segment(storage: Storage, folder: str, name: str) -> Segment:
@@ -200,14 +192,16 @@ def read_segment(storage: Storage, folder: str, name: str) -> Segment:
 
 
 def _import(cache: VectorCache, segment: Segment, name: str, report: ImportReport, progress: Progress | None) -> None:
+    rows = 0
     for batch in segment.batches:
         sound = [row for row in batch if flaw(row, segment.dimension) is None]
         report.added += cache.add(segment.origin, sound)
+        rows += len(batch)
         report.rows += len(batch)
         report.bad_rows += len(batch) - len(sound)
         if progress:
             progress(len(batch))
-    cache.add(segment.origin, [], completes=name, of_rows=segment.rows)
+    cache.add(segment.origin, [], completes=name, of_rows=rows)
     report.segments += 1
 
 
@@ -286,10 +280,9 @@ def _decoded(content: bytes) -> Segment:
         dimension = _dimension(origin)
         if not file.schema.equals(_schema(pa, dimension)):
             raise SegmentUnreadable("its columns are not those of a vector segment")
-    except (pa.ArrowException, KeyError, UnicodeDecodeError, BadReference) as error:
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise SegmentUnreadable(f"not a vector segment: {error}") from error
-    rows = sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
-    return Segment(origin, dimension, rows, _batches(pa, file, model))
+    return Segment(origin, dimension, _batches(pa, file, model))
 
 
 def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
@@ -297,7 +290,7 @@ def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
         try:
             batch = file.get_batch(number)
             batch.validate(full=True)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             raise SegmentUnreadable(f"not a vector segment: {error}") from error
         *columns, vectors = batch.columns
         numbers = vectors.flatten().to_numpy().reshape(batch.num_rows, -1)
@@ -308,16 +301,11 @@ def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
 
 
 def _dimension(origin: Origin) -> int:
-    """Checks the details that the cache records, and returns the dimension."""
-    try:
-        model, producer = orjson.loads(origin.model), orjson.loads(origin.producer)
-    except ValueError as error:
-        raise SegmentUnreadable("not a vector segment: its model is not described") from error
-    if isinstance(model, dict) and isinstance(producer, dict):
-        name, dimension, limit = (model.get(key) for key in ("name", "dimension", "max_length"))
-        if isinstance(name, str) and isinstance(dimension, int) and isinstance(limit, int | None) and dimension > 0:
+    """The dimension of the model, after a check of all details that the cache records."""
+    match orjson.loads(origin.model), orjson.loads(origin.producer):
+        case {"name": str(), "dimension": int(dimension), "max_length": int() | None}, dict() if dimension > 0:
             return dimension
-    raise SegmentUnreadable("not a vector segment: its model is not described")
+    raise ValueError("its model is not described")
 
 
 def _schema(pa: Any, dimension: int) -> pa.Schema:
@@ -343,7 +331,3 @@ def _pyarrow() -> Any:
 
 def _path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
-
-
-def _basename(entry: Entry) -> str:
-    return entry.name.rpartition("/")[2]

@@ -98,6 +98,11 @@ def _model_stats(cache: VectorCache, key: str, counted: list[tuple[Any, ...]]) -
     )
 
 
+def model_names(cache: VectorCache) -> dict[str, str]:
+    """The name of each model that the cache has a record of, by fingerprint."""
+    return dict(cache.read("SELECT lower(hex(fingerprint)), CAST(name AS TEXT) FROM model"))
+
+
 def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None:
     """The longest text that a model takes at once, and the unit of that length; None if unknown."""
     _, _, max_length, unit = _described(cache, fingerprint)

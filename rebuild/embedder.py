@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
+from shutil import rmtree
 
 import numpy as np
 
+from chunksink.chunkbus.storage import open_storage
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
@@ -13,10 +15,11 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
+from chunksink.embeddings.segments import import_segments
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
-from chunksink.rebuild.state import NO_MODEL, Generation, cache_file
+from chunksink.rebuild.state import NO_MODEL, Generation, cache_file, segments_folder
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
@@ -121,6 +124,7 @@ class Embedders:
         self.settings = EncoderSettings.of(config)
         self._model_cache = config.model_cache_path
         self._cache_file = cache_file(config.home_path)
+        self._segments = segments_folder(config.home_path)
         self._stack = stack
         self._open = stack.enter_context(pool.lend(config.model_cache_path))
         self._of_live: DocumentEmbedder | None = None
@@ -166,8 +170,13 @@ class Embedders:
         return {key for key, each in raw.items() if each in cached}
 
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
-        """Drop the vectors of these texts, of every model and in every context; returns how many there were."""
+        """Drop the vectors of these texts, of every model and in every context; returns how many there were.
+
+        The segments of the home may contain them, so their other vectors are imported, and the files removed."""
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
+            if self._segments.exists():
+                import_segments(cache, open_storage(str(self._segments)), "")
+                rmtree(self._segments)
             rows = rows_with(cache, text_hashes)
             drop(cache, rows)
         return rows.rows

@@ -67,6 +67,11 @@ def cache_file(home: Path) -> Path:
     return home / "vectors.db"
 
 
+def segments_folder(home: Path) -> Path:
+    """Where vectors that were computed elsewhere wait for their import."""
+    return home / "segments"
+
+
 def live_sinks(home: Path) -> frozenset[str]:
     """The sinks of the live generation; empty if there is none or it cannot be read. Changes nothing in the home."""
     url = f"{(home / 'state.db').absolute().as_uri()}?mode=rw"  # never creates the file

@@ -1,6 +1,6 @@
-"""`chunksink cache`: shows the cache of vectors, checks it and makes it smaller."""
+"""`chunksink cache`: shows the cache of vectors, checks it, makes it smaller, and carries it to other machines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
@@ -11,11 +11,20 @@ from typing import Any
 import click
 
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.storage import Entry, open_storage
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
-from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, stats
+from chunksink.embeddings.segments import (
+    ExportReport,
+    ImportReport,
+    export_segments,
+    import_segments,
+    imported_segments,
+    segment_names,
+)
+from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, model_names, stats
 from chunksink.embeddings.stats import show as cached_vector
 from chunksink.exits import Exit, Refusal
 from chunksink.home_cache import existing_cache
@@ -25,7 +34,7 @@ from chunksink.progress import progress
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import drop_former_texts
 from chunksink.rebuild.locks import writing
-from chunksink.rebuild.state import State
+from chunksink.rebuild.state import State, cache_file, segments_folder
 from chunksink.session import open_intake
 from chunksink.settings.config import Config
 
@@ -36,7 +45,7 @@ _SHOWN = 3
 
 @click.group()
 def command() -> None:
-    """Show, check and shrink the cache of vectors in HOME/vectors.db.
+    """Show, check, shrink and copy the cache of vectors in HOME/vectors.db.
 
     It has the vector of every embedded text, by text, context and model. A vector is used only if its checksum matches.
     The cache may be deleted at any time; then every vector is computed again.
@@ -201,7 +210,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
     """Drop the vectors that no current chunk needs, after reporting their number.
 
     Vectors of current chunks are kept for the models of the live, previous and unfinished builds. Nothing is dropped
-    while a partition of the index is missing or invalid.
+    while a partition of the index is missing or invalid. Segments in HOME/segments that were imported are removed.
 
     \b
     Examples:
@@ -235,15 +244,21 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
                 f"it the right folder? To drop them all, delete {cache.path}",
                 Exit.USAGE,
             )
+        waiting = open_storage(str(segments_folder(config.home_path)))
+        segments = imported_segments(cache, waiting, "")
         document = {
             "rows": surplus.rows,
             "vector_bytes": surplus.vector_bytes,
             "rows_by_model": surplus.rows_by_model,
             "kept_rows": surplus.kept_rows,
+            "segments": len(segments),
+            "segment_bytes": sum(entry.size for entry in segments),
             "dry_run": dry_run,
         }
-        show(as_json, document, _surplus_lines(surplus, dry_run))
+        show(as_json, document, [*_surplus_lines(surplus, dry_run), *_segment_lines(segments, dry_run)])
         if not dry_run:
+            for entry in segments:
+                waiting.remove(entry.name)
             if surplus.rows:
                 drop(cache, surplus)
             with write_transaction(state.db):
@@ -258,6 +273,12 @@ def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:
         yield f"  {rows:>10,}  of model {fingerprint}"
 
 
+def _segment_lines(segments: Sequence[Entry], dry_run: bool) -> Iterator[str]:
+    if segments:
+        size = sized(sum(entry.size for entry in segments))
+        yield f"{'would remove' if dry_run else 'removing'} {counted(len(segments), 'imported segment')}, {size}"
+
+
 def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
     """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
     catalog, intake = Catalog(state), open_intake(config, state, run_log)
@@ -265,3 +286,99 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
         catalog.refresh(intake, bar.advance)
     catalog.require_valid()
     return catalog
+
+
+@command.command("export")
+@click.argument("place")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="NAME",
+    help="A model's name, or how its fingerprint begins. Repeatable.",
+)
+@click.option("--all", "every", is_flag=True, help="The vectors of all models.")
+@home_option
+@json_option
+def export_command(place: str, models: tuple[str, ...], every: bool, as_json: bool) -> int:
+    """Write the vectors to PLACE, a folder or the address of a bucket, for `cache import` on another machine.
+
+    By default those of the models of the live, previous and unfinished builds. A file has up to about 50,000 vectors,
+    and is never changed. A second export writes only the files whose vectors have changed. Exits with 4 if vectors
+    failed their check and were left out.
+
+    \b
+    Examples:
+      chunksink cache export /mnt/shared/vectors
+      chunksink cache export s3://bucket/vectors --model sentence-transformers/all-MiniLM-L6-v2
+    """
+    config, storage = config_from(), open_storage(place)
+    with existing_cache(config) as cache:
+        chosen = _chosen(config, cache, models, every)
+        rows = sum(cache.rows_of_model(fingerprint) for fingerprint in chosen)
+        with progress("export", rows, "vectors") as bar:
+            report = export_segments(cache, storage, "", chosen, bar.advance)
+    show(as_json, {"place": storage.address, **asdict(report)}, _export_lines(report, storage.address))
+    return Exit.DRIFT if report.bad_rows else Exit.OK
+
+
+def _chosen(config: Config, cache: VectorCache, models: Sequence[str], every: bool) -> set[str]:
+    """The fingerprints of the models to export."""
+    names = model_names(cache)
+    if models:
+        matching = {each: {key for key in names if each == names[key] or key.startswith(each)} for each in models}
+        if unknown := [each for each in models if not matching[each]]:
+            raise Refusal(
+                f"no cached vectors of {some(unknown, _SHOWN)}: `chunksink cache stats` has the names", Exit.USAGE
+            )
+        return set().union(*matching.values())
+    if every:
+        return set(names)
+    with State.existing(config.home_path) as state:
+        return names.keys() & state.model_fingerprints()
+
+
+def _export_lines(report: ExportReport, address: str) -> Iterator[str]:
+    of_size = f"{counted(report.segments, 'segment')}, {sized(report.bytes)}"
+    yield f"{address}: {counted(report.rows, 'vector')} in {of_size}; {counted(report.written, 'new segment')}"
+    if report.bad_rows:
+        yield f"left out: {counted(report.bad_rows, 'bad row')}; `chunksink cache verify --repair` drops them"
+
+
+@command.command("import")
+@click.argument("place")
+@home_option
+@json_option
+def import_command(place: str, as_json: bool) -> int:
+    """Add the vectors that `cache export` wrote to PLACE, a folder or the address of a bucket, to the cache.
+
+    Files that were imported before are skipped. Every vector is checked, and none replaces a more precise one. Exits
+    with 4 if a file or a vector was left out, because it is not as it was written.
+
+    \b
+    Examples:
+      chunksink cache import /mnt/shared/vectors
+      chunksink cache import s3://bucket/vectors
+    """
+    config, storage = config_from(), open_storage(place)
+    names = segment_names(storage, "")
+    if not names:
+        raise Refusal(f"no vector segments in {storage.address}; `chunksink cache export` writes them", Exit.USAGE)
+    with (
+        writing(config.home_path),
+        VectorCache.open(cache_file(config.home_path), replace_damaged=False) as cache,
+        progress("import", None, "vectors") as bar,
+    ):
+        report = import_segments(cache, storage, "", names, bar.advance)
+    show(as_json, {"place": storage.address, **asdict(report)}, _import_lines(report, storage.address))
+    return Exit.DRIFT if report.bad or report.bad_rows else Exit.OK
+
+
+def _import_lines(report: ImportReport, address: str) -> Iterator[str]:
+    files = f"{counted(report.segments, 'segment')}, {report.known:,} imported before"
+    yield f"{address}: {counted(report.rows, 'vector')} in {files}; {counted(report.added, 'new vector')}"
+    if report.bad_rows:
+        yield f"left out: {counted(report.bad_rows, 'bad row')}"
+    for bad in report.bad[:_SHOWN]:
+        yield f"left out: {printable(bad.name)}: {printable(bad.reason)}"
+    yield from (f"... and {rest}" for rest in more(len(report.bad), _SHOWN))

@@ -1,13 +1,16 @@
 """`chunksink cache ...` over a home whose vectors depend on the text alone."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.storage import open_storage
 from chunksink.embeddings import load
 from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.segments import import_segments, write_segment
 from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.sinks.errors import Unreachable
@@ -203,3 +206,70 @@ def test_gc_during_another_write_is_locked(home: Home, shell: Shell, monkeypatch
         monkeypatch.setattr("chunksink.commands.cache.writing", partial(locks.writing, wait_seconds=0.1))
         ended = shell("cache", "gc")
     assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)
+
+
+# -- carrying it to other machines -----------------------------------------------------------------------------------
+
+
+def segments_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.arrow"))
+
+
+def test_imported_cache_makes_the_same_index_without_encoding(home: Home, shell: Shell) -> None:
+    exported = shell("cache", "export", "carried", "--json")
+    assert (exported.code, exported.json["rows"], exported.json["segments"], exported.json["written"]) == (0, 5, 1, 1)
+    assert shell("cache", "export", "carried", "--json").json["written"] == 0
+    for file in home.folder.glob("vectors.db*"):
+        file.unlink()
+    imported = shell("cache", "import", "carried", "--json")
+    assert (imported.code, imported.json["added"], imported.json["bad"]) == (Exit.OK, 5, [])
+    assert shell("cache", "import", "carried", "--json").json["known"] == 1
+    home.encoder.asked.clear()
+    home.rebuild()
+    assert home.encoder.asked == []
+
+
+def test_export_writes_the_models_of_the_index_or_those_that_were_named(home: Home, shell: Shell) -> None:
+    other = HashEncoder(dimension=8, name="of no build")
+    with VectorCache.open(home.folder / "vectors.db") as opened:
+        opened.put(other.info, [b"k" * 32], other.encode(["a"]))
+    assert shell("cache", "export", "own", "--json").json["rows"] == 5
+    assert shell("cache", "export", "named", "--model", "of no build", "--json").json["rows"] == 1
+    assert shell("cache", "export", "named", "--model", other.fingerprint[:12], "--json").json["rows"] == 1
+    assert shell("cache", "export", "all", "--all", "--json").json["rows"] == 6
+    assert shell("cache", "export", "none", "--model", "unheard of").code == Exit.USAGE
+    assert not (shell.folder / "none").exists()
+
+
+def test_export_and_import_report_what_they_left_out(home: Home, shell: Shell) -> None:
+    tamper(home.folder / "vectors.db", "UPDATE vector SET vector = zeroblob(32) WHERE id = 2")
+    exported = shell("cache", "export", "carried", "--json")
+    assert (exported.code, exported.json["rows"], exported.json["bad_rows"]) == (Exit.DRIFT, 4, 1)
+    [file] = segments_in(shell.folder / "carried")
+    file.write_bytes(file.read_bytes()[:-1])
+    imported = shell("cache", "import", "carried", "--json")
+    assert (imported.code, [bad["name"] for bad in imported.json["bad"]]) == (Exit.DRIFT, [file.name])
+
+
+def test_import_without_segments_is_a_usage_error(shell: Shell) -> None:
+    assert shell("cache", "import", "nowhere").code == Exit.USAGE
+    assert not shell.home.exists()
+
+
+def test_import_into_a_new_home_creates_its_cache(home: Home, shell: Shell) -> None:
+    shell("cache", "export", "carried")
+    assert shell("cache", "import", "carried", "--home", "second").code == Exit.OK
+    assert rows(shell, "--home", "second") == 5
+
+
+def test_gc_removes_imported_segments_of_the_home_and_no_others(home: Home, shell: Shell) -> None:
+    waiting = home.folder / "segments"
+    shell("cache", "export", str(waiting), "--all")
+    with VectorCache.open(home.folder / "vectors.db") as opened:
+        import_segments(opened, open_storage(str(waiting)), "")
+    other = HashEncoder(dimension=8, name="not imported yet")
+    write_segment(open_storage(str(waiting)), "", other.info, [b"k" * 32], other.encode(["a"]))
+    assert shell("cache", "gc", "--dry-run", "--json").json["segments"] == 1
+    assert len(segments_in(waiting)) == 2
+    assert shell("cache", "gc").code == Exit.OK
+    assert len(segments_in(waiting)) == 1

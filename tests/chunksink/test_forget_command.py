@@ -52,6 +52,19 @@ def test_forget_erases_a_source_from_every_build_and_record(twice: Shell) -> Non
     assert "1 source unchanged" in twice("sync").out
 
 
+def test_forget_erases_the_segments_of_the_home_and_keeps_their_other_vectors(twice: Shell) -> None:
+    withdraw(twice)
+    waiting = twice.home / "segments"
+    assert twice("cache", "export", str(waiting)).code == Exit.OK
+    for file in twice.home.glob("vectors.db*"):
+        file.unlink()
+    (waiting / ".unfinished.new").write_bytes(b"of a killed run")
+    assert twice("forget", "secret.md", "--json").json["vectors"] == 1
+    assert not waiting.exists()
+    texts = ("the moon is made of cheese", "nothing to hide", "shared by both")
+    assert cached(twice, *texts) == list(texts[1:])
+
+
 def test_forget_without_a_bus_erases_and_exits_with_invalid_input(twice: Shell) -> None:
     shutil.rmtree(twice.root.path)
     ended = twice("forget", "secret.md")

@@ -1,0 +1,409 @@
+"""Vector segments: written from vectors or a cache, imported into a cache."""
+
+import hashlib
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+
+from chunksink.chunkbus.storage import Storage, open_storage
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.errors import WrongVectors
+from chunksink.embeddings.maintenance import verify
+from chunksink.embeddings.rows import COLUMNS, seal
+from chunksink.embeddings.segments import (
+    SegmentReceipt,
+    export_segments,
+    import_segments,
+    segment_names,
+    write_segment,
+)
+from tests.conftest import HEAVY
+from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper
+from tests.embeddings.test_processes import start
+
+FOLDER = "segments"
+ENCODER = HashEncoder()
+COUNT = 300
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Storage:
+    return open_storage(str(tmp_path / "place"))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> VectorCache:
+    return VectorCache(tmp_path / "other.db")
+
+
+def content(cache: VectorCache) -> list[tuple[Any, ...]]:
+    """All rows with what computed them, in the order of their keys."""
+    return cache.read(
+        f"SELECT hex(fingerprint), {COLUMNS}, details FROM vector JOIN producer p USING (fingerprint) "
+        "WHERE p.id = producer ORDER BY fingerprint, text_hash, context_hash"
+    )
+
+
+def keys_of(texts: Iterable[str], encoder: HashEncoder = ENCODER) -> list[bytes]:
+    return [encoder.info.key(passage.key) for passage in stream(texts)]
+
+
+def written(place: Storage, texts: list[str], encoder: HashEncoder = ENCODER) -> SegmentReceipt:
+    return write_segment(place, FOLDER, encoder.info, keys_of(texts, encoder), encoder.encode(texts))
+
+
+def file_of(tmp_path: Path, name: str) -> Path:
+    return tmp_path / "place" / FOLDER / name
+
+
+def renamed(tmp_path: Path, data: bytes) -> str:
+    """A file of this content under its proper name, as a program with another idea of segments could write it."""
+    name = f"{hashlib.sha256(data).hexdigest()}.arrow"
+    file_of(tmp_path, name).write_bytes(data)
+    return name
+
+
+# -- round trips -----------------------------------------------------------------------------------------------------
+
+
+def test_written_segment_serves_its_vectors_after_the_import(place: Storage, cache: VectorCache) -> None:
+    texts = numbered(COUNT)
+    tokens = list(range(COUNT))
+    receipt = write_segment(place, FOLDER, ENCODER.info, keys_of(texts), ENCODER.encode(texts), tokens)
+    assert (receipt.rows, receipt.fingerprint) == (COUNT, ENCODER.fingerprint)
+    report = import_segments(cache, place, FOLDER, [receipt.name])
+    assert (report.segments, report.rows, report.added, report.bad_rows, report.bad) == (1, COUNT, COUNT, 0, [])
+    found = cache.lookup(ENCODER.fingerprint, keys_of(texts), dimension=ENCODER.dimension)
+    order = np.argsort(found.positions)
+    assert (found.vectors[order] == ENCODER.encode(texts)).all()
+    assert found.tokens[order].tolist() == tokens
+    assert verify(cache).is_sound
+
+
+def test_exported_cache_is_equal_after_the_import(place: Storage, cache: VectorCache, other: VectorCache) -> None:
+    upgraded, titled = HashEncoder(), HashEncoder(embed_context="title-and-headings", dimension=8)
+    upgraded.info = replace(upgraded.info, libraries={"hash": "2"})
+    half = HashEncoder(name="half", precision="bfloat16")
+    texts = numbered(COUNT)
+    embed(texts[:200], ENCODER, cache)
+    embed(texts, upgraded, cache)
+    embed(texts, half, cache)
+    cache.put(titled.info, [key + b"c" * 16 for key in keys_of(texts)], titled.encode(texts), [7] * COUNT)
+    models = [encoder.fingerprint for encoder in (ENCODER, half, titled)]
+    report = export_segments(cache, place, FOLDER, models, segment_rows=100)
+    assert (report.rows, report.bad_rows, report.written) == (3 * COUNT, 0, report.segments)
+    imported = import_segments(other, place, FOLDER)
+    assert (imported.segments, imported.added, imported.bad) == (report.segments, 3 * COUNT, [])
+    assert content(other) == content(cache)
+    assert other.read("SELECT name, dimension FROM model ORDER BY fingerprint") == cache.read(
+        "SELECT name, dimension FROM model ORDER BY fingerprint"
+    )
+
+
+def test_export_of_one_model_leaves_the_others_out(place: Storage, cache: VectorCache, other: VectorCache) -> None:
+    embed(["a"], ENCODER, cache)
+    embed(["a", "b"], HashEncoder(name="second"), cache)
+    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint]).rows == 1
+    import_segments(other, place, FOLDER)
+    assert other.read("SELECT name FROM model") == [("hash",)]
+
+
+def test_second_export_writes_only_what_has_changed(place: Storage, cache: VectorCache) -> None:
+    embed(numbered(COUNT), ENCODER, cache)
+    first = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
+    again = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
+    assert (first.segments, first.written, again.segments, again.written) == (8, 8, 8, 0)
+    embed(["one more"], ENCODER, cache)
+    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50).written == 1
+
+
+def test_export_replaces_a_segment_that_was_cut_off(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
+    embed(["a"], ENCODER, cache)
+    export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
+    [name] = segment_names(place, FOLDER)
+    file = file_of(tmp_path, name)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint]).written == 1
+    assert file.read_bytes() == whole
+
+
+def test_export_leaves_bad_rows_out(place: Storage, cache: VectorCache, other: VectorCache) -> None:
+    embed(numbered(10), ENCODER, cache)
+    tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 3")
+    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
+    assert (report.rows, report.bad_rows) == (9, 1)
+    assert import_segments(other, place, FOLDER).added == 9
+
+
+def test_write_of_vectors_that_are_not_finite_or_too_long_is_refused(place: Storage) -> None:
+    for vectors in (np.full((1, 16), np.nan, "f4"), np.zeros((1, 15), "f4")):
+        with pytest.raises(WrongVectors):
+            write_segment(place, FOLDER, ENCODER.info, keys_of(["a"]), vectors)
+    assert segment_names(place, FOLDER) == []
+
+
+# -- repeated imports ------------------------------------------------------------------------------------------------
+
+
+def test_import_skips_segments_that_it_has_read(place: Storage, cache: VectorCache) -> None:
+    written(place, numbered(10))
+    import_segments(cache, place, FOLDER)
+    written(place, numbered(20))
+    report = import_segments(cache, place, FOLDER)
+    assert (report.segments, report.known, report.rows, report.added) == (1, 1, 20, 10)
+
+
+def test_import_never_replaces_a_more_precise_vector(place: Storage, cache: VectorCache) -> None:
+    half = HashEncoder(precision="bfloat16")
+    written(place, ["a", "b"], half)
+    embed(["a"], ENCODER, cache)
+    assert import_segments(cache, place, FOLDER).added == 1
+    written(place, ["b"])
+    assert import_segments(cache, place, FOLDER).added == 1
+    assert cache.read("SELECT DISTINCT precision FROM vector") == [(1,)]
+
+
+def test_import_after_a_repair_brings_dropped_rows_back(place: Storage, cache: VectorCache) -> None:
+    written(place, ["a", "b"])
+    import_segments(cache, place, FOLDER)
+    tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 1")
+    assert verify(cache, repair=True).dropped == 1
+    assert import_segments(cache, place, FOLDER).added == 1
+
+
+# -- files that are not as they were written -------------------------------------------------------------------------
+
+
+def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
+    """Under its old name nothing of the file is used. Under the name of its new content only sound rows are."""
+    texts = numbered(20)
+    name = written(place, texts).name
+    whole = file_of(tmp_path, name).read_bytes()
+    vectors = dict(zip(keys_of(texts), ENCODER.encode(texts), strict=True))
+    for position in range(0, len(whole), max(1, len(whole) // 400)):
+        flipped = whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :]
+        file_of(tmp_path, name).write_bytes(flipped)
+        assert [bad.name for bad in import_segments(cache, place, FOLDER, [name]).bad] == [name]
+        import_segments(cache, place, FOLDER, [renamed(tmp_path, flipped)])
+    rows = cache.read(
+        "SELECT text_hash, vector FROM vector WHERE fingerprint = ?", (bytes.fromhex(ENCODER.fingerprint),)
+    )
+    assert len(rows) == 20
+    assert all(vector == vectors[key].tobytes() for key, vector in rows)
+    assert verify(cache).is_sound
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_segment_is_skipped(part: float, tmp_path: Path, place: Storage, cache: VectorCache) -> None:
+    sound, cut = written(place, numbered(50)), written(place, numbered(60))
+    file = file_of(tmp_path, cut.name)
+    data = file.read_bytes()[: int(part * cut.bytes)]
+    file.write_bytes(data)
+    proper = renamed(tmp_path, data)
+    report = import_segments(cache, place, FOLDER)
+    assert ({bad.name for bad in report.bad}, report.added) == ({cut.name, proper}, sound.rows)
+
+
+def arrow(metadata: dict[str, str], schema: pa.Schema | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, (schema or pa.schema([("x", pa.int32())])).with_metadata(metadata)):
+        pass
+    return sink.getvalue().to_pybytes()
+
+
+MODEL = {"name": "m", "dimension": 2, "max_length": None}
+DESCRIBED = {
+    "chunksink.segment": "1",
+    "fingerprint": "ab" * 32,
+    "model": orjson.dumps(MODEL).decode(),
+    "producer": "{}",
+}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"a README, not vectors",
+        b"ARROW1\0\0 and nothing else ARROW1",
+        arrow({}),
+        arrow({"chunksink.segment": "2"}),
+        arrow({"chunksink.segment": "1"}),
+        arrow(DESCRIBED | {"model": "[]"}),
+        arrow(DESCRIBED | {"model": "{"}),
+        arrow(DESCRIBED | {"model": '{"name": "m", "dimension": 0, "max_length": null}'}),
+        arrow(DESCRIBED | {"fingerprint": "short"}),
+        arrow(DESCRIBED),
+    ],
+)
+def test_foreign_file_is_skipped_with_a_reason(data: bytes, tmp_path: Path, place: Storage, cache: VectorCache) -> None:
+    sound = written(place, ["a"])
+    foreign = renamed(tmp_path, data)
+    report = import_segments(cache, place, FOLDER)
+    assert ([bad.name for bad in report.bad], report.added) == ([foreign], sound.rows)
+    assert report.bad[0].reason
+
+
+def test_missing_and_misnamed_files_are_skipped_with_a_reason(
+    tmp_path: Path, place: Storage, cache: VectorCache
+) -> None:
+    written(place, ["a"])
+    file_of(tmp_path, "vectors.arrow").write_bytes(b"x")
+    assert [bad.name for bad in import_segments(cache, place, FOLDER).bad] == ["vectors.arrow"]
+    gone = f"{'ab' * 32}.arrow"
+    assert [bad.name for bad in import_segments(cache, place, FOLDER, [gone, "../vectors.arrow"]).bad] == [
+        "../vectors.arrow",
+        gone,
+    ]
+
+
+Change = Callable[[list[Any]], None]
+"""Changes the values of a row before or after it is sealed."""
+
+
+@pytest.mark.parametrize(
+    ("position", "value"),
+    [(6, np.full(16, np.nan, "f4").tobytes()), (3, 9), (4, 5), (5, b"\0" * 16), (1, b"\0" * 32), (2, b"abc")],
+)
+def test_bad_rows_of_a_segment_are_left_out(
+    position: int, value: Any, place: Storage, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong vector with a proper checksum, and values that the checksum does not fit."""
+
+    def spoiled(model: bytes, key: bytes, *values: Any) -> tuple[Any, ...]:
+        row = list(seal(model, key, *values))
+        if key == keys_of(["b"])[0]:
+            row[position] = value
+            if position == 6:
+                row = list(seal(model, key, row[3], row[4], value))
+        return tuple(row)
+
+    monkeypatch.setattr("chunksink.embeddings.cache.seal", spoiled)
+    name = written(place, ["a", "b", "c"]).name
+    report = import_segments(cache, place, FOLDER, [name])
+    assert (report.rows, report.added, report.bad_rows, report.bad) == (3, 2, 1, [])
+    assert verify(cache).is_sound
+
+
+# -- processes -------------------------------------------------------------------------------------------------------
+
+IMPORTING = """
+import os, signal, sys
+from chunksink.chunkbus.storage import open_storage
+from chunksink.embeddings import segments
+from chunksink.embeddings.cache import VectorCache
+
+segments._BATCH_ROWS = 50
+dies_at, add, calls = int(sys.argv[3]), VectorCache.add, []
+
+def counting(self, *arguments, **named):
+    calls.append(1)
+    if len(calls) == dies_at:
+        with self.transaction():
+            os.kill(os.getpid(), signal.SIGKILL)
+    return add(self, *arguments, **named)
+
+VectorCache.add = counting
+with VectorCache.open(sys.argv[1]) as cache:
+    report = segments.import_segments(cache, open_storage(sys.argv[2]), "segments")
+print(report.added)
+"""
+
+EXPORTING = """
+import os, signal, sys
+from chunksink.chunkbus import storage
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.segments import export_segments
+
+place, writes = storage.open_storage(sys.argv[2]), []
+
+class Dying:
+    entries = staticmethod(place.entries)
+
+    def write(self, name, data):
+        writes.append(name)
+        if len(writes) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        place.write(name, data)
+
+with VectorCache.open(sys.argv[1]) as cache:
+    export_segments(cache, Dying(), "segments", [sys.argv[3]], segment_rows=50)
+"""
+
+
+def test_export_after_a_kill_writes_only_the_rest(place: Storage, cache: VectorCache, other: VectorCache) -> None:
+    embed(numbered(COUNT), ENCODER, cache)
+    killed = start(EXPORTING, cache.path, cache.path.parent / "place", ENCODER.fingerprint)
+    killed.communicate()
+    assert (killed.returncode, len(segment_names(place, FOLDER))) == (-signal.SIGKILL, 2)
+    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
+    assert report.written == report.segments - 2
+    import_segments(other, place, FOLDER)
+    assert content(other) == content(cache)
+
+
+@pytest.mark.parametrize("dies_at", [2, 5])
+def test_import_after_a_kill_completes_it(
+    dies_at: int, place: Storage, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunksink.embeddings.segments._BATCH_ROWS", 50)
+    written(place, numbered(200))
+    killed = start(IMPORTING, cache.path, cache.path.parent / "place", dies_at)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    assert cache.read("SELECT count(*) FROM vector") == [(50 * (dies_at - 1),)]
+    assert cache.read("SELECT count(*) FROM segment") == [(0,)]
+    report = import_segments(cache, place, FOLDER)
+    assert (report.segments, report.added) == (1, 200 - 50 * (dies_at - 1))
+
+
+def test_two_importers_at_once_add_each_row_once(place: Storage, cache: VectorCache) -> None:
+    for number in range(4):
+        written(place, numbered(1000 * (number + 1)))
+    importers = [start(IMPORTING, cache.path, cache.path.parent / "place", 0) for _ in range(2)]
+    added = [int(process.communicate()[0]) for process in importers]
+    assert sum(added) == 4000
+    assert verify(cache).rows == 4000
+
+
+MEASURED = """
+import hashlib, resource, sys
+import numpy as np, pyarrow.ipc
+from chunksink.chunkbus.storage import open_storage
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.segments import export_segments, import_segments
+from tests.embeddings.helpers import HashEncoder
+
+ROWS, SIZE = int(sys.argv[2]), 384
+encoder, place = HashEncoder(dimension=SIZE), open_storage(sys.argv[1] + "/place")
+numbers = np.random.default_rng(1)
+with VectorCache.open(sys.argv[1] + "/one.db") as cache, VectorCache.open(sys.argv[1] + "/two.db") as copy:
+    for each in (cache, copy):
+        each.read("PRAGMA cache_size = -1000")
+    for start in range(0, ROWS, 1000):
+        keys = [hashlib.sha256(str(number).encode()).digest() for number in range(start, start + 1000)]
+        cache.put(encoder.info, keys, numbers.standard_normal((1000, SIZE)).astype("f4"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    export_segments(cache, place, "", [encoder.fingerprint], segment_rows=1000)
+    report = import_segments(copy, place, "")
+print(report.added, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_cache(tmp_path: Path) -> None:
+    """The vectors of the quick form are 31 MB, those of a segment 1.5 MB."""
+    rows = 100_000 if HEAVY else 20_000
+    measured = start(MEASURED, tmp_path, rows)
+    output, errors = measured.communicate()
+    assert measured.returncode == 0, errors
+    added, kibibytes = map(int, output.split())
+    assert added == rows
+    assert kibibytes < 30_000
