@@ -33,6 +33,7 @@ SEGMENT_ROWS = 50_000
 """The most rows that `export_segments` writes to a segment; 80 MB of vectors of 384 dimensions."""
 _BATCH_ROWS = 5000
 _CHECKSUM_BYTES = 16
+_MOST_NUMBERS = 2**16
 _SUFFIX = ".arrow"
 _NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
 _VERSION = b"1"
@@ -230,17 +231,23 @@ def _rows_between(
         if progress:
             progress(len(batch))
     for producer, rows in sorted(by_producer.items()):
-        found = cache.read(
-            "SELECT m.details, m.dimension, p.details FROM model m JOIN producer p USING (fingerprint) "
-            "WHERE m.fingerprint = ? AND p.id = ?",
-            (model, producer),
-        )
-        dimension = found[0][1] if found else None
-        sound = [row for row in rows if found and flaw(row, dimension) is None]
+        origin = _recorded(cache, model, producer)
+        dimension = origin and _dimension(origin)
+        sound = [row for row in rows if dimension and flaw(row, dimension) is None]
         report.bad_rows += len(rows) - len(sound)
         rows.clear()
-        if sound:
-            yield Origin(model.hex(), found[0][0], found[0][2]), found[0][1], sound
+        if origin and dimension and sound:
+            yield origin, dimension, sound
+
+
+def _recorded(cache: VectorCache, model: bytes, producer: int) -> Origin | None:
+    """None if the record is missing."""
+    found = cache.read(
+        "SELECT m.details, p.details FROM model m JOIN producer p USING (fingerprint) "
+        "WHERE m.fingerprint = ? AND p.id = ?",
+        (model, producer),
+    )
+    return Origin(model.hex(), *found[0]) if found else None
 
 
 def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, bytes]:
@@ -276,8 +283,9 @@ def _decoded(content: bytes) -> Segment:
         if version != _VERSION:
             raise SegmentUnreadable("written by a newer chunksink; upgrade chunksink")
         origin = Origin(*(metadata[name].decode() for name in (b"fingerprint", b"model", b"producer")))
-        model = raw_fingerprint(origin.fingerprint)
-        dimension = _dimension(origin)
+        model, dimension = raw_fingerprint(origin.fingerprint), _dimension(origin)
+        if dimension is None:
+            raise SegmentUnreadable("its model is not described")
         if not file.schema.equals(_schema(pa, dimension)):
             raise SegmentUnreadable("its columns are not those of a vector segment")
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
@@ -300,12 +308,16 @@ def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
         ]
 
 
-def _dimension(origin: Origin) -> int:
-    """The dimension of the model, after a check of all details that the cache records."""
-    match orjson.loads(origin.model), orjson.loads(origin.producer):
-        case {"name": str(), "dimension": int(dimension), "max_length": int() | None}, dict() if dimension > 0:
-            return dimension
-    raise ValueError("its model is not described")
+def _dimension(origin: Origin) -> int | None:
+    """The dimension of the model; None if a detail that the cache records is missing or has a wrong type."""
+    try:
+        details = orjson.loads(origin.model), orjson.loads(origin.producer)
+    except ValueError:
+        return None
+    match details:
+        case {"name": str(), "dimension": int(size), "max_length": int() | None}, dict() if 0 < size <= _MOST_NUMBERS:
+            return size
+    return None
 
 
 def _schema(pa: Any, dimension: int) -> pa.Schema:

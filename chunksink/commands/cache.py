@@ -290,17 +290,11 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
 
 @command.command("export")
 @click.argument("place")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="NAME",
-    help="A model's name, or how its fingerprint begins. Repeatable.",
-)
+@click.option("--model", metavar="NAME", help="Only this model: its name, or the beginning of its fingerprint.")
 @click.option("--all", "every", is_flag=True, help="The vectors of all models.")
 @home_option
 @json_option
-def export_command(place: str, models: tuple[str, ...], every: bool, as_json: bool) -> int:
+def export_command(place: str, model: str | None, every: bool, as_json: bool) -> int:
     """Write the vectors to PLACE, a folder or the address of a bucket, for `cache import` on another machine.
 
     By default those of the models of the live, previous and unfinished builds. A file has up to about 50,000 vectors,
@@ -314,7 +308,7 @@ def export_command(place: str, models: tuple[str, ...], every: bool, as_json: bo
     """
     config, storage = config_from(), open_storage(place)
     with existing_cache(config) as cache:
-        chosen = _chosen(config, cache, models, every)
+        chosen = _chosen(config, cache, model, every)
         rows = sum(cache.rows_of_model(fingerprint) for fingerprint in chosen)
         with progress("export", rows, "vectors") as bar:
             report = export_segments(cache, storage, "", chosen, bar.advance)
@@ -322,20 +316,20 @@ def export_command(place: str, models: tuple[str, ...], every: bool, as_json: bo
     return Exit.DRIFT if report.bad_rows else Exit.OK
 
 
-def _chosen(config: Config, cache: VectorCache, models: Sequence[str], every: bool) -> set[str]:
+def _chosen(config: Config, cache: VectorCache, model: str | None, every: bool) -> set[str]:
     """The fingerprints of the models to export."""
     names = model_names(cache)
-    if models:
-        matching = {each: {key for key in names if each == names[key] or key.startswith(each)} for each in models}
-        if unknown := [each for each in models if not matching[each]]:
-            raise Refusal(
-                f"no cached vectors of {some(unknown, _SHOWN)}: `chunksink cache stats` has the names", Exit.USAGE
-            )
-        return set().union(*matching.values())
     if every:
         return set(names)
-    with State.existing(config.home_path) as state:
-        return names.keys() & state.model_fingerprints()
+    if model is not None:
+        chosen = {key for key, name in names.items() if model and (model == name or key.startswith(model))}
+    else:
+        with State.existing(config.home_path) as state:
+            chosen = names.keys() & state.model_fingerprints()
+    if not chosen:
+        of_what = "the models of this index" if model is None else f"a model {model!r:.200}"
+        raise Refusal(f"no cached vectors of {of_what}: `chunksink cache stats` lists the models", Exit.USAGE)
+    return chosen
 
 
 def _export_lines(report: ExportReport, address: str) -> Iterator[str]:

@@ -215,15 +215,20 @@ def segments_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.arrow"))
 
 
-def test_imported_cache_makes_the_same_index_without_encoding(home: Home, shell: Shell) -> None:
-    exported = shell("cache", "export", "carried", "--json")
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+def test_imported_cache_makes_the_same_index_without_encoding(
+    kind: str, home: Home, shell: Shell, request: pytest.FixtureRequest
+) -> None:
+    place = "carried" if kind == "folder" else request.getfixturevalue("bucket")
+    open_storage(place).write("README", b"ours")  # it makes the bucket
+    exported = shell("cache", "export", place, "--json")
     assert (exported.code, exported.json["rows"], exported.json["segments"], exported.json["written"]) == (0, 5, 1, 1)
-    assert shell("cache", "export", "carried", "--json").json["written"] == 0
+    assert shell("cache", "export", place, "--json").json["written"] == 0
     for file in home.folder.glob("vectors.db*"):
         file.unlink()
-    imported = shell("cache", "import", "carried", "--json")
+    imported = shell("cache", "import", place, "--json")
     assert (imported.code, imported.json["added"], imported.json["bad"]) == (Exit.OK, 5, [])
-    assert shell("cache", "import", "carried", "--json").json["known"] == 1
+    assert shell("cache", "import", place, "--json").json["known"] == 1
     home.encoder.asked.clear()
     home.rebuild()
     assert home.encoder.asked == []
@@ -237,7 +242,8 @@ def test_export_writes_the_models_of_the_index_or_those_that_were_named(home: Ho
     assert shell("cache", "export", "named", "--model", "of no build", "--json").json["rows"] == 1
     assert shell("cache", "export", "named", "--model", other.fingerprint[:12], "--json").json["rows"] == 1
     assert shell("cache", "export", "all", "--all", "--json").json["rows"] == 6
-    assert shell("cache", "export", "none", "--model", "unheard of").code == Exit.USAGE
+    for name in ("unheard of", ""):
+        assert shell("cache", "export", "none", "--model", name).code == Exit.USAGE
     assert not (shell.folder / "none").exists()
 
 

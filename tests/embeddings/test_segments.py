@@ -2,7 +2,8 @@
 
 import hashlib
 import signal
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from chunksink.chunkbus.storage import Storage, open_storage
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import WrongVectors
+from chunksink.embeddings.errors import ArrowMissing, WrongVectors
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.rows import COLUMNS, seal
 from chunksink.embeddings.segments import (
@@ -143,6 +144,22 @@ def test_export_leaves_bad_rows_out(place: Storage, cache: VectorCache, other: V
     assert import_segments(other, place, FOLDER).added == 9
 
 
+@pytest.mark.parametrize("damage", ["UPDATE model SET details = '{'", "DELETE FROM model", "DELETE FROM producer"])
+def test_export_without_a_record_of_the_model_leaves_its_rows_out(
+    damage: str, place: Storage, cache: VectorCache
+) -> None:
+    embed(["a"], ENCODER, cache)
+    tamper(cache.path, damage)
+    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
+    assert (report.segments, report.bad_rows) == (0, 1)
+
+
+def test_segments_need_pyarrow(place: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.ipc", None)
+    with pytest.raises(ArrowMissing):
+        written(place, ["a"])
+
+
 def test_write_of_vectors_that_are_not_finite_or_too_long_is_refused(place: Storage) -> None:
     for vectors in (np.full((1, 16), np.nan, "f4"), np.zeros((1, 15), "f4")):
         with pytest.raises(WrongVectors):
@@ -182,6 +199,7 @@ def test_import_after_a_repair_brings_dropped_rows_back(place: Storage, cache: V
 # -- files that are not as they were written -------------------------------------------------------------------------
 
 
+@pytest.mark.promise(8)
 def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
     """Under its old name nothing of the file is used. Under the name of its new content only sound rows are."""
     texts = numbered(20)
@@ -265,10 +283,7 @@ def test_missing_and_misnamed_files_are_skipped_with_a_reason(
     ]
 
 
-Change = Callable[[list[Any]], None]
-"""Changes the values of a row before or after it is sealed."""
-
-
+@pytest.mark.promise(8)
 @pytest.mark.parametrize(
     ("position", "value"),
     [(6, np.full(16, np.nan, "f4").tobytes()), (3, 9), (4, 5), (5, b"\0" * 16), (1, b"\0" * 32), (2, b"abc")],
@@ -291,6 +306,30 @@ def test_bad_rows_of_a_segment_are_left_out(
     report = import_segments(cache, place, FOLDER, [name])
     assert (report.rows, report.added, report.bad_rows, report.bad) == (3, 2, 1, [])
     assert verify(cache).is_sound
+
+
+def with_metadata(data: bytes, **changed: bytes) -> bytes:
+    """The same rows under other metadata."""
+    table = pa.ipc.open_file(data).read_all()
+    metadata = table.schema.metadata | {name.encode(): value for name, value in changed.items()}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema.with_metadata(metadata)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.promise(8)
+def test_segment_with_another_model_or_dimension_adds_nothing(
+    tmp_path: Path, place: Storage, cache: VectorCache
+) -> None:
+    whole = file_of(tmp_path, written(place, ["a", "b"]).name).read_bytes()
+    model = orjson.loads(pa.ipc.open_file(whole).schema.metadata[b"model"])
+    renamed_model = renamed(tmp_path, with_metadata(whole, fingerprint=b"ab" * 32))
+    report = import_segments(cache, place, FOLDER, [renamed_model])
+    assert (report.added, report.bad_rows, report.bad) == (0, 2, [])
+    shorter = renamed(tmp_path, with_metadata(whole, model=orjson.dumps(model | {"dimension": 8})))
+    report = import_segments(cache, place, FOLDER, [shorter])
+    assert (report.added, [bad.name for bad in report.bad]) == (0, [shorter])
 
 
 # -- processes -------------------------------------------------------------------------------------------------------
@@ -339,6 +378,7 @@ with VectorCache.open(sys.argv[1]) as cache:
 """
 
 
+@pytest.mark.promise(2)
 def test_export_after_a_kill_writes_only_the_rest(place: Storage, cache: VectorCache, other: VectorCache) -> None:
     embed(numbered(COUNT), ENCODER, cache)
     killed = start(EXPORTING, cache.path, cache.path.parent / "place", ENCODER.fingerprint)
@@ -350,6 +390,7 @@ def test_export_after_a_kill_writes_only_the_rest(place: Storage, cache: VectorC
     assert content(other) == content(cache)
 
 
+@pytest.mark.promise(2)
 @pytest.mark.parametrize("dies_at", [2, 5])
 def test_import_after_a_kill_completes_it(
     dies_at: int, place: Storage, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
