@@ -376,3 +376,5 @@ def _import_lines(report: ImportReport, address: str) -> Iterator[str]:
     for bad in report.bad[:_SHOWN]:
         yield f"left out: {printable(bad.name)}: {printable(bad.reason)}"
     yield from (f"... and {rest}" for rest in more(len(report.bad), _SHOWN))
+    if report.bad:
+        yield f"delete such files from {address}, and export again"
