@@ -31,17 +31,27 @@ def noise(vector: Vectors) -> Vectors:
     return vector + across * np.float32(0.0316 / np.linalg.norm(across))
 
 
-@pytest.fixture
-def server(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Server]:
     with serve() as served:
-        monkeypatch.setenv("CHUNKSINK_ENDPOINT", served.url)
-        monkeypatch.setenv("CHUNKSINK_MODEL", "hash-model")
         yield served
 
 
 @pytest.fixture
+def server(endpoint: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """With one address for all tests, so that a prepared index names it."""
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT", endpoint.url)
+    monkeypatch.setenv("CHUNKSINK_MODEL", "hash-model")
+    refuse = endpoint.refuse
+    yield endpoint
+    endpoint.alter, endpoint.refuse = None, refuse
+    endpoint.next.clear()
+    endpoint.requests.clear()
+
+
+@pytest.fixture
 def synced(shell: Shell, server: Server) -> Shell:
-    shell.synced(p1=[A, B])
+    shell.begin("probed", "sync", p1=[A, B])
     server.requests.clear()
     return shell
 

@@ -96,19 +96,6 @@ def test_tools_are_read_only_and_describe_their_results(answers: dict[str, Any])
     assert set(tools["search"].output_schema["properties"]) >= {"hits", "more", "notice", "unavailable"}
 
 
-def test_describe_index_lists_sources_and_fields_to_filter_by(quick_shell: Shell) -> None:
-    md = source("pets.md", "The cat sleeps", source_type="md")
-    txt = source("sea.txt", "A boat", source_type="txt", metadata={"year": 1999})
-    quick_shell.synced(p1=[md, txt])
-    _, described = answers_of(quick_shell.folder, ("describe_index", {}))
-    contents = content_of(described)
-    assert contents["sources"] == 2
-    fields = {one["field"]: one for one in contents["filters"]}
-    assert fields["source_type"]["values"] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
-    assert ">=" in fields["year"]["operators"]
-    assert "tenant_key" not in fields
-
-
 def test_search_reads_on_after_an_offset(answers: dict[str, Any]) -> None:
     first, second = content_of(answers["first"]), content_of(answers["second"])
     assert (first["more"], second["more"]) == (True, False)
@@ -156,14 +143,16 @@ def test_a_required_tenant_must_be_named(quick_shell: Shell, monkeypatch: pytest
     assert "--tenant NAME" in ended.err
 
 
-def test_custom_fields_are_described_and_filter(quick_shell: Shell) -> None:
+def test_described_fields_can_be_filtered(quick_shell: Shell) -> None:
     shells.write(
         quick_shell,
         "chunksink.toml",
         '[fields.project]\n[fields.due]\ntype = "datetime"\n[fields.odd]\nfilter = false\n',
     )
-    apollo = {"project": "apollo", "due": "2026-01-31", "odd": "x", "note": "kept"}
-    quick_shell.synced(p1=[source("a.md", "a cat", metadata=apollo), source("b.md", "a cat")])
+    apollo = {"project": "apollo", "due": "2026-01-31", "odd": "x", "note": "kept", "year": 1999}
+    quick_shell.synced(
+        p1=[source("a.md", "a cat", source_type="md", metadata=apollo), source("b.txt", "a cat", source_type="txt")]
+    )
     tools, described, found, refused = answers_of(
         quick_shell.folder,
         ("describe_index", {}),
@@ -171,7 +160,12 @@ def test_custom_fields_are_described_and_filter(quick_shell: Shell) -> None:
         ("search", {"query": "cat", "filters": ["odd=x"]}),
     )
     assert "project" in tools["search"].input_schema["properties"]["filters"]["description"]
-    fields = {one["field"]: (one["operators"], one["values"]) for one in content_of(described)["filters"]}
+    contents = content_of(described)
+    assert contents["sources"] == 2
+    fields = {one["field"]: (one["operators"], one["values"]) for one in contents["filters"]}
+    assert fields["source_type"][1] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
+    assert ">=" in fields["year"][0]
+    assert "tenant_key" not in fields
     assert fields["project"] == (["="], [{"value": "apollo", "sources": 1}])
     assert fields["due"] == (["=", ">=", "<=", ">", "<"], [{"value": "2026-01-31T00:00:00Z", "sources": 1}])
     assert "odd" not in fields

@@ -61,7 +61,7 @@ class Gate(HashEncoder):
 
 @pytest.fixture
 def gate(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    shell.synced(p1=[source("a.md", "a cat")])
+    shell.begin("queried", "sync", p1=[source("a.md", "a cat")])
     (like, _other) = models.known.values()
     gate = Gate(like)
     monkeypatch.setattr(load, "load_encoder", lambda *_a, **_k: gate)

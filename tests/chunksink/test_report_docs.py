@@ -13,7 +13,7 @@ import pytest
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.conftest import ROOT
+from tests.conftest import ROOT, sampled
 from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
@@ -79,7 +79,8 @@ def test_failure_report_is_documented(many: Shell) -> None:
 
 @pytest.mark.skipif(which("jq") is None, reason="needs jq")
 @pytest.mark.parametrize(
-    ("harm", "expected"), [("none", ""), ("cut off", "MISMATCH"), ("withdrawn", "12"), ("no chunks", "no chunks at")]
+    ("harm", "expected"),
+    sampled([("withdrawn", "12"), ("none", ""), ("cut off", "MISMATCH"), ("no chunks", "no chunks at")], 2),
 )
 def test_documented_pipeline_runs(
     harm: str, expected: str, many: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

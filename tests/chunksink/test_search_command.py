@@ -21,6 +21,7 @@ from chunksink.rebuild.state import State
 from chunksink.search.legs import REMEDY
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Models, Shell
+from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended, command_line, environment
 from tests.support.bus import source
@@ -104,11 +105,13 @@ def test_search_without_vectors_is_a_keyword_search(built: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
-    [
-        ("fts", "fts,chroma", "Found by words only"),
-        ("chroma", "fts,chroma", "Found by meaning only"),
-        ("fts", "jsonl,chroma", "this index has no sink for hybrid searches"),
-    ],
+    sampled(
+        [
+            ("chroma", "fts,chroma", "Found by meaning only"),
+            ("fts", "fts,chroma", "Found by words only"),
+            ("fts", "jsonl,chroma", "this index has no sink for hybrid searches"),
+        ]
+    ),
 )
 def test_search_with_an_unbuilt_sink_prints_a_notice(
     before: str, now: str, expected: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
