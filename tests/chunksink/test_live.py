@@ -31,6 +31,7 @@ from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.reader import Hit
 from chunksink.views import View, open_view
 from tests.chunksink.shell import Shell
+from tests.conftest import HEAVY
 from tests.support.bus import parent_of, source
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
@@ -126,7 +127,7 @@ def test_searches_during_syncs_and_rebuilds_have_no_errors(built: Shell, live: L
     for thread in threads:
         thread.start()
     try:
-        for number in range(3):
+        for number in range(3 if HEAVY else 1):
             built.commit("p2", source(f"{number}.md", f"a boat {number}"))
             assert built("sync").code == Exit.OK
             assert built("rebuild").code == Exit.OK

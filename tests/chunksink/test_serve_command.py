@@ -22,7 +22,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.journey.support import chunksink, command_line, environment
@@ -136,6 +136,7 @@ def test_serve_can_be_ended_during_its_start(tmp_path: Path, bus: BusRoot) -> No
     assert (server.printed[-1], server.complained) == ("stopped\n", [])
 
 
+@pytest.mark.skipif(not HEAVY, reason="it waits until the server closes them; CHUNKSINK_SOAK_HEAVY")
 def test_silent_connections_do_not_block_others(tmp_path: Path, bus: BusRoot) -> None:
     with running(tmp_path, **WORDS) as server, ExitStack() as stack:
         there = ("127.0.0.1", urllib.parse.urlsplit(server.address).port)

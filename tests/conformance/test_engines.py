@@ -26,12 +26,16 @@ class TestMemory(SinkConformance, VectorConformance):
 
 
 class TestFts(SinkConformance, KeywordConformance):
+    many = MANY
+
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
         return lambda: FtsSink(tmp_path / "fts")
 
 
 class TestJsonl(SinkConformance):
+    many = MANY
+
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:
         return lambda: JsonlSink(tmp_path / "jsonl")

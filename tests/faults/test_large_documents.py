@@ -10,6 +10,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.sinks import chroma as chroma_sink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.values import MAX_MEMBERS
+from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
@@ -45,6 +46,7 @@ def test_large_document_in_embedded_engines_harms_no_other(tmp_path: Path) -> No
     add_large_documents(tmp_path, fts, jsonl, chroma)
 
 
+@pytest.mark.skipif(not HEAVY, reason="a megabyte of text is indexed by servers; CHUNKSINK_SOAK_HEAVY")
 def test_large_document_on_servers_harms_no_other(
     chroma_server: ChromaServer, meilisearch: Server, tmp_path: Path
 ) -> None:

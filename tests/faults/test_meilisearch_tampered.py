@@ -20,7 +20,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.tasks import Payload
 from chunksink.sinks.retry import RetryingSink
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home, sinks_with
@@ -188,7 +188,7 @@ def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: L
     assert (sinks_with(home.sync(), "scanned"), sinks_with(home.sync(), "settings")) == ([], [])
 
 
-@pytest.mark.parametrize("lose", sampled(LOSSES.values()))
+@pytest.mark.parametrize("lose", LOSSES.values() if HEAVY else [])
 def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
@@ -201,7 +201,7 @@ def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lo
     assert len(built.names()) == 2
 
 
-@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("removed", sampled([False, True]))
 def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: Place) -> None:
     """If the previous index is missing too, nothing is started."""
     home = built.home

@@ -99,6 +99,7 @@ def test_purged_tasks_are_written_again(made: Faulty, server: Server, wanted: tu
     assert made.digests() == wanted[1]
 
 
+@pytest.mark.skipif(not HEAVY, reason="as purged tasks, which are tested always; CHUNKSINK_SOAK_HEAVY")
 def test_cancelled_tasks_are_written_again(made: Faulty, server: Server, wanted: tuple[dict[str, str], ...]) -> None:
     busy, cancelled = (
         at("replace", lambda: keep_busy(server)),

@@ -13,7 +13,7 @@ import pytest
 
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import Server, serve, status
 from tests.journey.support import chunksink, environment, write
 from tests.support.bus import source
@@ -193,6 +193,7 @@ def test_watch_reports_initial_faults_and_continues_after_the_fix(strict: bool, 
         assert watcher.interrupt() == Exit.INTERRUPTED
 
 
+@pytest.mark.skipif(not HEAVY, reason="it waits for three retries; CHUNKSINK_SOAK_HEAVY")
 def test_watch_survives_a_failing_endpoint_and_another_run(tmp_path: Path) -> None:
     """Both pass, and it goes on."""
     chunks = tmp_path / "chunks"

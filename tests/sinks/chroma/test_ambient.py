@@ -47,9 +47,7 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.usefixtures("others")
 @pytest.mark.parametrize(
     ("others", "beside"),
-    [*product([in_the_environment, in_a_file], [False, True])]
-    if HEAVY
-    else [(in_the_environment, True), (in_a_file, False)],
+    [*product([in_the_environment, in_a_file], [False, True])] if HEAVY else [(in_the_environment, True)],
     indirect=["others"],
 )
 def test_embedded_chroma_ignores_the_environment(tmp_path: Path, beside: bool) -> None:

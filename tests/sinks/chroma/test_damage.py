@@ -16,7 +16,7 @@ from chunksink.sinks.chroma.probe import flaw
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
-from tests.conftest import sampled
+from tests.conftest import HEAVY, sampled
 from tests.engines.servers import run_chroma
 from tests.support.many_families import many_families, whole
 
@@ -38,7 +38,7 @@ def test_broken_vector_file_requires_a_rebuild(sink: ChromaSink, signed_large: M
     assert sink.builds() == []
 
 
-@pytest.mark.parametrize(("begin", "end"), [(4096, 8192), (8192, 12288), (20000, 60000)])
+@pytest.mark.parametrize(("begin", "end"), sampled([(4096, 8192), (8192, 12288), (20000, 60000)]))
 def test_damaged_database_page_is_reported_without_a_crash(
     begin: int, end: int, sink: ChromaSink, signed_large: Marker, saved: Path
 ) -> None:
@@ -56,6 +56,7 @@ def test_damaged_database_page_is_reported_without_a_crash(
     assert sink.builds() == []
 
 
+@pytest.mark.skipif(not HEAVY, reason="a server is started twice over 1,400 vectors; CHUNKSINK_SOAK_HEAVY")
 def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
     """It goes on with the documents, counts them, and finds hardly any."""
     signed, families = marker(), [family(str(number), ["one", "two"]) for number in range(700)]
@@ -142,7 +143,8 @@ def stranger(path: Path) -> Any:
     return chromadb.PersistentClient(f"{path}/./././.", settings=Settings(anonymized_telemetry=False))
 
 
-@pytest.mark.parametrize("keep_times", sampled([True, False]))
+@pytest.mark.skipif(not HEAVY, reason="rebuild/test_older_copies has the essence; CHUNKSINK_SOAK_HEAVY")
+@pytest.mark.parametrize("keep_times", [True, False])
 def test_restored_old_copy_is_detected(
     sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path, keep_times: bool
 ) -> None:

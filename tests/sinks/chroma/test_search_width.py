@@ -14,6 +14,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.payload import unit
+from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer, run_chroma
 
 NEAREST = 100
@@ -62,6 +63,7 @@ def test_grown_build_is_searched_more_widely(sink: ChromaSink, monkeypatch: pyte
     sink.drop(signed.build_id)
 
 
+@pytest.mark.skipif(not HEAVY, reason="2,500 vectors are written; CHUNKSINK_SOAK_HEAVY")
 def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
     sink: EmbeddedChromaSink = EmbeddedChromaSink(tmp_path / "chroma")
     with closing(sink), closing(sink.create(signed, DIMENSIONS)) as build:
@@ -75,6 +77,7 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
     assert 1500 < size <= 2500
 
 
+@pytest.mark.skipif(not HEAVY, reason="a server is started twice over 3,000 vectors; CHUNKSINK_SOAK_HEAVY")
 def test_server_uses_the_new_width_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then it searches as before (see `docs/sinks.md`)."""
     signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents

@@ -52,6 +52,7 @@ def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuil
     assert str(process) in free and len(free) > len(os.sched_getaffinity(0))
 
 
+@pytest.mark.skipif(not HEAVY, reason="1,000 documents are written; CHUNKSINK_SOAK_HEAVY")
 def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None:
     """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
     distant.count()
@@ -89,6 +90,7 @@ def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     again.close()
 
 
+@pytest.mark.skipif(not HEAVY, reason="3,000 documents are written; CHUNKSINK_SOAK_HEAVY")
 def test_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
     dying = threading.Timer(0.2, distant._worker._process.kill)
     dying.start()
@@ -98,7 +100,7 @@ def test_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
 
 
 @pytest.mark.promise(9)
-@pytest.mark.parametrize("call", ["replace", "close", *(["count", "delete", "flush", "scan", "sign"] if HEAVY else [])])
+@pytest.mark.parametrize("call", ["replace", *(["close", "count", "delete", "flush", "scan", "sign"] if HEAVY else [])])
 def test_stopped_worker_is_not_waited_for_forever(
     call: str, distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:

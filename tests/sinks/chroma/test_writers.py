@@ -132,7 +132,8 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.wait()
 
 
-@pytest.mark.parametrize("moment", MOMENTS if HEAVY else MOMENTS[:1])
+@pytest.mark.skipif(not HEAVY, reason="batches of 1,500 documents are written; CHUNKSINK_SOAK_HEAVY")
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_writer_killed_in_a_large_batch_is_detected(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
     """Also while Chroma saves vectors: the build is read correctly or reported as broken; a new one is complete."""
     signed = marker()
