@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
-import numpy as np
 import pytest
 from chromadb.config import Settings
 
@@ -141,23 +140,3 @@ def test_collection_dropped_by_others_is_reported(
 
 def stranger(path: Path) -> Any:
     return chromadb.PersistentClient(f"{path}/./././.", settings=Settings(anonymized_telemetry=False))
-
-
-@pytest.mark.skipif(not HEAVY, reason="rebuild/test_older_copies has the essence; CHUNKSINK_SOAK_HEAVY")
-@pytest.mark.parametrize("keep_times", [True, False])
-def test_restored_old_copy_is_detected(
-    sink: ChromaSink, signed_large: Marker, saved: Path, tmp_path: Path, keep_times: bool
-) -> None:
-    path = saved.parents[1]
-    shutil.copytree(path, tmp_path / "old", copy_function=shutil.copy2 if keep_times else shutil.copy)
-    build = sink.open(signed_large.build_id)
-    build.sign(Marker("later", signed_large.build_id, 9))
-    build.replace([family(f"f{n}", ["new"] * 20, version="2") for n in range(100)])
-    build.close()
-    shutil.rmtree(path)
-    (tmp_path / "old").rename(path)
-    build = sink.open(signed_large.build_id)
-    assert (held(build), build.count(), build.marker()) == (wanted(many_families()), 1200, signed_large)
-    assert all(np.isclose(one.vector @ one.vector, 1) for one in build.scan(vectors=True) if one.vector is not None)
-    build.close()
-    whole(sink)
