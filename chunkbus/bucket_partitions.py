@@ -11,8 +11,8 @@ whose manifest is written first wins; the other one's write is refused.
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -57,7 +57,7 @@ class BucketPartitions:
 
     def __init__(self, storage: BucketStorage, cache: PartitionCache) -> None:
         self.storage = storage
-        self._cache = cache
+        self.cache = cache
         self._listed: _Listing | None = None
 
     @classmethod
@@ -98,25 +98,17 @@ class BucketPartitions:
         return " ".join(f"{each.version}.{each.size}" if each else "-" for each in entries)
 
     def signature_now(self, key: str) -> str:
-        listing, name = self._listing(), manifest_name(key)
-        try:
-            entry: Entry | None = self.storage.stat(name)
-        except FileNotFoundError:
-            entry = None
-        known = listing.manifests.get(_base(name))
-        if entry is None or known is None or entry.version != known.version:
-            listing.manifests.pop(_base(name), None)
-            if entry is not None:
-                listing.manifests[_base(name)] = entry
-            listing.plain.pop(f"{key}.jsonl", None)
-            listing.chunks.pop(key, None)
-            for each in self._chunks_of(key):
-                _add(listing, each)
+        """Lists the bucket again if the manifest has changed."""
+        known, now = self._listing().manifests.get(_base(manifest_name(key))), None
+        with suppress(FileNotFoundError):
+            now = self.storage.stat(manifest_name(key))
+        if (known and known.version) != (now and now.version):
+            self.refresh()
         return self.signature(key)
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
         """The manifest, and a local copy of its chunks. Chunks without the manifest's checksum are returned too."""
-        return self._open(key, lambda name, checksum: self._cache.fetch(self.storage, name, checksum))
+        return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
         """The chunks: a local copy if there is one, else read by ranges."""
@@ -126,7 +118,7 @@ class BucketPartitions:
         manifest = self.manifest(key)
         while True:
             checksum = committed_checksum(manifest)
-            if checksum is not None and (copy := self._cache.open(checksum)) is not None:
+            if checksum is not None and (copy := self.cache.open(checksum)) is not None:
                 return copy, manifest
             for name in ([_chunks_name(key, checksum)] if checksum else []) + [_plain_name(key)]:
                 with suppress(FileNotFoundError):
@@ -146,12 +138,6 @@ class BucketPartitions:
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain
-
-    @contextmanager
-    def spool(self) -> Iterator[Path]:
-        """The path of a local file for the chunks of a new version."""
-        with self._cache.spool() as new:
-            yield new
 
     def version(self, key: str) -> str | None:
         """The manifest's version, for `commit`; None if there is no manifest."""
@@ -176,25 +162,24 @@ class BucketPartitions:
                 f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"
             ) from error
         on_step("manifest_committed")
-        try:
-            self.storage.stat(name)
-        except FileNotFoundError:
+        present = {f"canonical/{entry.name}": entry for entry in self._chunks_of(key)}
+        if present.pop(name, None) is None:
             self.storage.write(name, new)
         on_step("chunks_confirmed")
-        self._cache.keep(new, checksum)
+        self.cache.keep(new, checksum)
         with suppress(StorageError, FileNotFoundError):  # the commit is complete; the next one tries again
-            self._remove_old(key, name, manifest)
+            self._remove_old(key, present, manifest)
         on_step("old_chunks_removed")
         self.refresh()
 
-    def _remove_old(self, key: str, name: str, manifest: bytes) -> None:
-        """Removes chunks that no manifest names, except new ones. Both times are those of the server."""
-        committed = self.storage.stat(manifest_name(key))
-        if self.storage.read(manifest_name(key)) != manifest:
-            return  # a later writer does it
-        for entry in self._chunks_of(key):
-            if entry.name != _base(name) and entry.modified < committed.modified - KEPT:
-                self.storage.remove(f"canonical/{entry.name}")
+    def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
+        """Removes those of these chunks that are not new. Both times are those of the server."""
+        for name in names:
+            committed = self.storage.stat(manifest_name(key))
+            if self.storage.read(manifest_name(key)) != manifest:
+                return  # a later writer does it, and may need them
+            if self.storage.stat(name).modified < committed.modified - KEPT:
+                self.storage.remove(name)
 
     def _chunks_of(self, key: str) -> Iterator[Entry]:
         """All chunks of the partition in the bucket now."""

@@ -210,7 +210,7 @@ class _Bucket:
 
 @contextmanager
 def _bucket(partitions: "BucketPartitions", key: str, on_step: OnStep) -> Iterator[_Bucket]:
-    with partitions.spool() as new:
+    with partitions.cache.spool() as new:
         yield _Bucket(partitions, key, on_step, partitions.version(key), new)
 
 
