@@ -4,6 +4,7 @@ Credentials and endpoint come from the usual environment variables, such as AWS_
 obstore repeats a request after a lost connection or a 5xx status. Its errors are translated here, in one place.
 """
 
+import errno
 import io
 import re
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore, RetryConfig
 
 RETRIES: "RetryConfig" = {
-    "max_retries": 8,
+    "max_retries": 12,
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
 }
@@ -124,14 +125,13 @@ class BucketStorage:
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 if _code_of(error) in _NO_BUCKET:
                     raise
-                refusal = error
         # A repeated request meets what its first attempt wrote.
         try:
             present, version = self.read_version(name)
         except FileNotFoundError:
             present, version = None, ""
         if present != data:
-            raise StorageConflict(f"{self._at(name)} was written by another process meanwhile") from refusal
+            raise StorageConflict(f"{self._at(name)} was written by another process meanwhile")
         return version
 
     def write(self, name: str, data: Content) -> None:
@@ -155,31 +155,30 @@ class BucketStorage:
 
     @contextmanager
     def _translated(self, name: str) -> Iterator[None]:
-        """Raises FileNotFoundError, StorageDenied or StorageError in place of obstore's errors."""
+        """Replaces obstore's errors, which may show addresses with a signature."""
         from obstore.exceptions import BaseError
 
         try:
             yield
-        except FileNotFoundError as error:
-            if (missing := _code_of(error)) in _NO_BUCKET:
-                raise self._no_bucket(missing) from error
-            raise FileNotFoundError(2, "No such object", self._at(name)) from error
-        except BaseError as error:
-            if (code := _code_of(error)) in _NO_BUCKET:
-                raise self._no_bucket(code) from error
-            detail = code or _reason(str(error))
-            if _DENIED.search(str(error)):
-                raise StorageDenied(
-                    f"{self._at(name)}: access denied ({detail}). Set valid credentials in the environment, such as "
-                    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or allow them this request"
-                ) from error
-            raise StorageError(
-                f"{self._at(name)}: the object storage does not answer as expected ({detail}). Check AWS_ENDPOINT_URL "
-                "and the network, then run it again"
-            ) from error
+        except (FileNotFoundError, BaseError) as error:
+            raise self._translation(name, error) from None
 
-    def _no_bucket(self, code: str) -> StorageError:
-        return StorageError(f"{self.address}: no such bucket ({code}); create it, or correct the name")
+    def _translation(self, name: str, error: Exception) -> Exception:
+        at, code, message = self._at(name), _code_of(error), str(error)
+        if code in _NO_BUCKET:
+            return StorageError(f"{self.address}: no such bucket ({code}); create it, or correct the name")
+        if isinstance(error, FileNotFoundError):
+            return FileNotFoundError(errno.ENOENT, "No such object", at)
+        detail = code or _reason(message)
+        if _DENIED.search(message):
+            return StorageDenied(
+                f"{at}: access denied ({detail}). Set valid credentials in the environment, such as AWS_ACCESS_KEY_ID "
+                "and AWS_SECRET_ACCESS_KEY, or allow them this request"
+            )
+        return StorageError(
+            f"{at}: the object storage does not answer as expected ({detail}). Check AWS_ENDPOINT_URL and the network, "
+            "then run it again"
+        )
 
 
 def checked_address(address: str) -> str:

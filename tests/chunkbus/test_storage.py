@@ -1,5 +1,6 @@
 """One conformance suite for folders and buckets."""
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -135,6 +136,13 @@ def test_of_many_writers_at_once_exactly_one_wins(storage: Storage) -> None:
     version = storage.read_version("a")[1]
     [second] = race(lambda number: storage.swap("a", b"new %d" % number, version), WRITERS)
     assert storage.read("a") == b"new %d" % second
+
+
+def test_bucket_without_obstore_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    with pytest.raises(StorageError) as missing:
+        open_storage("s3://bucket/a")
+    assert "chunksink[s3]" in str(missing.value)
 
 
 def test_address_is_normalised_and_refused_with_credentials() -> None:
