@@ -38,6 +38,7 @@ COMMIT_STEPS = (
 KEPT = timedelta(hours=24)
 """Chunks without a manifest stay so long, because a slow writer may still commit them."""
 
+_REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
 
 
@@ -50,6 +51,8 @@ class _Listing:
     """Objects in `canonical/` that are not named by a digest."""
     chunks: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """Objects named by a digest, by key and name."""
+    contents: dict[str, bytes | None] = field(default_factory=dict)
+    """Manifests that were read since."""
 
 
 class BucketPartitions:
@@ -132,6 +135,16 @@ class BucketPartitions:
         with suppress(FileNotFoundError):
             return self.storage.read(manifest_name(key))
         return None
+
+    def known_manifest(self, key: str) -> bytes | None:
+        """As it was when it was first asked for since the listing."""
+        listing = self._listing()
+        if key in listing.contents:
+            return listing.contents[key]
+        data = self.manifest(key)
+        if len(listing.contents) < _REMEMBERED_MANIFESTS:
+            listing.contents[key] = data
+        return data
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
         """Whether the chunks of a manifest with this checksum were listed."""

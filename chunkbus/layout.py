@@ -140,6 +140,10 @@ class BusRoot:
         except FileNotFoundError:
             return None
 
+    def known_manifest(self, key: str) -> bytes | None:
+        """Like `manifest_bytes`, but of a bucket it may be as old as the listing."""
+        return self.manifest_bytes(key) if self.bucket is None else self.bucket.known_manifest(key)
+
     def signature(self, key: str) -> str:
         """Changes if the manifest or the chunks change. Of a bucket, as it was listed."""
         if self.bucket is not None:

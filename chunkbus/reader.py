@@ -40,7 +40,11 @@ class LineBlock:
 
 
 def read_manifest(root: BusRoot, key: str) -> Manifest:
-    return decode_manifest(root.storage.read(manifest_name(key)))
+    """Of a bucket it may be as old as the listing."""
+    data = root.known_manifest(key)
+    if data is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{root.address}/{manifest_name(key)}")
+    return decode_manifest(data)
 
 
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:

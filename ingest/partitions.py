@@ -43,7 +43,7 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
 
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
-    if bus.bucket is not None and trust_cache and (data := bus.manifest_bytes(key)) is not None:
+    if bus.bucket is not None and trust_cache and (data := bus.known_manifest(key)) is not None:
         row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
         if db.execute("select * from partition where key = ?", [key]).fetchone() == row:
             return False  # without its chunks, which may not be cached

@@ -66,7 +66,7 @@ def write_partitions(
     writer = _Writer(db, bus, producer, created_at, all_notices)
     changing = {key for (key,) in db.execute("select partition from arrival union select partition from departure")}
     for key in in_reach - changing:
-        before = bus.manifest_bytes(key)
+        before = bus.known_manifest(key)
         if before is None or (key not in reloaded and writer.differs(key, before)):
             changing.add(key)
     drop_links(bus, changing)

@@ -65,6 +65,19 @@ def test_sync_without_changes_lists_the_bucket_once_and_reads_nothing(
         assert {line.partition("/manifest/")[2][:2] for line in proxy.requests if "/manifest/" in line} == {"p1"}
 
 
+def test_ingest_without_changes_reads_each_manifest_once(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
+    for name in ("a.md", "b.html"):
+        (tmp_path / name).write_text("<h1>A</h1>\n\nText.\n", encoding="utf-8")
+    with Proxy(s3_server.url) as proxy:
+        variables = s3_server.variables(proxy.url) | {"CHUNKSINK_CHUNKS": bucket}
+        arguments = ("ingest", "a.md", "b.html", "--partition", "by-type")
+        assert chunksink(tmp_path, *arguments, **variables).code == Exit.OK
+        proxy.heal()
+        assert chunksink(tmp_path, *arguments, **variables).code == Exit.OK
+        read = [line.split()[1].rpartition("/")[2] for line in proxy.requests if "list-type=2" not in line]
+        assert sorted(read) == ["html.manifest.json", "md.manifest.json", "roots.json"]
+
+
 @pytest.mark.parametrize(
     "variables", [{"CHUNKSINK_CHUNKS": "s3://id:secret@tests/a"}, {"CHUNKSINK_HOME": "s3://tests/home"}]
 )
