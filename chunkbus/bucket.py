@@ -7,21 +7,24 @@ obstore repeats a request after a lost connection or a 5xx status. Its errors ar
 import errno
 import io
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, cast
+from threading import Thread
+from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
 
 from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageError
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
 
 if TYPE_CHECKING:
-    from obstore import GetResult, ObjectMeta, PutMode
+    from obstore import Bytes, ObjectMeta, PutMode
     from obstore.store import ObjectStore, RetryConfig
 
+T = TypeVar("T")
 RETRIES: "RetryConfig" = {
     "max_retries": 12,
     "retry_timeout": timedelta(seconds=60),
@@ -49,31 +52,32 @@ class BucketStorage:
             raise StorageError(
                 f"{self.address} is in object storage, which needs obstore: `pip install 'chunksink[s3]'`"
             ) from error
-        with self._translated(""):
-            self._store: ObjectStore = from_url(
+        self._store: ObjectStore = self._call(
+            "",
+            lambda: from_url(
                 self.address,
                 # Only the endpoint of the environment decides whether the connection is encrypted.
                 client_options={"allow_http": True, "timeout": _REQUEST_TIMEOUT},
                 retry_config=RETRIES,
-            )
+            ),
+        )
 
     def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
         import obstore
 
         start = len(folder) + 1 if folder else 0
         offset = f"{folder}/{after}".lstrip("/") if after else None
-        with self._translated(folder):
-            for page in obstore.list(self._store, folder or None, offset=offset, chunk_size=_LISTED_AT_ONCE):
-                for meta in page:
-                    name = meta["path"][start:]
-                    if name and "/" not in name and not name.startswith("."):
-                        yield _entry(name, meta)
+        pages = iter(obstore.list(self._store, folder or None, offset=offset, chunk_size=_LISTED_AT_ONCE))
+        while page := self._call(folder, lambda: next(pages, None)):
+            for meta in page:
+                name = meta["path"][start:]
+                if name and "/" not in name and not name.startswith("."):
+                    yield _entry(name, meta)
 
     def stat(self, name: str) -> Entry:
         import obstore
 
-        with self._translated(name):
-            return _entry(name.rpartition("/")[2], obstore.head(self._store, name))
+        return _entry(name.rpartition("/")[2], self._call(name, lambda: obstore.head(self._store, name)))
 
     def read(self, name: str) -> bytes:
         return self.read_version(name)[0]
@@ -81,28 +85,27 @@ class BucketStorage:
     def read_version(self, name: str) -> tuple[bytes, str]:
         import obstore
 
-        with self._translated(name):
+        def read() -> tuple[bytes, str]:
             found = obstore.get(self._store, name)
             return bytes(found.bytes()), _token(found.meta["e_tag"], found.meta["version"])
+
+        return self._call(name, read)
 
     def stream(self, name: str) -> tuple[int, Iterator[bytes]]:
         """The size, and the content in one request."""
         import obstore
 
-        with self._translated(name):
-            found = obstore.get(self._store, name)
-        return found.meta["size"], self._blocks(name, found)
+        found = self._call(name, lambda: obstore.get(self._store, name))
+        return found.meta["size"], self._blocks(name, iter(found.stream(min_chunk_size=_READ_AHEAD_BYTES)))
 
-    def _blocks(self, name: str, found: "GetResult") -> Iterator[bytes]:
-        with self._translated(name):
-            for block in found.stream(min_chunk_size=_READ_AHEAD_BYTES):
-                yield bytes(block)
+    def _blocks(self, name: str, blocks: Iterator["Bytes | bytes"]) -> Iterator[bytes]:
+        while block := self._call(name, lambda: bytes(next(blocks, b""))):
+            yield block
 
     def range(self, name: str, start: int, end: int) -> bytes:
         import obstore
 
-        with self._translated(name):
-            return bytes(obstore.get_range(self._store, name, start=start, end=end))
+        return self._call(name, lambda: bytes(obstore.get_range(self._store, name, start=start, end=end)))
 
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RangeReader(self, name, self.stat(name).size), _READ_AHEAD_BYTES))
@@ -118,13 +121,17 @@ class BucketStorage:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._translated(name):
+        def put() -> str | None:
             try:
-                put = obstore.put(self._store, name, data, mode=mode, use_multipart=False)
-                return _token(put["e_tag"], put["version"])
+                written = obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+                return _token(written["e_tag"], written["version"])
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 if _code_of(error) in _NO_BUCKET:
                     raise
+                return None
+
+        if (new := self._call(name, put)) is not None:
+            return new
         # A repeated request meets what its first attempt wrote.
         try:
             present, version = self.read_version(name)
@@ -137,29 +144,43 @@ class BucketStorage:
     def write(self, name: str, data: Content) -> None:
         import obstore
 
-        with self._translated(name), SpooledTemporaryFile(_PART_BYTES) as spool:
+        with SpooledTemporaryFile(_PART_BYTES) as spool:
             if not isinstance(data, (bytes, Path)):
                 spool.writelines(data)
                 spool.seek(0)
-                data = cast(BinaryIO, spool)
-            obstore.put(self._store, name, data, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+            content = data if isinstance(data, (bytes, Path)) else cast(BinaryIO, spool)
+            self._call(
+                name,
+                lambda: obstore.put(self._store, name, content, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE),
+            )
 
     def remove(self, name: str) -> None:
         import obstore
 
-        with self._translated(name), suppress(FileNotFoundError):
-            obstore.delete(self._store, name)
+        with suppress(FileNotFoundError):
+            self._call(name, lambda: obstore.delete(self._store, name))
 
     def _at(self, name: str) -> str:
         return f"{self.address}/{name}" if name else self.address
 
-    @contextmanager
-    def _translated(self, name: str) -> Iterator[None]:
-        """Replaces obstore's errors, which may show addresses with a signature."""
+    def _call(self, name: str, request: Callable[[], T]) -> T:
+        """Runs a request in another thread, because Ctrl-C cannot interrupt it.
+
+        Replaces obstore's errors, which may show addresses with a signature.
+        """
         from obstore.exceptions import BaseError
 
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(request())
+            except BaseException as error:  # raised below
+                future.set_exception(error)
+
+        Thread(target=run, daemon=True).start()
         try:
-            yield
+            return future.result()
         except (FileNotFoundError, BaseError) as error:
             raise self._translation(name, error) from None
 

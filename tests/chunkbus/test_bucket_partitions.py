@@ -378,6 +378,14 @@ def test_outage_is_an_error_and_no_finding(root: BusRoot, proxy: Proxy, tmp_path
     assert validate(behind) == []
 
 
+def test_ctrl_c_ends_a_request_that_gets_no_answer(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    behind = elsewhere(root, tmp_path / "other")
+    silence = Fault("silence", request_bytes=0, end="silence", act=lambda: os.kill(os.getpid(), signal.SIGINT))
+    proxy.inject(silence, always)
+    with pytest.raises(KeyboardInterrupt):
+        behind.partition_keys()
+
+
 def test_denied_request_is_an_error_of_its_own(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
     write(root, KEY, 1)
     behind = elsewhere(root, tmp_path / "other")

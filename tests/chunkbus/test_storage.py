@@ -87,7 +87,7 @@ def test_entry_when_the_file_changes_has_another_version(storage: Storage) -> No
 
 def test_listing_of_several_pages_is_complete(bucket: str) -> None:
     storage = open_storage(bucket)
-    count = 100_000 if HEAVY else 3_000
+    count = 100_000 if HEAVY else 2_500
     with ThreadPoolExecutor(16) as threads:
         list(threads.map(lambda number: storage.write(f"many/{number:06}", b""), range(count)))
     assert names(storage, "many") == [f"{number:06}" for number in range(count)]

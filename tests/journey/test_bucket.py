@@ -29,16 +29,12 @@ def test_ingest_sync_edit_sync_verify(bucket: str, s3_server: S3Server, tmp_path
         assert s3_server.key not in ended.out + ended.err
         return ended
 
-    run("ingest", "handbook")
-    run("validate")
-    run("sync")
+    run("ingest", "handbook", "--sync")
     page = tmp_path / "handbook" / "kitchen.md"
     page.write_text(page.read_text(encoding="utf-8") + "\nThe quokka feeds itself.\n", encoding="utf-8")
-    assert run("ingest", "handbook", "--json").json["processed"] == 1
-    run("sync")
+    assert run("ingest", "handbook", "--sync", "--json").json["ingest"]["processed"] == 1
     assert "kitchen.md" in run("search", "quokka", "--mode", "keyword", "--json").out
     run("verify")
-    assert run("ingest", "handbook", "--json").json["written"] is False
     storage = open_storage(bucket)
     assert [entry.name for entry in storage.entries("links")] == ["documents.jsonl"]
     assert not (tmp_path / "chunks").exists()
