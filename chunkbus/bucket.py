@@ -36,9 +36,16 @@ _PARTS_AT_ONCE = 4
 _READ_AHEAD_BYTES = 2**18
 _LISTED_AT_ONCE = 1000
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_VARIABLES = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName")
 _STATUS = re.compile(r"status code: (\d{3}[ \w]*)")
-_DENIED = re.compile(r"status code: 40[13]\b|169\.254\.169\.254|metadata\.google\.internal|credential", re.IGNORECASE)
+_DENIED = re.compile(
+    r"status code: 40[13]\b|169\.254\.169\.254|metadata\.google\.internal|credential|must be specified", re.IGNORECASE
+)
 
 
 class BucketStorage:
@@ -193,11 +200,11 @@ class BucketStorage:
         detail = code or _reason(message)
         if _DENIED.search(message):
             return StorageDenied(
-                f"{at}: access denied ({detail}). Set valid credentials in the environment, such as AWS_ACCESS_KEY_ID "
-                "and AWS_SECRET_ACCESS_KEY, or allow them this request"
+                f"{at}: access denied ({detail}). Set valid credentials in the environment, such as "
+                f"{_VARIABLES[self.address.partition(':')[0]]}, or allow them this request"
             )
         return StorageError(
-            f"{at}: the object storage does not answer as expected ({detail}). Check AWS_ENDPOINT_URL and the network, "
+            f"{at}: the object storage does not answer as expected ({detail}). Check its endpoint and the network, "
             "then run it again"
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.bucket import checked_address
-from chunksink.chunkbus.errors import StorageConflict, StorageError
+from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageError
 from chunksink.chunkbus.storage import Storage, is_bucket, open_storage
 from tests.conftest import HEAVY
 
@@ -143,6 +143,13 @@ def test_bucket_without_obstore_names_the_package(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(StorageError) as missing:
         open_storage("s3://bucket/a")
     assert "chunksink[s3]" in str(missing.value)
+
+
+def test_bucket_without_an_account_is_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(StorageDenied) as denied:
+        open_storage("az://container/a")
+    assert "AZURE_STORAGE_ACCOUNT_NAME" in str(denied.value)
 
 
 def test_address_is_normalised_and_refused_with_credentials() -> None:
