@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import settings
 
-from tests.engines.servers import ChromaServer, MeilisearchServer, S3Server, run_chroma, run_meilisearch, run_s3
+from tests.engines.servers import (
+    ChromaServer,
+    MeilisearchServer,
+    PostgresServer,
+    S3Server,
+    run_chroma,
+    run_meilisearch,
+    run_postgres,
+    run_s3,
+)
 from tools import engines
 
 if TYPE_CHECKING:
@@ -103,6 +112,14 @@ def chroma_server() -> Iterator[ChromaServer]:
     """One real Chroma server for all tests of this process: give every collection a name of your own."""
     need("chroma")
     with run_chroma() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One real PostgreSQL for all tests of this process: give every test a schema of its own."""
+    need("postgres")
+    with run_postgres() as server:
         yield server
 
 

@@ -19,13 +19,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from meilisearch import Client
 
+from tests.engines import postgres_folders
 from tools import engines
 
 START_TIMEOUT = 60.0  # seconds; generous, since two busy cores may also be running the rest of the suite
@@ -80,6 +81,30 @@ class S3Server:
             "AWS_SECRET_ACCESS_KEY": self.key,
             "AWS_REGION": "us-east-1",
         }
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """PostgreSQL with pgvector and a superuser: give every test a schema of its own."""
+
+    port: int
+    pid: int
+    key: str = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        """The address with the password."""
+        return f"postgresql://{postgres_folders.SUPERUSER}:{self.key}@{HOST}:{self.port}/postgres"
+
+    def kill(self) -> None:
+        """End the server and its processes at once, as a power cut does. It recovers when it starts again."""
+        import psutil  # type: ignore[import-untyped]
+
+        processes = [*psutil.Process(self.pid).children(recursive=True), psutil.Process(self.pid)]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(processes, START_TIMEOUT)
 
 
 class DidNotStart(Exception):
@@ -173,6 +198,40 @@ def run_s3() -> Iterator[S3Server]:
 
     with _run(command, ready, {"CHUNKSINK_TEST_GRACE": "0"}, None) as (port, pid):  # it takes 20 s to end when asked
         yield S3Server(port, pid, key_id, key)
+
+
+@contextmanager
+def run_postgres(
+    *, data: Path | None = None, key: str | None = None, port: int | None = None, arguments: Sequence[str] = ()
+) -> Iterator[PostgresServer]:
+    """A PostgreSQL of its own. With `data` its database outlives the server; else nothing is left.
+
+    Files are not synced to the disk: a kill of the server loses nothing, only a crash of the machine would.
+    """
+    key = key or secrets.token_hex(16)
+    with (
+        postgres_folders.programs(Path(_program("postgres"))) as programs,
+        postgres_folders.database(programs, data, key) as folder,
+    ):
+
+        def command(port: int, _scratch: Path) -> list[str]:
+            settings = [f"listen_addresses={HOST}", f"port={port}", "unix_socket_directories=", "fsync=off"]
+            chosen = (part for setting in (*settings, "full_page_writes=off") for part in ("-c", setting))
+            return [str(programs / "postgres"), "-D", postgres_folders.name(folder), *chosen, *arguments]
+
+        def ready(port: int, _scratch: Path) -> bool:
+            import psycopg
+
+            try:
+                psycopg.connect(PostgresServer(port, 0, key).url, connect_timeout=5).close()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        # SIGTERM would wait until all clients have left.
+        variables = {"CHUNKSINK_TEST_SIGNAL": "SIGINT", "CHUNKSINK_TEST_FOLDER": str(folder)}
+        with _run(command, ready, variables | {"CHUNKSINK_TEST_USER": postgres_folders.USER}, port) as (port, pid):
+            yield PostgresServer(port, pid, key)
 
 
 @contextmanager

@@ -84,7 +84,13 @@ def test_server_that_cannot_start_is_reported_with_its_own_output() -> None:
 # --- a missing engine ------------------------------------------------------------------------------------------
 
 
-FIXTURES = {"meilisearch": "meilisearch_server", "chroma": "chroma_server", "browser": "browser", "s3": "s3_server"}
+FIXTURES = {
+    "meilisearch": "meilisearch_server",
+    "chroma": "chroma_server",
+    "browser": "browser",
+    "postgres": "postgres_server",
+    "s3": "s3_server",
+}
 
 
 def run_all(tmp_path: Path, required: str) -> tuple[int, str]:
