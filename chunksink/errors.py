@@ -21,6 +21,7 @@
     │   ├── Brake                the run would remove a large share of the index
     │   ├── NotVerified          the engine does not hold what was written; the live index is unchanged
     │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
+    │   ├── ComputeError         workers on Ray could not do their part: run it again
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
     │   ├── UnknownSource, SeveralSources, UnknownChunk, UnknownRun, UnknownSink
     │   └── NotMissing           the partition to retire is still there
@@ -64,6 +65,7 @@ from chunksink.ingest.errors import IngestBusy as IngestBusy
 from chunksink.ingest.errors import IngestError as IngestError
 from chunksink.ingest.errors import IngestRefused as IngestRefused
 from chunksink.rebuild.errors import Brake as Brake
+from chunksink.rebuild.errors import ComputeError as ComputeError
 from chunksink.rebuild.errors import HomeLocked as HomeLocked
 from chunksink.rebuild.errors import InvalidBus as InvalidBus
 from chunksink.rebuild.errors import NoGeneration as NoGeneration

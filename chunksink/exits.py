@@ -62,7 +62,7 @@ _ERRORS = {
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "CacheDamaged", "CacheForeign"),
-    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError"),
+    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError", "ComputeError"),
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
     ),

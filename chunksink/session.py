@@ -17,7 +17,7 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
-from chunksink.rebuild.intake import Intake, ignore
+from chunksink.rebuild.intake import Intake, Workers, ignore
 from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.state import State, live_sinks
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, ConfigError, variable
@@ -31,6 +31,7 @@ from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
 
 if TYPE_CHECKING:
     from chunksink.embeddings.pool import EncoderPool
+    from chunksink.rebuild.compute import Compute
     from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.status import HomeStatus
     from chunksink.search.question import Mode
@@ -78,11 +79,12 @@ def open_session(
         )
         state = stack.enter_context(State(home))
         catalog = Catalog(state)
+        compute = _open_compute(config, stack)
         yield Session(
             config=config,
             state=state,
             catalog=catalog,
-            intake=open_intake(config, state, log),
+            intake=open_intake(config, state, log, None if compute is None else compute.workers),
             records=FamilyReader(root, catalog, FieldSet.of(config.fields)),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
@@ -92,10 +94,11 @@ def open_session(
             log=log,
             unreachable=unreachable,
             stage=stage or silent,
+            compute=compute,
         )
 
 
-def open_intake(config: Config, state: State, log: RunLog | None = None) -> Intake:
+def open_intake(config: Config, state: State, log: RunLog | None = None, workers: Workers | None = None) -> Intake:
     """Reads the configured chunks into this state; findings go to the record of the run."""
     from chunksink.workers import worker_processes
 
@@ -104,7 +107,7 @@ def open_intake(config: Config, state: State, log: RunLog | None = None) -> Inta
         state,
         require_source_checksum=config.require_source_checksum,
         fields=FieldSet.of(config.fields),
-        workers=partial(worker_processes, jobs=None),
+        workers=workers or partial(worker_processes, jobs=None),
         on_finding=log.finding if log is not None else ignore,
     )
 
@@ -233,6 +236,20 @@ def _open_sinks(
         else:
             sinks.append(RetryingSink(sink, policy, on_fault=on_fault))
     return sinks
+
+
+def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
+    """The engine that computes vectors ahead of the executor; None if there is none, and no earlier one left any."""
+    if config.engine == "ray":
+        from chunksink.compute.ray import RayCompute
+
+        return stack.enter_context(closing(RayCompute(config)))
+    if (config.ray and config.ray.segments) or Path(config.segments).is_dir():
+        from chunksink.compute.local import LocalCompute
+        from chunksink.workers import worker_processes
+
+        return LocalCompute(config.segments, partial(worker_processes, jobs=None))
+    return None
 
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> Sink:

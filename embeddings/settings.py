@@ -48,16 +48,18 @@ def open_encoder(
     model_cache: Path | None = None,
     network: bool = True,
     patience_seconds: float | None = None,
+    workers: int | None = None,
 ) -> Encoder:
     """The encoder that these settings describe: `with closing(open_encoder(settings)) as encoder`.
 
     `model_cache` is the folder of prepared models, by default the user's own. Without `network`, only models on this
     machine are found. `patience_seconds` limits the time of each request to an endpoint, with all its tries.
+    `workers` is the number of threads that compute a model, by default one for each core.
     """
     if settings.endpoint is None:
         from chunksink.embeddings.load import load_encoder
 
-        return load_encoder(settings, network=network, model_cache=model_cache)
+        return load_encoder(settings, network=network, model_cache=model_cache, workers=workers)
     if settings.dimensions is not None:
         raise ModelUnsupported("`dimensions` is for models on this machine: for an endpoint set `endpoint_dimensions`")
     from chunksink.embeddings.connection import RequestLimits

@@ -111,6 +111,24 @@ def _windows(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: i
         yield window
 
 
+def problems_of(batch: EncodedBatch, info: ModelInfo) -> dict[int, str]:
+    """Why positions of a batch have no usable vector. WrongVectors if the batch has the wrong shape."""
+    if batch.vectors.shape != (len(batch.positions), info.dimension):
+        raise WrongVectors(
+            f"the encoder {info.name} returned {batch.vectors.shape} for {len(batch.positions)} texts; "
+            f"expected {info.dimension} dimensions"
+        )
+    finite: Flags = np.asarray(np.isfinite(batch.vectors).all(axis=1))
+    empty: Flags = finite & ~batch.vectors.any(axis=1)
+    problems = dict(batch.problems)
+    for position, is_finite, is_empty in zip(batch.positions, finite, empty, strict=True):
+        if not is_finite:
+            problems.setdefault(position, "the model returned a vector that is not finite")
+        elif is_empty:
+            problems.setdefault(position, "the model returned a vector of zeros")
+    return problems
+
+
 @dataclass(slots=True)
 class _Window:
     """The distinct passages of some items, and their vectors."""
@@ -208,23 +226,11 @@ class _Run:
         place: Mapping[bytes, int],
         committer: Committer,
     ) -> None:
-        info = self.encoder.info
-        if batch.vectors.shape != (len(batch.positions), info.dimension):
-            raise WrongVectors(
-                f"the encoder {info.name} returned {batch.vectors.shape} for {len(batch.positions)} texts; "
-                f"expected {info.dimension} dimensions"
-            )
-        finite: Flags = np.asarray(np.isfinite(batch.vectors).all(axis=1))
-        empty: Flags = finite & ~batch.vectors.any(axis=1)
+        problems = problems_of(batch, self.encoder.info)
         for number, position in enumerate(batch.positions):
             key = missing[position]
-            problem = batch.problems.get(position)
-            if problem is None and not finite[number]:
-                problem = "the model returned a vector that is not finite"
-            elif problem is None and empty[number]:
-                problem = "the model returned a vector of zeros"
-            if problem is not None:
-                self.report.problems[key] = problem
+            if position in problems:
+                self.report.problems[key] = problems[position]
                 continue
             row = place[key]
             window.rows[row] = batch.vectors[number]

@@ -4,11 +4,12 @@ A sync runs it on the live builds, a repair on the live builds after a scan, a r
 """
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import utc_now
+from chunksink.rebuild.compute import missing_texts
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.executor import Executor, Lock
@@ -82,6 +83,7 @@ class Convergence:
                 self.outcome.note(plan, noted)
                 self._note_projection()
                 return
+            self._fill_cache(plan)
             executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
             with self.session.stage("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
@@ -103,6 +105,19 @@ class Convergence:
         raise NotVerified(
             f"{'; '.join(self.drift.values())}. Still wrong after repair. Is another program writing to it?"
         )
+
+    def _fill_cache(self, plan: Plan) -> None:
+        """Let the engine compute the vectors that the plan needs. An endpoint computes elsewhere already, and vectors
+        that are recomputed on request are computed here."""
+        compute, embedder = self.session.compute, self.embedder
+        builds = [target.build_id for target in self._answering() if target.holds_vectors]
+        if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
+            return
+        with (
+            self.session.stage(compute.name, plan.chunks_to_write(), "chunks") as bar,
+            closing(missing_texts(plan, builds, embedder, bar.advance)) as missing,
+        ):
+            compute.embed(missing, embedder, bar.advance)
 
     def _note_projection(self) -> None:
         """Record that searches may use the custom fields from now on."""

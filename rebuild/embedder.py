@@ -7,7 +7,7 @@ from shutil import rmtree
 
 import numpy as np
 
-from chunksink.chunkbus.storage import open_storage
+from chunksink.chunkbus.storage import Storage, open_storage
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
@@ -15,7 +15,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.embeddings.segments import import_segments
+from chunksink.embeddings.segments import ImportReport, import_segments
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
@@ -86,6 +86,21 @@ class DocumentEmbedder:
 
     def problem_of(self, document: Document) -> str | None:
         return self.report.problems.get(self.info.key(passage_of(document).key))
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether `recompute_all` was called."""
+        return self._cache.last_outdated(self.info.fingerprint) > 0
+
+    def import_segments(self, storage: Storage, names: Iterable[str] | None = None) -> ImportReport:
+        """Add the vectors of these segments to the cache, or of all that it does not know yet."""
+        return import_segments(self._cache, storage, "", names)
+
+    def note_computed(self, texts: int, text_bytes: int, problems: Mapping[bytes, str]) -> None:
+        """Count what another process has computed. It is not tried again here."""
+        self.report.encoded += texts
+        self.report.encoded_bytes += text_bytes
+        self.report.problems.update(problems)
 
     def recompute_all(self) -> None:
         """Recompute every vector of this model when it is needed. An old one stays in the file until it is replaced

@@ -82,6 +82,10 @@ class UnknownPlan(RebuildError):
     """The hash names no plan; nothing was written."""
 
 
+class ComputeError(RebuildError):
+    """Workers could not be started, or could not do their part. What they had done is kept for the next run."""
+
+
 class OtherPlan(RebuildError):
     """The named plan is out of date; nothing was written."""
 

@@ -1,6 +1,6 @@
 """Reads families from their partitions, at the places that the catalog has, and projects them into documents."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -95,6 +95,12 @@ def _part(
     return project_family(records, fields, position=start, before=id_at(start - 1), after=id_at(start + PART))
 
 
+def passages_at(reader: PartitionReader, places: Iterable[TextPlace]) -> list[Passage]:
+    """The passages at these places of one partition. PartitionChanged if another text is at one of them."""
+    records = [reader.record(place.place, place.text_hash) for place in places]
+    return [passage_of(document) for record in records for document in project_family([record])]
+
+
 def label_of(document: Document) -> str:
     return document.source_uri or document.path or document.document_id
 
@@ -162,8 +168,8 @@ class FamilyReader:
         """The passages at these places, which are sorted by partition; PartitionChanged as in `families`."""
         for partition, members in groupby(places, key=lambda place: place.partition):
             with self._rereading(partition), PartitionReader(self._root, partition) as reader:
-                records = [reader.record(place.place, place.text_hash) for place in members]
-            yield from (passage_of(document) for record in records for document in project_family([record]))
+                some = passages_at(reader, members)
+            yield from some
 
     @contextmanager
     def _rereading(self, partition: str) -> Iterator[None]:

@@ -143,13 +143,13 @@ class Plan:
     def texts_to_write(
         self, size: int, builds: Sequence[str], in_context: bool
     ) -> Iterator[list[tuple[TextPlace, int]]]:
-        """Distinct texts to write to these builds, in pages: for each its longest chunk, and its number of chunks. With
-        `in_context`, equal texts in different contexts are distinct."""
+        """Distinct texts to write to these builds, in pages and in their order on disk: for each its longest chunk,
+        and its number of chunks. With `in_context`, equal texts in different contexts are distinct."""
         context = "context" if in_context else "x''"
         rows = self._db.execute(
             f"select partition, offset, max(length), text_hash, {context} as above, count(*) from family_chunk "
             f"where family in (select family from planned where action = 'write' and build in ({marks(builds)})) "
-            "group by text_hash, above",
+            "group by text_hash, above order by partition, offset",
             list(builds),
         )
         while page := rows.fetchmany(size):

@@ -14,6 +14,7 @@ from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
+from chunksink.rebuild.compute import Compute
 from chunksink.rebuild.embedder import Embedders
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
@@ -81,6 +82,8 @@ class Session:
     unreachable: Mapping[str, SinkError] = field(default_factory=dict)
     """Configured sinks that did not answer."""
     stage: Stage = silent
+    compute: Compute | None = None
+    """Computes vectors before a plan is executed; None if the executor computes all of them."""
     started: float = field(default_factory=monotonic)
 
     def sink(self, name: str) -> Sink:

@@ -26,6 +26,7 @@ from chunksink.settings.file_paths import (
     index_settings_of,
     wrong_address,
 )
+from chunksink.settings.ray import RayOptions
 from chunksink.settings.sink_tables import (
     misspelt_sink,
     nearest,
@@ -96,6 +97,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sink: dict[str, dict[str, Any]] = {}
     fields: dict[str, FieldOptions] = {}
     rerank: RerankOptions | None = None
+    engine: Literal["local", "ray"] = "local"
+    ray: RayOptions | None = None
     tenants: Literal["optional", "required"] = "optional"
     tokens: dict[str, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
@@ -116,6 +119,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def model_cache_path(self) -> Path | None:
         """None for the user's cache folder."""
         return Path(self.model_cache) if self.model_cache else None
+
+    @property
+    def segments(self) -> str:
+        """The folder or bucket of vector segments, absolute."""
+        place = (self.ray and self.ray.segments) or f"{self.home}/segments"
+        return place if "://" in place else str(Path(place).absolute())
 
     @property
     def has_default_sinks(self) -> bool:
@@ -178,6 +187,8 @@ MEANINGS = {
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
     "rerank": "a model that ranks the best hits of a search again: a table `[rerank]`",
+    "engine": "where vectors are computed: `local`, or workers on `ray`",
+    "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
     "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
     "list with commas",
@@ -235,8 +246,8 @@ def load_config(
         | {name: variable(name) for name in variables}
         | {name: f"the flag or argument `{name}`" for name in options}
     )
-    if "sink" in options:
-        options["sink"] = _merged(values["sink"], options["sink"])
+    for name in ("sink", "ray") & options.keys():
+        options[name] = _merged(values.get(name), options[name])
     overrides = variables | options
     if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
         overrides["home"] = _joined(overrides["home"], "/", index)

@@ -1,0 +1,112 @@
+"""Starts Ray on this machine, or connects to a cluster, when it is first needed.
+
+Ray that was started here ends with the run. It sends no usage statistics, shows no dashboard and prints nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
+
+from chunksink.rebuild.errors import ComputeError
+from chunksink.settings.ray import RayOptions
+
+_STORE_BYTES = 128 * 2**20
+"""Of the object store: it has reports of examined ranges, never vectors."""
+_MOST_FOLDER = 20
+"""Characters of the folder for temporary files: Ray makes sockets far below it, and their paths are limited to 107."""
+T = TypeVar("T")
+
+
+class Cluster:
+    """Ray, started or connected on first use."""
+
+    def __init__(self, options: RayOptions) -> None:
+        self._options = options
+        self._ray: Any = None
+        self._owned = False
+        self._folder: str | None = None
+
+    def connect(self) -> Any:
+        """The module `ray`, connected."""
+        if self._ray is None:
+            ray = _import_ray()
+            if not ray.is_initialized():  # a program that uses Ray itself keeps its connection
+                self._start(ray)
+                self._owned = True
+            self._ray = ray
+        return self._ray
+
+    def close(self) -> None:
+        """End Ray if it was started here, or the connection to a cluster."""
+        ray, self._ray = self._ray, None
+        if ray is not None and self._owned:
+            ray.shutdown()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def slots(self) -> int:
+        """How many workers the cluster has room for now."""
+        ray, gpus = self.connect(), self._options.gpus_per_worker
+        resources = ray.cluster_resources()
+        return max(1, int(resources.get("GPU", 0) // gpus if gpus else resources.get("CPU", 1)))
+
+    def _start(self, ray: Any) -> None:
+        address = self._options.address
+        options: dict[str, Any] = {"address": address}
+        if address is None:
+            self._folder = tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
+            options = {
+                "address": "local",
+                "num_cpus": self._options.workers or os.cpu_count(),
+                "include_dashboard": False,
+                "object_store_memory": _STORE_BYTES,
+                "_temp_dir": self._folder,
+            }
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+        except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+            where = "on this machine" if address is None else f"at {address}"
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ComputeError(f"cannot use Ray {where}: {reason}") from error
+
+
+class RayExecutor(Executor):
+    """Runs functions as tasks on Ray. The result is None if a task fails, as it is for a file that it cannot read."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._remote: dict[Any, Any] = {}
+
+    def submit(self, function: Callable[..., T], /, *args: Any, **named: Any) -> Future[T | None]:  # type: ignore[override]
+        remote = self._remote.get(function)
+        if remote is None:
+            remote = self._remote[function] = self._ray.remote(function)
+        outcome: Future[T | None] = Future()
+
+        def take(task: Future[T]) -> None:
+            outcome.set_result(None if task.exception() is not None else task.result())
+
+        remote.remote(*args, **named).future().add_done_callback(take)
+        return outcome
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning about a future version
+    try:
+        import ray
+    except ImportError as error:
+        raise ComputeError("the engine `ray` needs Ray: pip install 'chunksink[ray]'") from error
+    return ray
+
+
+def _short_folder() -> str:
+    folder = tempfile.gettempdir()
+    return folder if len(folder) <= _MOST_FOLDER else "/tmp"
