@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 
-from chunksink.compute.segments import open_storage
+from chunksink.chunkbus.storage import open_storage
 from chunksink.rebuild.compute import MissingText
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.intake import Workers

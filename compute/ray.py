@@ -16,8 +16,8 @@ from typing import Any
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
+from chunksink.chunkbus.storage import open_storage
 from chunksink.compute.cluster import Cluster, RayExecutor
-from chunksink.compute.segments import open_storage
 from chunksink.compute.worker import BlockReceipt, Job, OpenEncoder, Worker, WorkerState, open_encoder_of_worker
 from chunksink.rebuild.compute import MissingText
 from chunksink.rebuild.embedder import DocumentEmbedder

@@ -19,7 +19,7 @@ import numpy as np
 from chunksink.chunkbus.errors import ChunksinkError, PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
-from chunksink.compute.segments import open_storage
+from chunksink.chunkbus.storage import open_storage
 from chunksink.embeddings.encoder import Encoder, Passage
 from chunksink.embeddings.segments import SegmentReceipt, write_segment
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
