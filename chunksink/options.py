@@ -42,10 +42,14 @@ def home_option(command: Command) -> Command:
 
 
 def _shared(name: str, metavar: str, help: str) -> Callable[[Command], Command]:
-    return click.option(f"--{name}", metavar=metavar, expose_value=False, callback=_keep, help=help)
+    return _kept(name, metavar=metavar, help=help)
 
 
-def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
+def _kept(name: str, **attributes: Any) -> Callable[[Command], Command]:
+    return click.option(f"--{name}", expose_value=False, callback=_keep, **attributes)
+
+
+def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None:
         context.meta[_KEY.format(option.name)] = value
 
@@ -64,13 +68,33 @@ allow_deletions_option = click.option(
 )
 
 
+_RAY_OPTIONS = {
+    "address": (str, "ADDRESS", "Of a Ray cluster; `auto` for the one of this machine. By default Ray is started."),
+    "workers": (click.IntRange(1), "N", "Number of workers on Ray. By default one for each processor."),
+    "gpus-per-worker": (click.FloatRange(0), "N", "GPUs of each worker; 0.5 if two share one.  [default: 0]"),
+}
+
+
+def engine_options(command: Command) -> Command:
+    """--engine and the options of Ray."""
+    for name, (kind, metavar, help) in reversed(_RAY_OPTIONS.items()):
+        command = _kept(name, type=kind, metavar=metavar, help=help)(command)
+    kinds = click.Choice(["local", "ray"])
+    return _kept("engine", type=kinds, help="Where vectors are computed.  [default: local]")(command)
+
+
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     """The configuration with the shared options of this command and `flags`. Warns of likely misspellings."""
     for name in unknown_variables():
         if near := nearest_variable(name):
             click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
-    shared = {name: shared_option(name) for name in ("chunks", "home", "index")}
+    shared: dict[str, Any] = {name: shared_option(name) for name in ("chunks", "home", "index", "engine")}
+    named = {name: shared_option(name.replace("-", "_")) for name in _RAY_OPTIONS}
+    if ray := {name.replace("-", "_"): value for name, value in named.items() if value is not None}:
+        shared["ray"] = ray
     config = load_config(shared | flags, place=shared_option("config"))
+    if ray and config.engine != "ray":
+        raise click.UsageError(f"--{next(name for name in named if named[name] is not None)} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
         note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
@@ -78,10 +102,9 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     return kept
 
 
-def shared_option(name: str) -> str | None:
-    """The value of a shared option of the running command."""
-    value: str | None = click.get_current_context().meta.get(_KEY.format(name))
-    return value
+def shared_option(name: str) -> Any:
+    """The value of a shared option of the running command; None if it was not set."""
+    return click.get_current_context().meta.get(_KEY.format(name))
 
 
 def shared_arguments() -> list[str]:

@@ -8,18 +8,21 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 from chunksink.rebuild.errors import ComputeError
+from chunksink.settings.config import ConfigError
 from chunksink.settings.ray import RayOptions
 
 _STORE_BYTES = 128 * 2**20
 """Of the object store: it has reports of examined ranges, never vectors."""
 _MOST_FOLDER = 20
 """Characters of the folder for temporary files: Ray makes sockets far below it, and their paths are limited to 107."""
+_ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -61,6 +64,8 @@ class Cluster:
         address = self._options.address
         options: dict[str, Any] = {"address": address}
         if address is None:
+            # If this process is killed, Ray's helpers end after this time.
+            os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")
             self._folder = tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
             options = {
                 "address": "local",
@@ -69,6 +74,8 @@ class Cluster:
                 "object_store_memory": _STORE_BYTES,
                 "_temp_dir": self._folder,
             }
+        else:
+            _require_reachable(address)
         try:
             ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
@@ -100,11 +107,23 @@ class RayExecutor(Executor):
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning about a future version
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     try:
         import ray
     except ImportError as error:
-        raise ComputeError("the engine `ray` needs Ray: pip install 'chunksink[ray]'") from error
+        raise ConfigError("the engine `ray` needs Ray: pip install 'chunksink[ray]'") from error
     return ray
+
+
+def _require_reachable(address: str) -> None:
+    """ComputeError if nothing answers there: Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
+    except OSError as error:
+        raise ComputeError(f"cannot use Ray at {address}: {error.strerror or error}") from error
 
 
 def _short_folder() -> str:

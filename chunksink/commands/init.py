@@ -58,6 +58,14 @@ _TABLES = """\
 # top = 20                                   # hits to rank again
 # deadline = 2.0                             # seconds; later scores are not used
 
+# Workers on Ray, for `engine = "ray"`.
+
+# [ray]
+# address = "auto"                           # of a cluster; without it, Ray is started on this machine
+# workers = 4                                # otherwise one for each processor, or for each share of a GPU
+# gpus_per_worker = 0.0                      # the default; 0.5 if two workers share a GPU
+# segments = "/shared/segments"              # folder or bucket for vectors; otherwise `segments` in the home
+
 # Options of the sinks, each in its table. Do not write keys here: name the environment variable that has the key.
 
 # [sink.fts]
@@ -122,7 +130,7 @@ def content() -> str:
     defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
     for name, meaning in MEANINGS.items():
-        if name in ("sink", "fields", "rerank", "tokens"):
+        if name in ("sink", "fields", "rerank", "ray", "tokens"):
             continue  # their tables come last, as TOML requires
         value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
         comment = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)

@@ -4,7 +4,15 @@ from typing import Any
 
 import click
 
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.options import (
+    adopt_option,
+    allow_deletions_option,
+    chunks_option,
+    engine_options,
+    home_option,
+    json_option,
+    open_index,
+)
 from chunksink.summary import BUILT, exit_code, print_report
 
 
@@ -38,6 +46,7 @@ from chunksink.summary import BUILT, exit_code, print_report
     metavar="X",
     help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.  [default: 0.01]",
 )
+@engine_options
 @allow_deletions_option
 @adopt_option
 @json_option
@@ -60,6 +69,7 @@ def command(
       chunksink rebuild
       chunksink rebuild --chunks /data/chunks --home /data/index
       chunksink rebuild --sink meilisearch
+      chunksink rebuild --engine ray --address auto
       chunksink rebuild --model NAME --require-eval answers.json
     """
     if fail_if_drop is not None:

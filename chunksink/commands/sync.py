@@ -8,7 +8,15 @@ import click
 from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.index import Index
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.options import (
+    adopt_option,
+    allow_deletions_option,
+    chunks_option,
+    engine_options,
+    home_option,
+    json_option,
+    open_index,
+)
 from chunksink.session import require_chunks
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
@@ -28,6 +36,7 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @click.option("--rebuild", is_flag=True, help="Rebuild if the configured model has changed.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done, as `chunksink plan` does.")
 @click.option("--plan", metavar="HASH", help="Execute exactly the plan that `chunksink plan` showed, or nothing.")
+@engine_options
 @allow_deletions_option
 @adopt_option
 @json_option
@@ -42,6 +51,7 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
     Examples:
       chunksink sync
       chunksink sync --watch
+      chunksink sync --engine ray --workers 4
       chunksink plan --json | jq -r .hash | xargs chunksink sync --plan
     """
     if options["plan"] is not None and (watch or options["rebuild"]):

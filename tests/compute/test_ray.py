@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -12,15 +15,20 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.storage import open_storage
 from chunksink.compute import ray as engine
+from chunksink.embeddings.cache import VectorCache
+from chunksink.embeddings.segments import import_segments
 from chunksink.rebuild.errors import ComputeError
-from tests.compute.workers import RayHome, announced, another_model, dying, dying_after_segment
+from tests.compute.workers import RayHome, announced, another_model, dying, dying_after_segment, waiting
+from tests.conftest import HEAVY
 from tests.support.bus import commit, source
 from tests.support.home import Home, digests
 from tests.support.local_engines import fts, memory
 
 ray = pytest.importorskip("ray")
 TEXTS = 120
+slow = pytest.mark.skipif(not HEAVY, reason="part of `make soak`")
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +85,27 @@ def test_index_is_that_of_the_local_engine(home: RayHome) -> None:
     assert home.verify(deep=True).ok
 
 
+def test_vectors_stay_out_of_the_object_store(home: RayHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than 50 MB for 50,000 chunks."""
+    monkeypatch.undo()  # blocks of the usual size
+    monkeypatch.setattr(engine, "LEAST_VALIDATED_BYTES", 0)
+    chunks = 50_000 if HEAVY else 2000
+    texts = (source(f"more/{number}.md", *(f"{number} {part}" for part in range(10))) for number in range(chunks // 10))
+    commit(home.root, "p2", (record for records in texts for record in records))
+    before = created_bytes()
+    home.rebuild()
+    assert created_bytes() - before < chunks * 1000
+    assert (home.embedded.encoded, home.encoder.asked) == (TEXTS + chunks, [])
+
+
+def created_bytes() -> int:
+    """All that was ever put into the object stores of the cluster."""
+    from ray._private.internal_api import get_memory_info_reply, get_state_from_address
+
+    state = get_state_from_address(ray.get_runtime_context().gcs_address)
+    return int(get_memory_info_reply(state).store_stats.cumulative_created_bytes)
+
+
 def test_few_missing_texts_are_embedded_here(home: RayHome) -> None:
     home.rebuild()
     commit(home.root, "p2", source("docs/new.md", "new", "cat 1"))
@@ -100,6 +129,7 @@ def test_killed_worker_loses_its_block_only(home: RayHome, tmp_path: Path) -> No
     assert home.verify(deep=True).ok
 
 
+@slow
 def test_removed_node_is_done_without(home: RayHome, cluster: Any) -> None:
     third = cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20)
     home.options = engine.RayOptions(workers=3)
@@ -115,6 +145,33 @@ def test_written_segment_of_a_killed_worker_is_used(home: RayHome, tmp_path: Pat
     assert len(embedded) == len(set(embedded)) == TEXTS
 
 
+def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) -> None:
+    program = (
+        f"from tests.compute.test_ray import *; rebuild_until_killed({str(home.folder.parent)!r}, {cluster.address!r})"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    segments = home.folder / "segments"
+    while not any(segments.glob("[!.]*.arrow")):
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    run.kill()
+    run.communicate()
+    with VectorCache.open(home.folder.parent / "scratch.db") as cache:
+        known = import_segments(cache, open_storage(str(segments)), "").rows
+    home.rebuild()
+    assert 0 < home.embedded.encoded <= TEXTS - known < TEXTS
+    assert home.verify(deep=True).ok
+
+
+def rebuild_until_killed(folder: str, address: str) -> None:
+    """In a process of its own."""
+    ray.init(address=address, log_to_driver=False, logging_level="critical")
+    engine.FIRST_BLOCK_BYTES = engine.MOST_BLOCK_BYTES = 4096
+    home = RayHome(Path(folder, "home"), BusRoot(Path(folder, "chunks")), fts, memory())
+    home.opening(waiting).rebuild()
+
+
+@slow
 def test_block_that_kills_its_workers_is_an_error_and_the_rest_is_kept(home: RayHome) -> None:
     commit(home.root, "p2", source("docs/deadly.md", "a deadly text"))
     with pytest.raises(ComputeError, match="p2"):

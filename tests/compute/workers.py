@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from msgspec import structs
@@ -37,6 +38,19 @@ def announced(folder: Path, *_arguments: Any) -> HashEncoder:
     """Leaves the number of its process."""
     (folder / str(os.getpid())).touch()
     return HashEncoder(dimension=8)
+
+
+class WaitingEncoder(HashEncoder):
+    """Waits at one of the last texts, for ever."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        if "cat 100" in texts:
+            Event().wait()
+        return super().encode(texts)
+
+
+def waiting(*_arguments: Any) -> HashEncoder:
+    return WaitingEncoder(dimension=8)
 
 
 class DyingEncoder(HashEncoder):
@@ -87,4 +101,5 @@ class RayHome(Home):
         with super().session(wrap, stage) as session:
             config = structs.replace(session.config, engine="ray", ray=self.options)
             with closing(RayCompute(config, open_encoder=self.open_encoder)) as compute:
+                session.intake.workers = compute.workers
                 yield replace(session, config=config, compute=compute)
