@@ -64,8 +64,6 @@ class Cluster:
         address = self._options.address
         options: dict[str, Any] = {"address": address}
         if address is None:
-            # If this process is killed, Ray's helpers end after this time.
-            os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "5")
             self._folder = tempfile.mkdtemp(prefix="ray-", dir=_short_folder())
             options = {
                 "address": "local",

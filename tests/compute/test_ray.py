@@ -146,10 +146,9 @@ def test_written_segment_of_a_killed_worker_is_used(home: RayHome, tmp_path: Pat
 
 
 def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) -> None:
-    program = (
-        f"from tests.compute.test_ray import *; rebuild_until_killed({str(home.folder.parent)!r}, {cluster.address!r})"
-    )
-    run = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    program = "import sys; from tests.compute.test_ray import rebuild_until_killed as run; run(*sys.argv[1:])"
+    arguments = [str(home.folder.parent), cluster.address]
+    run = subprocess.Popen([sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE)
     segments = home.folder / "segments"
     while not any(segments.glob("[!.]*.arrow")):
         assert run.poll() is None, run.communicate()
