@@ -38,6 +38,7 @@ MODULES = (
     "sinks",
     "sync",
     "rebuild",
+    "ray",
     "memory",
     "search",
     "serve",

@@ -12,6 +12,7 @@ SETTINGS_FILE = "meilisearch-settings.json"
 _FOLDERS = ("chunks", "home", "model_cache")
 _BUS_FOLDERS = ("canonical", "manifest")
 _SINK_PATHS = ("folder", "settings_file")
+_RAY_PATHS = ("segments",)
 
 
 def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, str]) -> dict[str, Any]:
@@ -29,6 +30,8 @@ def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
     whole: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
     if isinstance(sinks := whole.get("sink"), Mapping):
         whole["sink"] = {name: _expanded(table, _SINK_PATHS) for name, table in sinks.items()}
+    if "ray" in whole:
+        whole["ray"] = _expanded(whole["ray"], _RAY_PATHS)
     return whole
 
 
@@ -100,6 +103,8 @@ def _placed(values: Any, folder: Path) -> Any:
         placed["model"] = str(folder / model)
     if isinstance(sinks := placed.get("sink"), Mapping):
         placed["sink"] = {name: _joined(table, _SINK_PATHS, folder) for name, table in sinks.items()}
+    if "ray" in placed:
+        placed["ray"] = _joined(placed["ray"], _RAY_PATHS, folder)
     return placed
 
 
