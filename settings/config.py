@@ -187,7 +187,7 @@ MEANINGS = {
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
     "rerank": "a model that ranks the best hits of a search again: a table `[rerank]`",
-    "engine": "where vectors are computed: `local`, or workers on `ray`",
+    "engine": "where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`",
     "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
     "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
