@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
-from chunksink.chunkbus.storage import open_storage
+from chunksink.chunkbus.storage import is_bucket, open_storage
 from chunksink.compute.cluster import Cluster, RayExecutor
 from chunksink.compute.worker import BlockReceipt, Job, OpenEncoder, Worker, WorkerState, open_encoder_of_worker
 from chunksink.rebuild.compute import MissingText
@@ -121,9 +123,9 @@ class RayCompute:
         if first is None or blocks.ended:  # the executor computes one block before workers would start
             return
         blocks.again(first)
-        root = BusRoot(config.chunks_path.absolute())
         job = Job(
-            str(root.path),
+            config.chunks if is_bucket(config.chunks) else str(Path(config.chunks).absolute()),
+            config.home_path.absolute(),
             segments,
             embedder.settings,
             config.model_cache_path,
@@ -133,7 +135,7 @@ class RayCompute:
         ray, count = self._cluster.connect(), self._options.workers or self._cluster.slots()
         pool = _Pool(ray, job, count, gpus)
         try:
-            _Run(pool, blocks, embedder, root, segments, on_chunks).run()
+            _Run(pool, blocks, embedder, config.bus, segments, on_chunks).run()
         finally:
             pool.close()
 
@@ -279,7 +281,7 @@ class _Run:
             for partition in {text.place.partition for text in block.texts}:
                 with PartitionReader(self.root, partition):
                     pass
-        except OSError:
+        except (OSError, StorageError):
             return False
         return True
 

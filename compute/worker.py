@@ -40,6 +40,9 @@ class Job:
     """What the workers of a run share. All paths are absolute."""
 
     chunks: str
+    """Folder or bucket."""
+    home: Path
+    """Has copies of partitions of a bucket, if the worker is on the machine of the run."""
     segments: str
     """Folder or bucket of the vector segments."""
     encoder: EncoderSettings
@@ -111,7 +114,7 @@ class Worker:
         if encoder is None:
             raise RuntimeError("a worker embeds after its start")
         info = encoder.info
-        passages = {info.key(passage.key): passage for passage in _passages(BusRoot(Path(self._job.chunks)), places)}
+        passages = {info.key(passage.key): passage for passage in _passages(self._root(), places)}
         keys, texts = list(passages), [passage.text for passage in passages.values()]
         contexts = [passage.context for passage in passages.values()] if info.embed_context else []
         rows = np.empty((len(keys), info.dimension), dtype=np.float32)
@@ -137,6 +140,9 @@ class Worker:
             {keys[position]: problem for position, problem in problems.items()},
             monotonic() - started,
         )
+
+    def _root(self) -> BusRoot:
+        return BusRoot.at(self._job.chunks, self._job.home)
 
 
 def _passages(root: BusRoot, places: Sequence[TextPlace]) -> Iterator[Passage]:

@@ -15,7 +15,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.maintenance import drop, rows_of, rows_with
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.embeddings.segments import ImportReport, import_segments
+from chunksink.embeddings.segments import ImportReport, import_segments, segment_names
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
@@ -140,6 +140,7 @@ class Embedders:
         self._model_cache = config.model_cache_path
         self._cache_file = cache_file(config.home_path)
         self._segments = segments_folder(config.home_path)
+        self._segment_places = {str(self._segments.absolute()), config.segments}
         self._stack = stack
         self._open = stack.enter_context(pool.lend(config.model_cache_path))
         self._of_live: DocumentEmbedder | None = None
@@ -187,11 +188,14 @@ class Embedders:
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
         """Drop the vectors of these texts, of every model and in every context; returns how many there were.
 
-        The segments of the home may contain them, so their other vectors are imported, and the files removed."""
+        Segments may contain them, so their other vectors are imported, and the files removed."""
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
-            if self._segments.exists():
-                import_segments(cache, open_storage(str(self._segments)), "")
-                rmtree(self._segments)
+            for storage in map(open_storage, self._segment_places):
+                names = segment_names(storage, "")
+                import_segments(cache, storage, "", names)
+                for name in names:
+                    storage.remove(name)
+            rmtree(self._segments, ignore_errors=True)  # also unfinished files
             rows = rows_with(cache, text_hashes)
             drop(cache, rows)
         return rows.rows

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
+from chunksink.chunkbus.storage import is_bucket
 from chunksink.settings.fields import FieldOptions, read_fields
 from chunksink.settings.file_paths import (
     expand_user,
@@ -124,7 +125,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def segments(self) -> str:
         """The folder or bucket of vector segments, absolute."""
         place = (self.ray and self.ray.segments) or f"{self.home}/segments"
-        return place if "://" in place else str(Path(place).absolute())
+        return place if is_bucket(place) else str(Path(place).absolute())
 
     @property
     def has_default_sinks(self) -> bool:

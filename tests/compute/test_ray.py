@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,17 +10,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.record_checks import CONTRACT
+from chunksink.chunkbus.scan import FileRange, scan_range
 from chunksink.chunkbus.storage import open_storage
 from chunksink.compute import ray as engine
+from chunksink.compute.ray import LEAST_VALIDATED_BYTES, RayCompute
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.segments import import_segments
 from chunksink.rebuild.errors import ComputeError
+from chunksink.settings.config import Config
+from chunksink.settings.ray import RayOptions
 from tests.compute.workers import RayHome, announced, another_model, dying, dying_after_segment, waiting
 from tests.conftest import HEAVY
 from tests.support.bus import commit, source
@@ -106,6 +113,17 @@ def created_bytes() -> int:
     return int(get_memory_info_reply(state).store_stats.cumulative_created_bytes)
 
 
+def test_task_that_fails_or_cannot_read_its_file_has_no_result(home: RayHome) -> None:
+    file = home.root.chunks_file("p1")
+    status = file.stat()
+    part = FileRange(str(file), status.st_dev, status.st_ino, 0, 100)
+    with RayCompute(Config(ray=RayOptions(workers=2))).workers(LEAST_VALIDATED_BYTES) as tasks:
+        assert tasks is not None
+        assert tasks.submit(json.loads, "no json").result() is None
+        assert tasks.submit(scan_range, replace(part, inode=part.inode + 1), CONTRACT).result() is None
+        assert tasks.submit(scan_range, part, CONTRACT).result() == scan_range(part, CONTRACT)
+
+
 def test_few_missing_texts_are_embedded_here(home: RayHome) -> None:
     home.rebuild()
     commit(home.root, "p2", source("docs/new.md", "new", "cat 1"))
@@ -145,6 +163,7 @@ def test_written_segment_of_a_killed_worker_is_used(home: RayHome, tmp_path: Pat
     assert len(embedded) == len(set(embedded)) == TEXTS
 
 
+@pytest.mark.promise(2)
 def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) -> None:
     program = "import sys; from tests.compute.test_ray import rebuild_until_killed as run; run(*sys.argv[1:])"
     arguments = [str(home.folder.parent), cluster.address]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -67,3 +68,30 @@ def test_unreachable_cluster_is_an_error_at_once(folder: Path) -> None:
 
 def test_options_of_ray_need_the_engine(folder: Path) -> None:
     assert chunksink(folder, "sync", "--workers", "2").code == Exit.USAGE
+
+
+def test_chunks_and_segments_in_a_bucket(folder: Path, bucket: str) -> None:
+    options = ("--chunks", f"{bucket}/bus", "--json")
+    assert chunksink(folder, "ingest", str(ROOT / "examples" / "handbook"), *options).code == Exit.OK
+    settings = f'engine = "ray"\n[ray]\nworkers = 2\nsegments = "{bucket}/segments"\n'
+    (folder / "chunksink.toml").write_text(settings)
+    report = chunksink(folder, "rebuild", *options).json
+    assert report["embeddings"]["computed"] > 0
+    assert chunksink(folder, "verify", "--deep", *options).code == Exit.OK
+    assert chunksink(folder, "rebuild", *options, "--home", "other").json["embeddings"]["computed"] == 0
+
+
+def test_interrupted_run_leaves_nothing_behind(folder: Path) -> None:
+    run = subprocess.Popen(
+        command_line("rebuild", *ON_RAY), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    segments = folder / ".chunksink" / "segments"
+    while not (segments.is_dir() and any(segments.glob("*.arrow"))):
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.01)
+    children = psutil.Process(run.pid).children(recursive=True)
+    run.send_signal(signal.SIGINT)
+    _, printed = run.communicate(timeout=60)
+    assert (run.returncode, b"Traceback" in printed) == (Exit.INTERRUPTED, False), printed
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []

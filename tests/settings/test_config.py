@@ -172,3 +172,22 @@ def test_field_that_is_a_list_cannot_be_sorted_by() -> None:
     """Engines order lists differently."""
     with pytest.raises(ConfigError, match=r"\[fields\.labels\]"):
         load_config({"fields": {"labels": {"type": "strings", "sort": True}}}, environment={})
+
+
+@pytest.mark.parametrize("place", ["", "s3://bucket/segments"])
+def test_segments_are_in_the_home_or_the_named_place(place: str, tmp_path: Path) -> None:
+    named = {"ray": {"segments": place}} if place else {}
+    config = load_config({"home": tmp_path / "home", **named}, environment={})
+    assert config.segments == (place or str(tmp_path / "home" / "segments"))
+
+
+def test_flag_for_one_option_of_ray_keeps_those_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "chunksink.toml").write_text('[ray]\naddress = "auto"\nworkers = 2\n')
+    config = load_config({"ray": {"workers": 3}}, environment={}, place=tmp_path)
+    assert config.ray is not None and (config.ray.address, config.ray.workers) == ("auto", 3)
+
+
+@pytest.mark.parametrize("table", [{"workers": 0}, {"gpus_per_worker": -1}, {"nodes": 2}])
+def test_wrong_option_of_ray_is_refused(table: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="ray"):
+        load_config({"ray": table}, environment={})

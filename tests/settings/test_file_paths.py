@@ -18,6 +18,8 @@ folder = "keywords"
 folder = "/var/vectors"
 [sink.meilisearch]
 settings_file = "own.json"
+[ray]
+segments = "shared"
 [index.books]
 model = "hub/name"
 [index.books.sink.fts]
@@ -44,6 +46,7 @@ def test_paths_in_a_file_start_at_its_folder(elsewhere: Path) -> None:
     assert config.sink["fts"] == {"folder": str(elsewhere / "keywords")}
     assert config.sink["chroma"] == {"folder": "/var/vectors"}
     assert config.sink["meilisearch"] == {"settings_file": str(elsewhere / "own.json")}
+    assert config.segments == str(elsewhere / "shared")
     books = load_config({"index": "books"}, {}, elsewhere)
     assert (books.home, books.model) == (str(elsewhere / ".chunksink/books"), "hub/name")
     assert books.sink["fts"] == {"folder": str(elsewhere / "of-books")}
