@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
@@ -58,6 +60,8 @@ class Cluster:
         """How many workers the cluster has room for now."""
         ray, gpus = self.connect(), self._options.gpus_per_worker
         resources = ray.cluster_resources()
+        if self._options.address is None and resources.get("GPU", 0) < gpus:
+            raise ConfigError("this machine has no GPU that Ray finds: leave out --gpus-per-worker")
         return max(1, int(resources.get("GPU", 0) // gpus if gpus else resources.get("CPU", 1)))
 
     def _start(self, ray: Any) -> None:
@@ -74,12 +78,16 @@ class Cluster:
             }
         else:
             _require_reachable(address)
+        on_sigterm = signal.getsignal(signal.SIGTERM)  # Ray replaces it
         try:
             ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             where = "on this machine" if address is None else f"at {address}"
             reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ComputeError(f"cannot use Ray {where}: {reason}") from error
+        finally:
+            if on_sigterm is not None and threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, on_sigterm)
 
 
 class RayExecutor(Executor):

@@ -132,7 +132,8 @@ class RayCompute:
             None if gpus else 1,
             self._open_encoder,
         )
-        ray, count = self._cluster.connect(), self._options.workers or self._cluster.slots()
+        ray, room = self._cluster.connect(), self._cluster.slots()
+        count = self._options.workers or room
         pool = _Pool(ray, job, count, gpus)
         try:
             _Run(pool, blocks, embedder, config.bus, segments, on_chunks).run()

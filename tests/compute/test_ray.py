@@ -27,7 +27,15 @@ from chunksink.embeddings.segments import import_segments
 from chunksink.rebuild.errors import ComputeError
 from chunksink.settings.config import Config
 from chunksink.settings.ray import RayOptions
-from tests.compute.workers import RayHome, announced, another_model, dying, dying_after_segment, waiting
+from tests.compute.workers import (
+    RayHome,
+    announced,
+    another_model,
+    dying,
+    dying_after_segment,
+    waiting,
+    writing_elsewhere,
+)
 from tests.conftest import HEAVY
 from tests.support.bus import commit, source
 from tests.support.home import Home, digests
@@ -204,3 +212,9 @@ def test_worker_with_another_model_is_refused(home: RayHome) -> None:
     with pytest.raises(ComputeError, match="fingerprint"):
         home.opening(another_model).rebuild()
     assert home.embedded.encoded == 0
+
+
+@slow
+def test_segments_that_only_the_worker_has_are_an_error(home: RayHome, tmp_path: Path) -> None:
+    with pytest.raises(ComputeError, match="segments"):
+        home.opening(writing_elsewhere, tmp_path / "elsewhere").rebuild()

@@ -81,7 +81,8 @@ def test_chunks_and_segments_in_a_bucket(folder: Path, bucket: str) -> None:
     assert chunksink(folder, "rebuild", *options, "--home", "other").json["embeddings"]["computed"] == 0
 
 
-def test_interrupted_run_leaves_nothing_behind(folder: Path) -> None:
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM)])
+def test_interrupted_run_leaves_nothing_behind(sign: signal.Signals, code: int, folder: Path) -> None:
     run = subprocess.Popen(
         command_line("rebuild", *ON_RAY), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -90,8 +91,8 @@ def test_interrupted_run_leaves_nothing_behind(folder: Path) -> None:
         assert run.poll() is None, run.communicate()
         time.sleep(0.01)
     children = psutil.Process(run.pid).children(recursive=True)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(sign)
     _, printed = run.communicate(timeout=60)
-    assert (run.returncode, b"Traceback" in printed) == (Exit.INTERRUPTED, False), printed
+    assert (run.returncode, b"Traceback" in printed) == (code, False), printed
     _, alive = psutil.wait_procs(children, timeout=30)
     assert alive == []

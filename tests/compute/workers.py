@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
+from chunksink.chunkbus.storage import FolderStorage
 from chunksink.compute import worker
 from chunksink.compute.ray import RayCompute
 from chunksink.embeddings.encoder import Vectors
@@ -83,6 +84,12 @@ def dying_after_segment(folder: Path, *_arguments: Any) -> HashEncoder:
         return receipt
 
     worker.write_segment = write
+    return HashEncoder(dimension=8)
+
+
+def writing_elsewhere(folder: Path, *_arguments: Any) -> HashEncoder:
+    """As on a machine that has another folder under the same path."""
+    worker.open_storage = lambda _place: FolderStorage(folder)
     return HashEncoder(dimension=8)
 
 
