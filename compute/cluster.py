@@ -79,6 +79,8 @@ class Cluster:
         else:
             _require_reachable(address)
         on_sigterm = signal.getsignal(signal.SIGTERM)  # Ray replaces it
+        # Ray prints the death of a worker on standard output, which may be for one JSON document.
+        ray._private.worker.print_to_stdstream = lambda *_message, **_options: None
         try:
             ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
