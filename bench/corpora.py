@@ -225,7 +225,7 @@ def built_home(shared: Path, bus: Path, *sinks: str) -> Path:
     folder = shared / f"home-{bus.name}-{'-'.join(sinks)}"
     if not folder.exists():
         draft = folder.with_suffix(".draft")
-        if set(sinks) & {"chroma", "meilisearch"}:
+        if set(sinks) & {"chroma", "meilisearch", "postgres"}:
             python("bench.corpora", "cache", bus, draft)
         chunksink("rebuild", bus, draft, sinks=",".join(sinks))
         draft.rename(folder)

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,21 @@ def chunksink(command: str, bus: Path, home: Path, *arguments: str | Path, **set
     """The command line; each setting is one of the configuration, as its environment variable."""
     environment = {f"CHUNKSINK_{name.upper()}": value for name, value in settings.items()}
     return python("chunksink", command, "--chunks", bus, "--home", home, *arguments, environment=environment)
+
+
+@contextmanager
+def served(*sinks: str) -> Iterator[None]:
+    """Starts the servers of these sinks. This process and those it starts find them in the environment."""
+    from tests.engines.servers import patched_environment, run_meilisearch, run_postgres
+
+    with ExitStack() as stack:
+        if "meilisearch" in sinks:
+            server = stack.enter_context(run_meilisearch())
+            stack.enter_context(patched_environment({"MEILI_URL": server.url, "MEILI_MASTER_KEY": server.key}))
+        if "postgres" in sinks:
+            url = stack.enter_context(run_postgres()).url
+            stack.enter_context(patched_environment({"CHUNKSINK_SINK_POSTGRES_URL": url}))
+        yield
 
 
 def peer(*arguments: str | Path) -> Ran:

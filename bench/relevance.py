@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from bench.harness import Case, Figure, Measurement
-from bench.processes import chunksink, python
+from bench.processes import chunksink, python, served
 
 BM25 = 0.342
 """nDCG@10 of BM25 on Cranfield as Anserini computes it: title and text as one field, k1 = 0.9, b = 0.4, Porter's stems,
@@ -22,22 +22,43 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "int8": {"precision": "int8"},
     "bfloat16, truncated": {"precision": "bfloat16", "long_texts": "truncate"},
 }
+ENGINES = {"fts": "fts,chroma", "Meilisearch": "meilisearch,chroma", "PostgreSQL": "postgres"}
+"""The sinks with which each engine finds words; Chroma finds the vectors, or PostgreSQL itself."""
 
 
 def measure(case: Measurement) -> None:
-    collection = case.data / "cranfield" if case.data else None
-    if collection is None or not collection.is_dir():
-        case.note("needs the Cranfield collection: `--data`, or CHUNKSINK_SHARED_DATA")
+    bus = _cranfield(case)
+    if bus is None:
         return
-    bus = case.scratch / "bus"
-    write_cranfield(collection, case.scratch)
-    python("chunksink", "ingest", case.scratch / "corpus.jsonl", "--chunks", bus, "--home", case.scratch / "ingest")
     means = {name: _evaluate(case, bus, name, settings) for name, settings in VARIANTS.items()}
     for mode in ("keyword", "semantic", "hybrid"):
         case.found(f"{mode} search", means["bfloat16"][mode])
     for precision in ("bfloat16", "int8"):
         difference = abs(means[precision]["semantic"] - means["float32"]["semantic"])
         case.found(f"{precision}, difference from float32", difference)
+
+
+def measure_engines(case: Measurement) -> None:
+    bus = _cranfield(case)
+    if bus is None:
+        return
+    with served("meilisearch", "postgres"):
+        for name, sinks in ENGINES.items():
+            means = _evaluate(case, bus, name, {"precision": "bfloat16", "sinks": sinks})
+            for mode in ("keyword", "hybrid"):
+                case.found(f"{name}, {mode} search", means[mode])
+
+
+def _cranfield(case: Measurement) -> Path | None:
+    """The bus of the collection, or None where the collection is missing."""
+    collection = case.data / "cranfield" if case.data else None
+    if collection is None or not collection.is_dir():
+        case.note("needs the Cranfield collection: `--data`, or CHUNKSINK_SHARED_DATA")
+        return None
+    bus = case.scratch / "bus"
+    write_cranfield(collection, case.scratch)
+    python("chunksink", "ingest", case.scratch / "corpus.jsonl", "--chunks", bus, "--home", case.scratch / "ingest")
+    return bus
 
 
 def _evaluate(case: Measurement, bus: Path, name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
@@ -92,6 +113,13 @@ CASES = (
             Figure("int8, difference from float32", METRIC, at_most=0.008),
         ),
         measure,
+        {},
+    ),
+    Case(
+        "relevance-engines",
+        f"{METRIC} on Cranfield by the engine that finds the words; BM25 has {BM25}",
+        tuple(Figure(f"{name}, {mode} search", METRIC) for name in ENGINES for mode in ("keyword", "hybrid")),
+        measure_engines,
         {},
     ),
 )
