@@ -151,6 +151,53 @@ def jsonl(families: Sequence[Family], folder: Path) -> float:
     return seconds(loop)
 
 
+def postgres(families: Sequence[Family], url: str, build: str) -> float:
+    """By binary COPY into a table with the columns of an empty build, then its indexes. The server cuts the words."""
+    import psycopg
+    from pgvector.psycopg import register_vector
+    from psycopg.types.json import Jsonb
+
+    words = "to_tsvector('english', coalesce({}, ''))"
+    weighted = f"setweight({words.format('title')}, 'A') || setweight({words.format('text')}, 'D')"
+    with psycopg.connect(url, autocommit=True) as target:
+        register_vector(target)
+        run: Callable[[str], psycopg.Cursor[tuple[Any, ...]]] = target.execute
+        run(f"CREATE TABLE bare (LIKE {build})")
+        run("ALTER TABLE bare DROP COLUMN words")
+        run(f"ALTER TABLE bare ADD COLUMN words tsvector GENERATED ALWAYS AS ({weighted}) STORED")
+        found = run(
+            "SELECT attname, atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'bare'::regclass "
+            "AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
+        )
+        types = dict(found.fetchall())
+        indexes = run(
+            "SELECT regexp_replace(pg_get_indexdef(indexrelid), 'INDEX .* USING', 'INDEX ON bare USING') "
+            f"FROM pg_index WHERE indrelid = '{build}'::regclass"
+        ).fetchall()
+
+        def row_of(document: Document, vector: Any) -> list[Any]:
+            fields = {**document.as_dict(), "embedding": vector}
+            values = (fields.get(name) for name in types)
+            return [
+                Jsonb(value) if isinstance(value, dict) else list(value) if isinstance(value, tuple) else value
+                for value in values
+            ]
+
+        def loop() -> None:
+            names = ", ".join(f'"{name}"' for name in types)
+            for documents, vectors in _batches(families, _EMBEDDED_BATCH):
+                with target.cursor() as cursor, cursor.copy(f"COPY bare ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+                    copy.set_types(list(types.values()))
+                    for row in map(row_of, documents, vectors):
+                        copy.write_row(row)
+            for (statement,) in indexes:
+                run(statement)
+
+        took = seconds(loop)
+        run("DROP TABLE bare")
+    return took
+
+
 def _batches(families: Sequence[Family], size: int) -> Iterator[tuple[list[Document], Any]]:
     step = size // corpora.FAMILY
     for start in range(0, len(families), step):

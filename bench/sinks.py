@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AT_ONCE = 500  # families between flushes
 REPLACED = 500  # families that are written again, with other words
 _EDITED = f"one document in each of {REPLACED} families edited, against rewriting them, "
-ENGINES = ("meilisearch", "chroma", "chroma-server", "fts", "jsonl")
+ENGINES = ("meilisearch", "chroma", "chroma-server", "fts", "jsonl", "postgres")
 FIELDS_IN = ("fts", "chroma", "meilisearch")
 FACETS = {"a facet, p95": ["project"], "three facets, p95": ["project", "labels", "owner"]}
 QUERIES = 100
@@ -115,12 +115,17 @@ def _measure_facets(case: Measurement) -> None:
 @contextmanager
 def _servers() -> Iterator[Mapping[str, dict[str, Any]]]:
     """The options of the sinks of servers."""
-    from tests.engines.servers import run_chroma, run_meilisearch
+    from tests.engines.servers import run_chroma, run_meilisearch, run_postgres
 
     with ExitStack() as stack:
         server, chroma = stack.enter_context(run_meilisearch()), stack.enter_context(run_chroma())
+        postgres = stack.enter_context(run_postgres())
         os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
-        yield {"meilisearch": {"url": server.url}, "chroma-server": {"url": chroma.url}}
+        yield {
+            "meilisearch": {"url": server.url},
+            "chroma-server": {"url": chroma.url},
+            "postgres": {"url": postgres.url},
+        }
 
 
 def _load(
@@ -133,6 +138,8 @@ def _load(
     folder.mkdir()
     sink: Any = open_sink(engine.removesuffix("-server"), folder / "home", options)
     sink.create(Marker("bench", "empty", PROJECTION_VERSION), corpora.DIMENSIONS).close()
+    if engine == "postgres":
+        sink.prepare()  # a rebuild does it, too; the search indexes are created at the end
     build = sink.create(Marker("bench", "filled", PROJECTION_VERSION), corpora.DIMENSIONS)
     count = sum(len(family.documents) for family in families)
     load = bare_loops.seconds(lambda: _fill(build, families))
@@ -143,6 +150,7 @@ def _load(
         "chroma-server": lambda: bare_loops.chroma_server(families, options["url"]),
         "fts": lambda: bare_loops.fts(families, Path(sink.address("empty")["path"])),
         "jsonl": lambda: bare_loops.jsonl(families, folder / "bare"),
+        "postgres": lambda: bare_loops.postgres(families, options["url"], sink.address("empty")["table"]),
     }
     bare = loops[engine]()
     before = _batches()
@@ -169,9 +177,13 @@ def _edited(family: Family) -> Family:
 
 
 def _fill(build: Any, families: Sequence[Family]) -> None:
+    from chunksink.sinks.capabilities import SupportsSearchSettings, capability
+
     for start in range(0, len(families), AT_ONCE):
         build.replace(families[start : start + AT_ONCE])
     assert build.flush() == []
+    if (searched := capability(build, SupportsSearchSettings)) is not None:
+        searched.update_search_settings()
 
 
 def _batches() -> int:
