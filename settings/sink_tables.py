@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ForIndex = Callable[[str, str, Any], Any]
 """Maps a sink, an option and its shared value to the value for the chosen index."""
 
-_OURS = {"chroma", "fts", "jsonl", "meilisearch"}
+_OURS = {"chroma", "fts", "jsonl", "meilisearch", "postgres"}
 """Known without a search through installed packages."""
 GROUP = "chunksink.sinks"
 """The group of entry points that `sinks.registry` loads."""

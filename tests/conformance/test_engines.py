@@ -10,8 +10,10 @@ from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.postgres.connection import Server as Database
+from chunksink.sinks.postgres.sink import PostgresSink
 from tests.conftest import HEAVY
-from tests.engines.servers import ChromaServer, MeilisearchServer
+from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServer
 from tests.support.meilisearch import SETTINGS
 from tests.support.memory_sink import MemorySink
 
@@ -87,3 +89,12 @@ class TestMeilisearchWithoutVectors(SinkConformance):
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
         server = meilisearch_server
         return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="bare", vectors=False)
+
+
+class TestPostgres(SinkConformance, KeywordConformance, VectorConformance):
+    rounds, many = ROUNDS, MANY
+
+    @pytest.fixture
+    def connect(self, postgres_server: PostgresServer) -> Connect:
+        database = Database(postgres_server.url)
+        return lambda: PostgresSink(database, schema="conformance")

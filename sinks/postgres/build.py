@@ -1,0 +1,170 @@
+"""A build in PostgreSQL, for its writer."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from psycopg import sql
+
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.sinks.contract import Marker, RefusedDocument, Stored
+from chunksink.sinks.document import FIELDS, Document, Family, Vectors, hashes_of_content
+from chunksink.sinks.payload import Replacements, with_usable_vectors
+from chunksink.sinks.postgres import schema
+from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
+from chunksink.sinks.postgres.errors import translated
+from chunksink.sinks.postgres.schema import Note, Place
+
+_PAGE = 2000
+_CONTENT_PAGE = 500
+_HASHES = sql.SQL("id, parent_id, document_hash, text_hash")
+_CONTENT = sql.SQL("id, parent_id, {}").format(schema.COLUMNS)
+
+
+class PostgresBuild:
+    """A replacement is one transaction: readers see either the old family or the new one."""
+
+    def __init__(self, server: Server, place: Place, *, halfvec: bool) -> None:
+        self._server, self._place, self._halfvec = server, place, halfvec
+        self._connection: Connection | None = None
+        self._replacements = Replacements()
+        self._refused: dict[str, RefusedDocument] = {}
+        self._language = self._note().language
+
+    def marker(self) -> Marker | None:
+        return self._note().marker
+
+    def sign(self, marker: Marker) -> None:
+        with translated(self._server.where):
+            Note(marker, self._language).write(self._connected(), self._place)
+
+    def count(self) -> int:
+        return int(self._rows(sql.SQL("SELECT count(*) FROM {}").format(self._place.table))[0][0])
+
+    def replace(self, families: Sequence[Family]) -> int:
+        latest = self._replacements.begin(families)
+        by_id: dict[str, tuple[Document, Vectors, bool]] = {}
+        refused: list[RefusedDocument] = []
+        for family in latest:
+            usable, unusable = with_usable_vectors(family)
+            by_id |= {one.id: (one, vector, one.id in family.rewrite) for one, vector in usable}
+            refused += unusable
+        try:
+            with translated(self._server.where), self._connected().transaction():
+                sent = self._write(by_id)
+                self._replacements.add(latest)
+                self._replacements.refuse(refused)
+                ids = self._replacements.surplus(lambda some: (one.id for one in self.of_families(some)))
+                delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self._place.table)
+                self._connected().execute(delete, [ids])
+        except BaseException:
+            self._replacements.begin(latest)
+            raise
+        self._replacements.finish()
+        for id in by_id:
+            self._refused.pop(id, None)
+        self._refused |= {one.id: one for one in refused}
+        return sent
+
+    def delete(self, parent_ids: Sequence[str]) -> None:
+        self._replacements.delete(parent_ids)
+        delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._place.table)
+        with translated(self._server.where):
+            self._connected().execute(delete, [list(parent_ids)])
+        self._replacements.finish()
+
+    def flush(self) -> list[RefusedDocument]:
+        """Every call is committed already."""
+        refused, self._refused = list(self._refused.values()), {}
+        return refused
+
+    def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
+        select = sql.SQL("SELECT {} FROM {} WHERE parent_id = ANY(%s)").format(
+            _CONTENT if content else _HASHES, self._place.table
+        )
+        for row in self._rows(select, [list(parent_ids)]):
+            yield _stored(row, content)
+
+    def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
+        """Pages in the order of ids, which need no open transaction."""
+        columns = _CONTENT if content else _HASHES
+        if vectors:
+            columns = columns + sql.SQL(", embedding")
+        size = _CONTENT_PAGE if content or vectors else _PAGE
+        select = sql.SQL("SELECT {} FROM {} WHERE id > %s ORDER BY id LIMIT {}").format(
+            columns, self._place.table, sql.Literal(size)
+        )
+        last = ""
+        while True:
+            page = self._rows(select, [last])
+            for row in page:
+                yield _stored(row, content, vectors)
+            if len(page) < size:
+                return
+            last = page[-1][0]
+
+    def search_settings_due(self) -> list[str]:
+        """The search indexes that are missing: a large write leaves them for its end."""
+        with translated(self._server.where):
+            return list(schema.missing_indexes(self._connected(), self._place, halfvec=self._halfvec))
+
+    def update_search_settings(self) -> list[str]:
+        with translated(self._server.where):
+            return create_indexes(self._connected(), self._place, halfvec=self._halfvec)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _write(self, by_id: dict[str, tuple[Document, Vectors, bool]]) -> int:
+        """Write the documents that differ from the stored ones."""
+        connection = self._connected()
+        select = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(_HASHES, self._place.table)
+        stored = {row[0]: row for row in rows(connection, select, [list(by_id)])}
+        changed = [
+            (one, vector)
+            for one, vector, rewrite in by_id.values()
+            if rewrite or stored.get(one.id) != (one.id, one.parent_id, one.document_hash, one.text_hash)
+        ]
+        if changed:
+            schema.stage(connection)
+            with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(schema.STAGED_TYPES)
+                for one, vector in changed:
+                    copy.write_row(schema.staged_row(one, vector))
+            connection.execute(schema.upsert(self._place, self._language))
+        return len(changed)
+
+    def _note(self) -> Note:
+        with translated(self._server.where):
+            return Note.read(self._connected(), self._place)
+
+    def _rows(self, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with translated(self._server.where):
+            return rows(self._connected(), statement, values)
+
+    def _connected(self) -> Connection:
+        """A lost connection is opened again by the next call."""
+        if self._connection is None or self._connection.closed:
+            self._connection = self._server.connect()
+        return self._connection
+
+
+def create_indexes(connection: Connection, place: Place, *, halfvec: bool) -> list[str]:
+    """Create the missing search indexes. Returns their names."""
+    missing = schema.missing_indexes(connection, place, halfvec=halfvec)
+    for statement in missing.values():
+        with connection.transaction():
+            connection.execute("SET LOCAL statement_timeout = 0")
+            connection.execute(statement)
+    return list(missing)
+
+
+def _stored(row: Sequence[Any], content: bool, vectors: bool = False) -> Stored:
+    vector = row[-1].to_numpy() if vectors and row[-1] is not None else None
+    if not content:
+        return Stored(row[0], row[1] or "", row[2] or "", row[3] or "", vector=vector)
+    try:
+        document = schema.document_of(row[2 : 2 + len(FIELDS)])
+        return Stored(row[0], row[1], *hashes_of_content(document), document, vector)
+    except (ValueError, NotCanonical):  # not written by a sink: without hashes it counts as changed
+        return Stored(row[0], row[1] or "", "", "", vector=vector)

@@ -1,0 +1,130 @@
+"""Connections to the server, for one thread at a time each."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from chunksink.sinks.errors import Refused
+from chunksink.sinks.postgres.errors import connect_error, translated
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Statement = sql.SQL | sql.Composed
+
+_OLDEST = 150000
+_EF_SEARCH = 100
+"""How many neighbours HNSW keeps while it searches; more find more of the nearest and take longer."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where the server is. `url` may be empty: then libpq's variables and defaults count."""
+
+    url: str = ""
+    statement_timeout: float = 0.0
+    """Seconds per statement; 0 for no limit."""
+
+    @property
+    def where(self) -> str:
+        """The address without user and password."""
+        try:
+            parts = conninfo_to_dict(self.url)
+        except psycopg.Error:
+            return "the address in `url`"
+        host, port = parts.get("host", "its default address"), parts.get("port", "")
+        return f"{host}{f':{port}' if port else ''}{'/' + str(parts['dbname']) if 'dbname' in parts else ''}"
+
+    def connect(self) -> Connection:
+        """A new connection without an open transaction. Its vectors are numpy arrays if the extension exists."""
+        try:
+            settings = f"-c statement_timeout={int(self.statement_timeout * 1000)} -c client_min_messages=warning"
+            given = conninfo_to_dict(self.url)
+            options = f"{given.get('options') or ''} {settings}".strip()
+            timeout = given.get("connect_timeout") or 10
+            info = make_conninfo(self.url, options=options, connect_timeout=timeout, application_name="chunksink")
+            connection = psycopg.connect(info, autocommit=True)
+        except psycopg.Error as error:
+            raise connect_error(error, self.where) from None  # the cause may show the password
+        try:
+            self._require_version(connection)
+            with translated(self.where):
+                prepare_vectors(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _require_version(self, connection: Connection) -> None:
+        if connection.info.server_version < _OLDEST:
+            raise Refused(f"PostgreSQL at {self.where} is too old: chunksink needs version 15 or later")
+
+
+def prepare_vectors(connection: Connection) -> None:
+    """Make vectors numpy arrays on this connection. Does nothing while the extension is missing."""
+    with suppress(psycopg.ProgrammingError):
+        register_vector(connection)
+
+
+class Connections:
+    """At most `most` connections, each used by one thread at a time."""
+
+    def __init__(self, server: Server, most: int) -> None:
+        self.where = server.where
+        self._server = server
+        self._free = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._closed = False
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection in a read-only transaction that sees one state."""
+        with self._free:
+            connection = self._taken()
+            try:
+                with translated(self.where), connection.transaction():
+                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    yield connection
+            finally:
+                self._give_back(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle, self._closed = self._idle, [], True
+        for connection in idle:
+            connection.close()
+
+    def _taken(self) -> Connection:
+        """An idle connection that still answers, or a new one."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = self._server.connect()
+                with suppress(psycopg.Error):  # an old pgvector has no iterative scan
+                    connection.execute(f"SET hnsw.ef_search = {_EF_SEARCH}")
+                    connection.execute("SET hnsw.iterative_scan = strict_order")
+                return connection
+            try:
+                connection.execute("")
+            except psycopg.Error:
+                connection.close()
+            else:
+                return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._closed and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def rows(connection: Connection, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    return connection.execute(statement, values).fetchall()

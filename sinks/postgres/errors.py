@@ -1,0 +1,81 @@
+"""Translates PostgreSQL's errors into ours. Only this module depends on its error codes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from chunksink.sinks.errors import (
+    REPAIR_REBUILDS,
+    SYNC_REBUILDS,
+    BuildBroken,
+    BuildMissing,
+    Refused,
+    SinkError,
+    Transient,
+    Unreachable,
+    WrongKey,
+)
+
+_TRANSIENT_CLASSES = frozenset(("08", "40", "53", "55", "57", "58"))
+"""Connection, conflict between transactions, resources, locks, intervention of an administrator, system errors."""
+_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role")
+_NO_DATABASE = ("3D000",)
+_STATEMENT_TIMEOUT = "57014"
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Translates errors of psycopg. `where` is the server's address without a password, for the message."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _ours(error, where) from error
+
+
+def connect_error(error: psycopg.Error, where: str) -> SinkError:
+    """The error for a failed login. Such errors have no code, and messages may be in the server's language."""
+    reason = _reason(error)
+    if "does not exist" in reason and "database" in reason:
+        return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")
+    if any(sign in reason for sign in _LOGIN):
+        return WrongKey(
+            f"PostgreSQL at {where} does not accept the login ({reason}). Correct the user and the password in the "
+            "option `url`, or in PGUSER and PGPASSWORD"
+        )
+    if "too many" in reason or "starting up" in reason or "shutting down" in reason:
+        return Transient(f"PostgreSQL at {where} accepts no more connections now ({reason})")
+    return Unreachable(f"no PostgreSQL answers at {where} ({reason}). Start it, or correct the option `url`")
+
+
+def missing_extension(where: str) -> Refused:
+    return Refused(
+        f"the database at {where} has no extension `vector`, and this role cannot create it. A superuser, or the "
+        "administrator of a managed database, must install pgvector and run: CREATE EXTENSION vector"
+    )
+
+
+def _ours(error: psycopg.Error, where: str) -> SinkError:
+    code, reason = error.sqlstate or "", _reason(error)
+    if code == "42P01":
+        return BuildMissing(f"PostgreSQL at {where} no longer has this build ({reason}): {SYNC_REBUILDS}")
+    if code in ("42703", "42804", "XX001", "XX002"):
+        return BuildBroken(f"a build in PostgreSQL at {where} is damaged ({reason}): {REPAIR_REBUILDS}")
+    if code == "42501":
+        return WrongKey(
+            f"the role lacks a permission in PostgreSQL at {where} ({reason}). Grant it, or change the role"
+        )
+    if code == _STATEMENT_TIMEOUT:
+        return Transient(f"PostgreSQL at {where} took too long ({reason}). Increase the option `statement_timeout`")
+    if code == "53100":
+        return Transient(f"the disk of PostgreSQL at {where} is full ({reason}). Free disk space and run it again")
+    if code[:2] in _TRANSIENT_CLASSES or (not code and isinstance(error, psycopg.OperationalError)):
+        return Transient(f"PostgreSQL at {where} could not do it now ({reason}). See its log")
+    if not code and isinstance(error, psycopg.InterfaceError):
+        return Transient(f"the connection to PostgreSQL at {where} was lost ({reason})")
+    return Refused(f"PostgreSQL at {where} refuses the request ({code} {reason})")
+
+
+def _reason(error: psycopg.Error) -> str:
+    """The message without the detail, which may contain the text of documents."""
+    return error.diag.message_primary or " ".join(str(error).split())[:300]

@@ -1,0 +1,117 @@
+"""Filters, orders and facets as SQL on a build."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import orjson
+from psycopg import sql
+
+from chunksink.sinks.document import CUSTOM
+from chunksink.sinks.postgres.schema import COLUMN_TYPES, is_storable
+from chunksink.sinks.reader import Filter, Sort, Value
+
+_SIGNS = {"\\": "\\\\", "%": "\\%", "_": "\\_", "*": "%", "?": "_"}
+
+
+class Condition(NamedTuple):
+    """An SQL condition and its values."""
+
+    text: sql.Composable
+    values: list[Any]
+
+    def and_(self, other: "Condition") -> "Condition":
+        return Condition(sql.SQL("{} AND {}").format(self.text, other.text), [*self.values, *other.values])
+
+
+EVERYTHING = Condition(sql.SQL("true"), [])
+NOTHING = Condition(sql.SQL("false"), [])
+
+
+def condition(filters: Sequence[Filter]) -> Condition:
+    """All filters must pass."""
+    found = EVERYTHING
+    for one in filters:
+        found = found.and_(_of_custom(one) if one.custom else _of_column(one))
+    return found
+
+
+def order(sort: Sort) -> sql.Composable:
+    """Without case; missing values are last."""
+    direction = sql.SQL("DESC NULLS LAST" if sort.descending else "ASC NULLS LAST")
+    if not sort.field.startswith(CUSTOM):
+        column = sql.Identifier(sort.field)
+        value: sql.Composable = sql.SQL("lower({})").format(column) if _type(sort.field) == "text" else column
+        return sql.SQL("{} {}").format(value, direction)
+    field, name = _custom(sort.field), sql.Literal(sort.field.removeprefix(CUSTOM))
+    number = sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field)
+    return sql.SQL("{} {direction}, lower(fields->>{}) {direction}").format(number, name, direction=direction)
+
+
+def members(field: str) -> sql.Composable:
+    """A table expression with the values of a field in its column `value`."""
+    if field.startswith(CUSTOM):
+        return _members_of(_custom(field))
+    column = sql.Identifier(field)
+    listed = column if _type(field) == "text[]" else sql.SQL("ARRAY[{}]").format(column)
+    return sql.SQL("unnest({})").format(listed)
+
+
+def _of_column(one: Filter) -> Condition:
+    column, kind = sql.Identifier(one.field), _type(one.field)
+    is_list = kind == "text[]"
+    if one.any_of is not None:
+        values = [value for value in one.any_of if _is_possible(value)]
+        test = "{} && %s::text[]" if is_list else f"{{}} = ANY(%s::{kind}[])"
+        return Condition(sql.SQL(test).format(column), [values])
+    if one.like is not None:
+        patterns = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in one.like if is_storable(pattern)]
+        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value LIKE ANY(%s::text[]))").format(
+            members(one.field)
+        )
+        plain = sql.SQL("{} LIKE ANY(%s::text[])").format(column)
+        return Condition(text if is_list else plain, [patterns])
+    return _bounds(one, column)
+
+
+def _of_custom(one: Filter) -> Condition:
+    field = _custom(one.field)
+    if one.any_of is not None:
+        values = [orjson.dumps(value).decode() for value in one.any_of if _is_possible(value)]
+        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value = ANY(%s::jsonb[]))").format(
+            _members_of(field)
+        )
+        return Condition(text, [values])
+    if one.like is not None:
+        patterns = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in one.like if is_storable(pattern)]
+        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value#>>'{{}}' LIKE ANY(%s::text[]))").format(
+            _members_of(field)
+        )
+        return Condition(text, [patterns])
+    return _bounds(one, sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field))
+
+
+def _bounds(one: Filter, value: sql.Composable) -> Condition:
+    found = EVERYTHING
+    for bound, operator in ((one.at_least, ">="), (one.at_most, "<=")):
+        if bound is not None:
+            found = found.and_(Condition(sql.SQL(f"{{}} {operator} %s::float8").format(value), [float(bound)]))
+    return found
+
+
+def _custom(field: str) -> sql.Composable:
+    return sql.SQL("(fields->{})").format(sql.Literal(field.removeprefix(CUSTOM)))
+
+
+def _members_of(field: sql.Composable) -> sql.Composable:
+    """The members of a list; any other value counts as its only member."""
+    return sql.SQL(
+        "jsonb_array_elements(CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE jsonb_build_array({0}) END)"
+    ).format(field)
+
+
+def _type(field: str) -> str:
+    return COLUMN_TYPES[field]
+
+
+def _is_possible(value: Value) -> bool:
+    return not isinstance(value, str) or is_storable(value)

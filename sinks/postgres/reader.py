@@ -1,0 +1,152 @@
+"""Search in a build: words by PostgreSQL's text search, vectors by pgvector."""
+
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.fts.query import parse
+from chunksink.sinks.payload import unit
+from chunksink.sinks.postgres import schema
+from chunksink.sinks.postgres.connection import Connections, rows
+from chunksink.sinks.postgres.filters import condition
+from chunksink.sinks.postgres.schema import Note, Place, is_storable
+from chunksink.sinks.postgres.search import Search
+from chunksink.sinks.reader import (
+    FacetValue,
+    FamiliesOf,
+    Filter,
+    Hit,
+    Piece,
+    Sort,
+    require_facets,
+    unknown,
+)
+
+
+class PostgresReader:
+    """Each answer comes from one state of the build, through a connection that no other thread uses meanwhile."""
+
+    def __init__(self, connections: Connections, place: Place) -> None:
+        self._connections, self._place = connections, place
+        try:
+            self.refresh()
+        except BaseException:
+            connections.close()
+            raise
+
+    def marker(self) -> Marker | None:
+        with self._connections.snapshot() as connection:
+            return Note.read(connection, self._place).marker
+
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
+        del every  # hits are never grouped by family here
+        parsed = parse(query) if query.strip() else None
+        with self._connections.snapshot() as connection:
+            search = Search(connection, self._place, self._language, filters)
+            if sort is not None or parsed is None:
+                return search.listed(parsed, sort, limit)
+            return search.best(parsed, limit)
+
+    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
+        with self._connections.snapshot() as connection:
+            return Search(connection, self._place, self._language, filters).snippets(parse(query), ids)
+
+    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+        """Unknown: ranks depend on the lengths of documents."""
+        del query, filters
+        return None
+
+    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
+        """None: PostgreSQL has no list of the words of a build."""
+        del query, filters
+        return {}
+
+    def facets(
+        self,
+        query: str,
+        fields: Sequence[str],
+        filters: Sequence[Filter] = (),
+        limit: int = 100,
+        among: Sequence[str] | None = None,
+    ) -> dict[str, list[FacetValue]]:
+        require_facets(fields)
+        if among is not None:
+            filters = [*filters, Filter("parent_id", any_of=tuple(among))]
+        with self._connections.snapshot() as connection:
+            search = Search(connection, self._place, self._language, filters)
+            found = search.matching(parse(query) if query.strip() else None)
+            return {field: search.facet(field, found, limit) for field in fields}
+
+    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
+        with self._connections.snapshot() as connection:
+            return Search(connection, self._place, self._language, filters).sources(limit)
+
+    def query(
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
+    ) -> list[Hit]:
+        """A tenant's documents are all compared, because a vector index of all tenants would miss some."""
+        del families  # each row has its family
+        exactly = any(one.field == "tenant_key" for one in filters)
+        hits = [] if exactly else self._nearest(vector, limit, filters, self._by_index)
+        # With filters the index may end its search early.
+        return hits if len(hits) == limit else self._nearest(vector, limit, filters, _EXACTLY)
+
+    def nearest(self, vector: Vectors, limit: int) -> list[str]:
+        return [hit.id for hit in self.query(vector, limit)]
+
+    def index_size(self) -> int | None:
+        return None
+
+    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        statement = sql.SQL("SELECT id, 1 - (embedding <=> %s) FROM {} WHERE id = ANY(%s) AND embedding IS NOT NULL")
+        with self._connections.snapshot() as connection:
+            values = [unit(vector), list(filter(is_storable, ids))]
+            return dict(rows(connection, statement.format(self._place.table), values))
+
+    def get(self, ids: Sequence[str]) -> list[Document]:
+        statement = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(schema.COLUMNS, self._place.table)
+        with self._connections.snapshot() as connection:
+            found = rows(connection, statement, [list(filter(is_storable, ids))])
+        documents = {document.id: document for row in found if (document := schema.document_if_ours(row)) is not None}
+        return [documents[id] for id in ids if id in documents]
+
+    def families(self, ids: Sequence[str]) -> dict[str, str]:
+        statement = sql.SQL("SELECT id, parent_id FROM {} WHERE id = ANY(%s) AND text <> ''").format(self._place.table)
+        with self._connections.snapshot() as connection:
+            return dict(rows(connection, statement, [list(filter(is_storable, ids))]))
+
+    def refresh(self) -> None:
+        """Answers always show the newest state. This notices another vector index."""
+        with self._connections.snapshot() as connection:
+            self._language = Note.read(connection, self._place).language
+            dimensions = schema.halfvec_dimensions(connection, self._place)
+        half = sql.SQL("embedding::halfvec({0}) <=> %s::halfvec({0})").format(sql.SQL(str(dimensions)))
+        self._by_index: sql.Composable = half if dimensions else sql.SQL("embedding <=> %s")
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _nearest(self, vector: Vectors, limit: int, filters: Sequence[Filter], by: sql.Composable) -> list[Hit]:
+        found = condition(filters)
+        statement = sql.SQL(
+            "SELECT id, parent_id, 1 - (embedding <=> %s) FROM {} WHERE text <> '' AND embedding IS NOT NULL AND {} "
+            "ORDER BY {} LIMIT %s"
+        ).format(self._place.table, found.text, by)
+        asked = unit(vector)
+        with self._connections.snapshot() as connection:
+            hits = [Hit(*row) for row in rows(connection, statement, [asked, *found.values, asked, limit])]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+_EXACTLY = sql.SQL("(embedding <=> %s) + 0, id")
+"""An order that no index has."""

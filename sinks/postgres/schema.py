@@ -1,0 +1,311 @@
+"""The tables of the sink, in a schema of their own that any SQL program can read.
+
+    build_ID     one row per document: one column per field, `words` (the search index) and `embedding`
+    documents    a view of the live build, for other programs
+
+The comment of a table has the marker of its build as JSON, so that dumps and renamed tables keep it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, get_args, get_type_hints
+
+import orjson
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import FIELDS, Document, Vectors
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused
+from chunksink.sinks.postgres import words
+from chunksink.sinks.postgres.connection import Connection, Statement, prepare_vectors, rows
+from chunksink.sinks.postgres.errors import missing_extension
+
+PREFIX = "build_"
+VIEW = "documents"
+_TYPES: dict[type, str] = {str: "text", int: "bigint", float: "float8", bool: "bool", tuple: "text[]", dict: "jsonb"}
+_MOST_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
+_WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
+
+
+def _column_types() -> dict[str, str]:
+    """PostgreSQL's type for each field of a document."""
+    types: dict[str, str] = {}
+    for name, hint in get_type_hints(Document).items():
+        kinds = [getattr(part, "__origin__", part) for part in (*get_args(hint), hint)]
+        types[name] = next(_TYPES[kind] for kind in kinds[::-1] if kind in _TYPES)
+    return types
+
+
+COLUMN_TYPES = _column_types()
+COLUMNS = sql.SQL(", ").join(map(sql.Identifier, FIELDS))
+STAGED_TYPES = [*COLUMN_TYPES.values(), "vector", *("text" for _ in _WEIGHTED)]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The schema of a sink, and a build in it."""
+
+    schema: str
+    build_id: str
+
+    @property
+    def name(self) -> str:
+        return PREFIX + self.build_id
+
+    @property
+    def table(self) -> sql.Identifier:
+        return sql.Identifier(self.schema, self.name)
+
+    def index(self, kind: str) -> sql.Identifier:
+        return sql.Identifier(f"{self.name}_{kind}")
+
+
+@dataclass(frozen=True)
+class Note:
+    """The comment of a build. Without a marker it was not created by a sink."""
+
+    marker: Marker | None = None
+    language: str = "simple"
+
+    @classmethod
+    def read(cls, connection: Connection, place: Place) -> "Note":
+        """Raises `BuildMissing` if there is no such build."""
+        statement = sql.SQL("SELECT c.oid, obj_description(c.oid, 'pg_class') {} AND c.relname = %s").format(_BUILDS)
+        found = rows(connection, statement, [place.schema, place.name])
+        if not found:
+            raise BuildMissing(
+                f"PostgreSQL has no build {place.build_id} in the schema {place.schema}: {SYNC_REBUILDS}"
+            )
+        try:
+            content = orjson.loads(found[0][1] or "{}")
+            return cls(Marker(**content["marker"]), content["language"])
+        except (ValueError, KeyError, TypeError):
+            return cls()
+
+    def write(self, connection: Connection, place: Place) -> None:
+        assert self.marker is not None
+        content = orjson.dumps({"marker": asdict(self.marker), "language": self.language}).decode()
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(place.table, sql.Literal(content)))
+
+
+_BUILDS = sql.SQL(
+    "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relkind IN ('r', 'p')"
+)
+
+
+def build_ids(connection: Connection, schema: str) -> list[str]:
+    names = rows(connection, sql.SQL("SELECT c.relname {}").format(_BUILDS), [schema])
+    return sorted(name.removeprefix(PREFIX) for (name,) in names if name.startswith(PREFIX))
+
+
+def live(connection: Connection, schema: str) -> str | None:
+    """The table that the public view shows; None without a view."""
+    found = rows(
+        connection,
+        sql.SQL(
+            "SELECT DISTINCT t.relname FROM pg_class v JOIN pg_namespace n ON n.oid = v.relnamespace "
+            "JOIN pg_rewrite r ON r.ev_class = v.oid JOIN pg_depend d ON d.objid = r.oid "
+            "AND d.classid = 'pg_rewrite'::regclass JOIN pg_class t ON t.oid = d.refobjid AND t.relkind = 'r' "
+            "AND d.refclassid = 'pg_class'::regclass WHERE n.nspname = %s AND v.relname = %s"
+        ),
+        [schema, VIEW],
+    )
+    return found[0][0] if found else None
+
+
+def show(connection: Connection, place: Place, row_security: bool) -> None:
+    """Make the public view show this build, in the caller's transaction."""
+    view = sql.Identifier(place.schema, VIEW)
+    create = sql.SQL("CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS SELECT {}, embedding FROM {}").format(
+        view, sql.Literal(row_security), COLUMNS, place.table
+    )
+    try:
+        with connection.transaction():
+            connection.execute(create)
+    except psycopg.errors.InvalidTableDefinition:  # the length of the vectors differs
+        connection.execute(sql.SQL("DROP VIEW {}").format(view))
+        connection.execute(create)
+
+
+def configuration(schema: str, language: str) -> sql.Identifier:
+    return sql.Identifier(schema, f"words_{language}")
+
+
+def ensure_schema(connection: Connection, where: str, schema: str, language: str) -> None:
+    """Create the extension, the schema and the search configuration, in the caller's transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext('chunksink schema'))")
+    try:
+        with connection.transaction():
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.errors.DatabaseError as error:
+        if error.sqlstate in ("42501", "0A000", "58P01"):
+            raise missing_extension(where) from error
+        raise
+    prepare_vectors(connection)
+    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    config = configuration(schema, language)
+    if rows(
+        connection,
+        sql.SQL(
+            "SELECT to_regclass('pg_ts_config') IS NULL OR EXISTS (SELECT 1 FROM pg_ts_config g "
+            "JOIN pg_namespace n ON n.oid = g.cfgnamespace WHERE n.nspname = %s AND g.cfgname = %s)"
+        ),
+        [schema, f"words_{language}"],
+    )[0][0]:
+        return
+    simple = sql.SQL("pg_catalog.simple")
+    stems: sql.Composable = simple
+    if language != "simple":
+        stems = sql.Identifier(schema, f"stems_{language}")
+        create = sql.SQL("CREATE TEXT SEARCH DICTIONARY {} (TEMPLATE = pg_catalog.snowball, LANGUAGE = {})")
+        try:  # without stop words: a query may consist of them
+            connection.execute(create.format(stems, sql.Literal(language)))
+        except psycopg.errors.UndefinedObject as error:
+            raise Refused(
+                f"PostgreSQL has no stemmer for the language {language!r}. Correct the option `language` of the sink "
+                "postgres, such as english, german or simple"
+            ) from error
+    connection.execute(sql.SQL("CREATE TEXT SEARCH CONFIGURATION {} (PARSER = pg_catalog.default)").format(config))
+    mapping = sql.SQL("ALTER TEXT SEARCH CONFIGURATION {} ADD MAPPING FOR {} WITH {}")
+    connection.execute(mapping.format(config, sql.SQL("asciiword, word"), stems))
+    others = sql.SQL("numword, asciihword, hword, numhword, hword_asciipart, hword_part, hword_numpart, int, uint, ")
+    connection.execute(
+        mapping.format(config, others + sql.SQL("float, sfloat, version, email, host, url, url_path, file"), simple)
+    )
+
+
+def create_table(connection: Connection, place: Place, dimensions: int | None, row_security: bool) -> None:
+    """Create an empty build without its search indexes."""
+    columns = [
+        sql.SQL("{} {}{}").format(sql.Identifier(name), sql.SQL(kind), sql.SQL(_COLLATE.get(kind, "")))
+        for name, kind in COLUMN_TYPES.items()
+    ]
+    of_vector = sql.SQL(f"embedding vector({int(dimensions)})" if dimensions else "embedding vector")
+    connection.execute(
+        sql.SQL("CREATE TABLE {} ({}, {}, words tsvector, PRIMARY KEY (id))").format(
+            place.table, sql.SQL(", ").join(columns), of_vector
+        )
+    )
+    connection.execute(sql.SQL("CREATE INDEX {} ON {} (parent_id)").format(place.index("parent_id"), place.table))
+    connection.execute(
+        sql.SQL("CREATE INDEX {} ON {} (tenant_key) WHERE tenant_key IS NOT NULL").format(
+            place.index("tenant_key"), place.table
+        )
+    )
+    if row_security:
+        connection.execute(sql.SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(place.table))
+        connection.execute(
+            sql.SQL(
+                "CREATE POLICY tenant ON {} FOR SELECT "
+                "USING (tenant_key = current_setting('chunksink.tenant_key', true))"
+            ).format(place.table)
+        )
+
+
+_COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
+
+
+def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> dict[str, Statement]:
+    """By name: the statements that create the search indexes which the build lacks."""
+    dimensions = rows(
+        connection,
+        sql.SQL("SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'embedding'"),
+        [place.table.as_string(connection)],
+    )[0][0]
+    defined = dict(
+        rows(
+            connection,
+            sql.SQL("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = %s AND tablename = %s"),
+            [place.schema, place.name],
+        )
+    )
+    kind = "halfvec" if halfvec else "vector"
+    missing: dict[str, Statement] = {}
+    if f"{place.name}_words" not in defined:
+        missing["words"] = sql.SQL("CREATE INDEX {} ON {} USING gin (words) WITH (fastupdate = off)").format(
+            place.index("words"), place.table
+        )
+    of_kind = [one for name, one in defined.items() if name == f"{place.name}_embedding"]
+    if dimensions > 0 and not any(f"{kind}_cosine_ops" in one for one in of_kind):
+        if dimensions > _MOST_DIMENSIONS[kind]:
+            raise Refused(
+                f"the vectors have {dimensions} dimensions, and pgvector indexes {_MOST_DIMENSIONS[kind]} of the type "
+                f"{kind} at most. Use another model" + ("" if halfvec else ", or set the option `halfvec`")
+            )
+        missing["embedding"] = sql.SQL(
+            "DROP INDEX IF EXISTS {}; CREATE INDEX {} ON {} USING hnsw ({} {}) WHERE text <> ''"
+        ).format(
+            sql.Identifier(place.schema, f"{place.name}_embedding"),
+            place.index("embedding"),
+            place.table,
+            sql.SQL(f"(embedding::halfvec({dimensions}))" if halfvec else "embedding"),
+            sql.SQL(f"{kind}_cosine_ops"),
+        )
+    return missing
+
+
+def stage(connection: Connection) -> None:
+    """Create the temporary table that receives documents."""
+    columns = [f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()]
+    columns += ["embedding vector", *(f"{name} text" for name in _WEIGHTED.values())]
+    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) ON COMMIT DELETE ROWS")
+
+
+def upsert(place: Place, language: str) -> Statement:
+    """The statement that moves the staged documents into the build."""
+    config = sql.Literal(configuration(place.schema, language).as_string())
+    weighted = [
+        sql.SQL("setweight(to_tsvector({}::regconfig, {}), {})").format(
+            config, sql.Identifier(column), sql.Literal(weight)
+        )
+        for weight, column in _WEIGHTED.items()
+    ]
+    changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
+    update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
+    return sql.SQL(
+        "INSERT INTO {} ({fields}, embedding, words) SELECT {fields}, embedding, {} FROM staged "
+        "ON CONFLICT (id) DO UPDATE SET {}"
+    ).format(place.table, sql.SQL(" || ").join(weighted), sql.SQL(", ").join(update), fields=COLUMNS)
+
+
+def staged_row(document: Document, vector: Vectors | None) -> list[Any]:
+    values = [getattr(document, name) for name in FIELDS]
+    plain = [
+        Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict) else list(value) if type(value) is tuple else value
+        for value in values
+    ]
+    return [*plain, vector, *words.indexed(document)]
+
+
+def document_of(row: Sequence[Any]) -> Document:
+    """Raises `ValueError` if no sink wrote this row."""
+    fields = dict(zip(FIELDS, row, strict=True))
+    return Document.from_fields({name: value for name, value in fields.items() if value not in (None, [], {})})
+
+
+def document_if_ours(row: Sequence[Any]) -> Document | None:
+    try:
+        return document_of(row)
+    except ValueError:
+        return None
+
+
+def halfvec_dimensions(connection: Connection, place: Place) -> int:
+    """The length of the vectors if the vector index has halves of them, else 0."""
+    statement = sql.SQL(
+        "SELECT (regexp_match(indexdef, 'halfvec\\((\\d+)\\)'))[1]::int FROM pg_indexes "
+        "WHERE schemaname = %s AND indexname = %s"
+    )
+    found = rows(connection, statement, [place.schema, f"{place.name}_embedding"])
+    return (found[0][0] if found else 0) or 0
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can have this text. It has no U+0000 and no half of a surrogate pair."""
+    return not _IMPOSSIBLE.search(text)
+
+
+_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")

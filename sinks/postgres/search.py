@@ -1,0 +1,141 @@
+"""One query on one state of a build: hits, facets and snippets.
+
+PostgreSQL's ranks do not depend on how rare a word is. So the rank of each word is multiplied by its inverse frequency,
+among the documents of the tenant if the filters name one.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+
+from psycopg import sql
+
+from chunksink.sinks.fts import snippets
+from chunksink.sinks.fts.query import Query
+from chunksink.sinks.fts.text_patterns import exact_pattern, has_signs, pattern
+from chunksink.sinks.postgres import words
+from chunksink.sinks.postgres.connection import Connection, rows
+from chunksink.sinks.postgres.filters import EVERYTHING, NOTHING, Condition, condition, members, order
+from chunksink.sinks.postgres.schema import Place, configuration, is_storable
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
+
+_BY_LENGTH = 1
+"""PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
+_NAMES = [name for names in words.SEARCHED.values() for name in names]
+_SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
+
+
+class Search:
+    def __init__(self, connection: Connection, place: Place, language: str, filters: Sequence[Filter]) -> None:
+        self._connection, self._table = connection, place.table
+        self._config = sql.Literal(configuration(place.schema, language).as_string())
+        self._filters = condition(filters)
+        self._tenant = condition([one for one in filters if one.field == "tenant_key"])
+
+    def listed(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
+        """The documents that have every word, or all without a query; ordered by a field if `sort` names one."""
+        found = self._filters
+        if query is not None:
+            expression = words.every(query)
+            found = self._matches(expression).and_(found).and_(self._phrases(query)) if expression else NOTHING
+        by = sql.SQL("{}, ").format(order(sort)) if sort is not None else sql.SQL("")
+        statement = sql.SQL(
+            "SELECT id, parent_id FROM {} WHERE {} ORDER BY {}parent_id, chunk_index, id LIMIT %s"
+        ).format(self._table, found.text, by)
+        return [Hit(id, parent_id, 0.0) for id, parent_id in rows(self._connection, statement, [*found.values, limit])]
+
+    def best(self, query: Query, limit: int) -> list[Hit]:
+        terms = words.terms(query)
+        if not terms:
+            return []
+        weights = self._weights(terms)
+        found = self.matching(query)
+        rank = f"%s * ts_rank(%s::float4[], words, to_tsquery({{config}}::regconfig, %s), {_BY_LENGTH})"
+        score = sql.SQL(" + ".join([rank] * len(terms))).format(config=self._config)
+        statement = sql.SQL(
+            "SELECT id, parent_id, {} AS score FROM {} WHERE {} ORDER BY score DESC, id LIMIT %s"
+        ).format(score, self._table, found.text)
+        of_terms = [value for term in terms for value in (weights[term], list(words.WEIGHTS), term)]
+        return [Hit(*row) for row in rows(self._connection, statement, [*of_terms, *found.values, limit])]
+
+    def matching(self, query: Query | None) -> Condition:
+        """The condition that all hits without a limit fulfil."""
+        if query is None:
+            return self._filters
+        terms = words.terms(query)
+        if not terms:
+            return NOTHING
+        return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
+
+    def facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
+        statement = sql.SQL(
+            "SELECT value, count(DISTINCT parent_id) FROM {} CROSS JOIN LATERAL {} AS member(value) "
+            "WHERE {} AND value IS NOT NULL AND value::text <> 'null' GROUP BY value ORDER BY 2 DESC, 1 LIMIT %s"
+        ).format(self._table, members(field), found.text)
+        return [FacetValue(*row) for row in rows(self._connection, statement, [*found.values, limit])]
+
+    def sources(self, limit: int) -> list[str]:
+        statement = sql.SQL("SELECT DISTINCT parent_id FROM {} WHERE {} LIMIT %s")
+        found = rows(
+            self._connection, statement.format(self._table, self._filters.text), [*self._filters.values, limit]
+        )
+        return [parent_id for (parent_id,) in found]
+
+    def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
+        """The surroundings of the first match of the longest word."""
+        texts = rows(
+            self._connection,
+            sql.SQL("SELECT id, text FROM {} WHERE id = ANY(%s)").format(self._table),
+            [list(filter(is_storable, ids))],
+        )
+        patterns = self._patterns(query)
+        shown = {id: snippets.around(text, patterns) for id, text in texts} if patterns else {}
+        return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
+
+    def _patterns(self, query: Query) -> list[str]:
+        """Patterns for the words in a text, in all forms that have the same stem."""
+        typed = [part for word in query.words for part in words.split(word)]
+        statement = sql.SQL("SELECT unnest(tsvector_to_array(to_tsvector({}::regconfig, %s)))").format(self._config)
+        stems = [stem for (stem,) in rows(self._connection, statement, [" ".join(typed)])]
+        plain = [rf"\b{re.escape(stem)}\w*" for stem in stems if len(stem) > 1]
+        return [*plain, *(rf"\b{re.escape(word)}\b" for word in typed), *map(re.escape, query.runs)]
+
+    def _matches(self, expression: str) -> Condition:
+        return Condition(sql.SQL("words @@ to_tsquery({}::regconfig, %s)").format(self._config), [expression])
+
+    def _phrases(self, query: Query) -> Condition:
+        """Documents that have all phrases exactly as typed. The index finds candidates, whose texts are compared."""
+        if not query.phrases:
+            return EVERYTHING
+        candidates = self._filters
+        for phrase in query.phrases:
+            candidates = candidates.and_(self._matches(words.together(phrase)))
+        patterns = [
+            re.compile(exact_pattern(words.folded(one)) if has_signs(one) else pattern(words.folded(one)))
+            for one in query.phrases
+        ]
+        statement = sql.SQL("SELECT id, {} FROM {} WHERE {}").format(_SEARCHED, self._table, candidates.text)
+        exact = []
+        for id, *values in rows(self._connection, statement, candidates.values):
+            texts = [
+                words.folded(text)
+                for value in values
+                for text in (value if isinstance(value, list) else [value])
+                if text
+            ]
+            if all(any(one.search(text) for text in texts) for one in patterns):
+                exact.append(id)
+        return Condition(sql.SQL("id = ANY(%s)"), [exact])
+
+    def _weights(self, terms: dict[str, float]) -> dict[str, float]:
+        """By term: its inverse frequency, as in BM25, times how much it counts."""
+        count = sql.SQL("(SELECT count(*) FROM {} WHERE {})")
+        counted = [self._tenant, *(self._matches(term).and_(self._tenant) for term in terms)]
+        statement = sql.SQL("SELECT {}").format(
+            sql.SQL(", ").join(count.format(self._table, one.text) for one in counted)
+        )
+        ((all_rows, *numbers),) = rows(self._connection, statement, [value for one in counted for value in one.values])
+        return {
+            term: factor * math.log(1 + (all_rows - number + 0.5) / (number + 0.5))
+            for (term, factor), number in zip(terms.items(), numbers, strict=True)
+        }

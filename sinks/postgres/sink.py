@@ -1,0 +1,145 @@
+"""The PostgreSQL sink: builds in the tables of a schema, and a view of the live one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg import sql
+
+from chunksink.sinks.contract import Marker
+from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.postgres import schema
+from chunksink.sinks.postgres.build import PostgresBuild, create_indexes
+from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
+from chunksink.sinks.postgres.errors import translated
+from chunksink.sinks.postgres.reader import PostgresReader
+from chunksink.sinks.postgres.schema import Note, Place
+
+
+class PostgresSink:
+    """Builds in one schema of a database. Other programs read the live build through the view `documents`.
+
+    `language` is the stemmer of new builds. With `halfvec` the vector index has half the size. With `row_security`
+    other roles see only the documents of the tenant in their setting `chunksink.tenant_key`.
+    """
+
+    name = "postgres"
+    wants_vectors = True
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        schema: str = "chunksink",
+        language: str = "english",
+        halfvec: bool = False,
+        row_security: bool = False,
+        pool_size: int = 8,
+    ) -> None:
+        self._server, self._schema, self._language = server, schema, language
+        self._halfvec, self._row_security, self._pool_size = halfvec, row_security, pool_size
+        self._prepared = False
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
+        place = Place(self._schema, marker.build_id)
+        deferred, self._prepared = self._prepared, False
+        with self._connected() as connection, connection.transaction():
+            schema.ensure_schema(connection, self._server.where, self._schema, self._language)
+            if marker.build_id not in schema.build_ids(connection, self._schema):
+                schema.create_table(connection, place, dimensions, self._row_security)
+                missing = schema.missing_indexes(connection, place, halfvec=self._halfvec)
+                for statement in () if deferred else missing.values():
+                    connection.execute(statement)
+            if Note.read(connection, place).marker is None:
+                Note(marker, self._language).write(connection, place)
+        return self.open(marker.build_id)
+
+    def prepare(self) -> None:
+        self._prepared = True
+
+    def open(self, build_id: str) -> PostgresBuild:
+        return PostgresBuild(self._server, Place(self._schema, build_id), halfvec=self._halfvec)
+
+    def reader(self, build_id: str) -> PostgresReader:
+        return PostgresReader(Connections(self._server, self._pool_size), Place(self._schema, build_id))
+
+    def builds(self) -> list[str]:
+        with self._connected() as connection:
+            return schema.build_ids(connection, self._schema)
+
+    def flip(self, old: str | None, new: str) -> None:
+        """Also creates search indexes that a killed run left out."""
+        place = Place(self._schema, new)
+        with self._connected() as connection:
+            Note.read(connection, place)
+            create_indexes(connection, place, halfvec=self._halfvec)
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtext('chunksink flip'))")
+                live = schema.live(connection, self._schema)
+                if live == place.name:
+                    return
+                if live is not None and (old is None or live != Place(self._schema, old).name):
+                    raise Refused(
+                        f"the view {self._schema}.{schema.VIEW} in PostgreSQL at {self._server.where} shows {live}. "
+                        "Another home may use this schema: set another one with the option `schema`"
+                    )
+                schema.show(connection, place, self._row_security)
+
+    def shown(self) -> Marker | None:
+        with self._connected() as connection:
+            live = schema.live(connection, self._schema)
+            if live is None:
+                return None
+            is_ours = live.startswith(schema.PREFIX)
+            marker = (
+                Note.read(connection, Place(self._schema, live.removeprefix(schema.PREFIX))).marker if is_ours else None
+            )
+        if marker is None:
+            raise Refused(
+                f"the view {self._schema}.{schema.VIEW} in PostgreSQL at {self._server.where} shows {live}, which no "
+                "sink created. Set another schema with the option `schema`"
+            )
+        return marker
+
+    def drop(self, build_id: str) -> None:
+        """The view of a live build goes too."""
+        with self._connected() as connection:
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(Place(self._schema, build_id).table))
+
+    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        place = Place(self._schema, build_id)
+        with self._connected() as connection:
+            Note.read(connection, place)
+            return (
+                ["halfvec"] if "embedding" in schema.missing_indexes(connection, place, halfvec=self._halfvec) else []
+            )
+
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+        due = self.settings_due(build_id, dimensions)
+        if due:
+            with self._connected() as connection:
+                create_indexes(connection, Place(self._schema, build_id), halfvec=self._halfvec)
+        return due
+
+    def address(self, build_id: str) -> dict[str, str]:
+        return {"server": self._server.where, "table": f"{self._schema}.{Place(self._schema, build_id).name}"}
+
+    def version(self) -> str:
+        statement = sql.SQL("SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension {})")
+        with self._connected() as connection:
+            server, vector = rows(connection, statement.format(sql.SQL("WHERE extname = 'vector'")))[0]
+        return f"PostgreSQL {server} with pgvector {vector or '(missing)'} at {self._server.where}"
+
+    def close(self) -> None:
+        """Each call has its own connection."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        connection = self._server.connect()
+        try:
+            with translated(self._server.where):
+                yield connection
+        finally:
+            connection.close()
+
+
+__all__ = ["BuildMissing", "PostgresSink"]

@@ -1,0 +1,102 @@
+"""Words of texts and queries in the form in which PostgreSQL indexes them.
+
+PostgreSQL's own parser keeps paths and addresses as single words, and texts without spaces too. So texts are split
+here: into words without signs and accents, and into pairs of characters for scripts without spaces.
+"""
+
+import unicodedata
+from collections.abc import Iterator
+
+from chunksink.sinks.document import Document
+from chunksink.sinks.fts.query import TOKEN, Query, is_spaceless
+
+SEARCHED = {
+    "A": ("title",),
+    "B": ("headings", "filename", "tags"),
+    "C": ("authors", "source_folder", "document_id", "fields_text"),
+    "D": ("text",),
+}
+"""The searched fields by PostgreSQL's weight."""
+WEIGHTS = (0.4, 0.4, 0.7, 1.0)
+"""Of D, C, B and A, in PostgreSQL's order."""
+_LONGEST = 200
+"""Characters. PostgreSQL leaves out words of more than 2,046 bytes."""
+_MOST_BYTES = 400_000
+"""Of all words of a document. PostgreSQL accepts 1 MiB of different words with their positions."""
+_MAX_TERMS = 48
+_OF_PREFIX = 0.5
+"""The weight of words that only begin with the last word, which are guesses."""
+
+
+def indexed(document: Document) -> list[str]:
+    """The words of each weight, with spaces between them."""
+    left = _MOST_BYTES
+    texts: list[str] = []
+    for names in SEARCHED.values():
+        found: list[str] = []
+        for name in names:
+            value = getattr(document, name)
+            for text in value if isinstance(value, tuple) else [value or ""]:
+                for word in split(text):
+                    left -= len(word.encode()) + 1
+                    if left < 0:
+                        break
+                    found.append(word)
+        texts.append(" ".join(found))
+    return texts
+
+
+def split(text: str) -> Iterator[str]:
+    """The words of a text. A run of a script without spaces gives all pairs of neighbours and its last character."""
+    for token in TOKEN.findall(folded(text)):
+        if is_spaceless(token):
+            yield from (token[place : place + 2] for place in range(len(token)))
+        else:
+            yield token[:_LONGEST]
+
+
+def folded(text: str) -> str:
+    """In lower case and without accents."""
+    if text.isascii():
+        return text.lower()
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(sign for sign in parts if not unicodedata.combining(sign)))
+
+
+def terms(query: Query) -> dict[str, float]:
+    """The terms of a query in the syntax of to_tsquery, and how much each counts. The last word may be a beginning."""
+    found = {expression: 1.0 for word in query.words if (expression := adjacent(word))}
+    for run in query.runs:
+        pairs = [part for part in split(run) if len(part) > 1]
+        found |= dict.fromkeys(map(_quoted, pairs) if pairs else [together(run)], 1.0)
+    first = dict(list(found.items())[:_MAX_TERMS])
+    return first | ({adjacent(query.prefix) + ":*": _OF_PREFIX} if query.prefix else {})
+
+
+def every(query: Query) -> str:
+    """All words and runs, in the syntax of to_tsquery; empty if there are none."""
+    words = [adjacent(word) + (":*" if word == query.prefix else "") for word in query.words]
+    return " & ".join(filter(None, [*words, *map(together, query.runs)]))
+
+
+def adjacent(term: str) -> str:
+    """The words of a term, adjacent and in this order."""
+    if is_spaceless(folded(term)):
+        return together(term)
+    return " <-> ".join(map(_quoted, split(term)))
+
+
+def together(text: str) -> str:
+    """All words of a text, in any order."""
+    parts: list[str] = []
+    for token in TOKEN.findall(folded(text)):
+        words = list(split(token))
+        if len(words) == 1:
+            parts.append(_quoted(token) + (":*" if is_spaceless(token) else ""))
+        else:  # the last character of a run is a word of its own only at the end of a run
+            parts += map(_quoted, words[:-1])
+    return f"({' & '.join(parts)})" if parts else ""
+
+
+def _quoted(word: str) -> str:
+    return f"'{word}'"  # a word has letters and digits only
