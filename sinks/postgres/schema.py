@@ -215,34 +215,30 @@ def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> d
         sql.SQL("SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'embedding'"),
         [place.table.as_string(connection)],
     )[0][0]
-    defined = dict(
-        rows(
-            connection,
-            sql.SQL("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = %s AND tablename = %s"),
-            [place.schema, place.name],
-        )
-    )
-    kind = "halfvec" if halfvec else "vector"
+    listed = sql.SQL("SELECT indexname FROM pg_indexes WHERE schemaname = %s AND tablename = %s")
+    defined = {name for (name,) in rows(connection, listed, [place.schema, place.name])}
+    kind, other = ("halfvec", "vector") if halfvec else ("vector", "halfvec")
     missing: dict[str, Statement] = {}
     if f"{place.name}_words" not in defined:
         missing["words"] = sql.SQL("CREATE INDEX {} ON {} USING gin (words) WITH (fastupdate = off)").format(
             place.index("words"), place.table
         )
-    of_kind = [one for name, one in defined.items() if name == f"{place.name}_embedding"]
-    if dimensions > 0 and not any(f"{kind}_cosine_ops" in one for one in of_kind):
+    if dimensions > 0 and f"{place.name}_{kind}" not in defined:
         if dimensions > _MOST_DIMENSIONS[kind]:
             raise Refused(
                 f"the vectors have {dimensions} dimensions, and pgvector indexes {_MOST_DIMENSIONS[kind]} of the type "
                 f"{kind} at most. Use another model" + ("" if halfvec else ", or set the option `halfvec`")
             )
-        missing["embedding"] = sql.SQL(
-            "DROP INDEX IF EXISTS {}; CREATE INDEX {} ON {} USING hnsw ({} {}) WHERE text <> ''"
+        expression = f"(embedding::halfvec({dimensions}))" if halfvec else "embedding"
+        # The other index is dropped at the end: a drop blocks readers.
+        missing[kind] = sql.SQL(
+            "CREATE INDEX {} ON {} USING hnsw ({} {}) WHERE text <> ''; DROP INDEX IF EXISTS {}"
         ).format(
-            sql.Identifier(place.schema, f"{place.name}_embedding"),
-            place.index("embedding"),
+            place.index(kind),
             place.table,
-            sql.SQL(f"(embedding::halfvec({dimensions}))" if halfvec else "embedding"),
+            sql.SQL(expression),
             sql.SQL(f"{kind}_cosine_ops"),
+            sql.Identifier(place.schema, f"{place.name}_{other}"),
         )
     return missing
 
@@ -299,7 +295,7 @@ def halfvec_dimensions(connection: Connection, place: Place) -> int:
         "SELECT (regexp_match(indexdef, 'halfvec\\((\\d+)\\)'))[1]::int FROM pg_indexes "
         "WHERE schemaname = %s AND indexname = %s"
     )
-    found = rows(connection, statement, [place.schema, f"{place.name}_embedding"])
+    found = rows(connection, statement, [place.schema, f"{place.name}_halfvec"])
     return (found[0][0] if found else 0) or 0
 
 

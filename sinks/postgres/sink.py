@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from psycopg import sql
 
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.errors import Refused
 from chunksink.sinks.postgres import schema
 from chunksink.sinks.postgres.build import PostgresBuild, create_indexes
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
@@ -105,21 +105,6 @@ class PostgresSink:
         with self._connected() as connection:
             connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(Place(self._schema, build_id).table))
 
-    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        place = Place(self._schema, build_id)
-        with self._connected() as connection:
-            Note.read(connection, place)
-            return (
-                ["halfvec"] if "embedding" in schema.missing_indexes(connection, place, halfvec=self._halfvec) else []
-            )
-
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        due = self.settings_due(build_id, dimensions)
-        if due:
-            with self._connected() as connection:
-                create_indexes(connection, Place(self._schema, build_id), halfvec=self._halfvec)
-        return due
-
     def address(self, build_id: str) -> dict[str, str]:
         return {"server": self._server.where, "table": f"{self._schema}.{Place(self._schema, build_id).name}"}
 
@@ -140,6 +125,3 @@ class PostgresSink:
                 yield connection
         finally:
             connection.close()
-
-
-__all__ = ["BuildMissing", "PostgresSink"]

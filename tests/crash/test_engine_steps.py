@@ -22,6 +22,8 @@ from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.postgres.connection import Server as Database
+from chunksink.sinks.postgres.sink import PostgresSink
 from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.steps import OURS, SINK_METHODS, Step
@@ -36,11 +38,12 @@ pytestmark = pytest.mark.promise(2)
 
 SCENARIOS = SINK_METHODS | {"sign": "sync"}
 KILLS = [(method, when) for method in SCENARIOS for when in ("before", "after")]
-ENGINES = ("chroma", "meilisearch")
+ENGINES = ("chroma", "meilisearch", "postgres")
 QUICK = [
     ("chroma", "replace", "after"),
     ("meilisearch", "replace", "after"),
     ("meilisearch", "flip", "after"),
+    ("postgres", "replace", "after"),
 ]
 STEPS = [
     (step, when)
@@ -66,6 +69,7 @@ def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:
         "fts": fts,
         "chroma": chroma,
         "meilisearch": lambda _home: MeilisearchSink(url, key, settings=SETTINGS, index=index),
+        "postgres": lambda _home: PostgresSink(Database(url), schema=index),
     }
     home = Home(folder / "home", BusRoot(folder / "chunks"), fts, makers[engine])
     home.open_sink = lambda name: makers[name](home.folder)  # type: ignore[method-assign]
@@ -106,9 +110,9 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
-    if engine != "meilisearch":
+    if engine not in ("meilisearch", "postgres"):
         return NO_SERVER
-    real = request.getfixturevalue("meilisearch_server")
+    real = request.getfixturevalue(f"{engine}_server")
     return real.url, real.key, f"e{uuid.uuid4().hex[:10]}"
 
 
