@@ -1,0 +1,116 @@
+"""Search in PostgreSQL: exact phrases, ranking, scripts without spaces, and both kinds of vector index."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from chunksink.sinks.conformance import DIMENSIONS, family, marker, vector
+from chunksink.sinks.document import Family
+from chunksink.sinks.postgres.connection import Server
+from chunksink.sinks.postgres.reader import PostgresReader
+from chunksink.sinks.postgres.sink import PostgresSink
+from chunksink.sinks.reader import Filter
+from tests.engines.servers import PostgresServer
+
+TEXTS = {
+    "c": "Programs in C++ are fast.",
+    "sharp": "Programs in C# run on servers.",
+    "error": "The printer reports error E-417 and stops.",
+    "other error": "The printer reports error E-418, page 417, and goes on.",
+    "order": "a dry run shows what would happen",
+    "reversed": "they run in the dry season",
+    "running": "She was running home quickly.",
+    "café": "The café opens at nine.",
+    "tower": "東京都庁の展望台は無料です",
+    "kyoto": "京都の寺は有名です",
+    "path": "See docs/setup/install.md for more.",
+    "stop": "to be or not to be",
+}
+
+
+@pytest.fixture(scope="module")
+def reader(postgres_server: PostgresServer) -> Iterator[PostgresReader]:
+    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    yield from reader_of(sink, [family(name, [text]) for name, text in TEXTS.items()])
+
+
+def reader_of(sink: PostgresSink, families: list[Family]) -> Iterator[PostgresReader]:
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace(families)
+    assert build.flush() == []
+    build.close()
+    reader = sink.reader(signed.build_id)
+    yield reader
+    reader.close()
+    sink.drop(signed.build_id)
+
+
+def found(reader: PostgresReader, query: str) -> list[str]:
+    name_of = {family(name, [text]).parent_id: name for name, text in TEXTS.items()}
+    return [name_of[hit.parent_id] for hit in reader.search(query)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"C++"', ["c"]),
+        ('"c#"', ["sharp"]),
+        ('"dry run"', ["order"]),
+        ('"error E-417"', ["error"]),
+        ('"Café opens"', ["café"]),
+        ('"京都の寺"', ["kyoto"]),
+        ('"run running"', []),
+    ],
+)
+def test_search_with_quotes_finds_exactly_the_phrase(reader: PostgresReader, query: str, expected: list[str]) -> None:
+    assert found(reader, query) == expected
+    count = {facet.value for facet in reader.facets(query, ["parent_id"])["parent_id"]}
+    assert len(count) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("E-417", "error"),
+        ("runs home", "running"),
+        ("cafe ", "café"),
+        ("展望台", "tower"),
+        ("寺", "kyoto"),
+        ("install.md", "path"),
+        ("to be", "stop"),
+        ("quick", "running"),
+        ("serv", "sharp"),
+    ],
+)
+def test_search_finds_the_best_document_first(reader: PostgresReader, query: str, first: str) -> None:
+    assert found(reader, query)[0] == first
+
+
+def test_snippets_mark_all_forms_of_a_word(reader: PostgresReader) -> None:
+    (hit, *_) = reader.search("runs home ")
+    pieces = reader.snippets("runs home ", [hit.id])[hit.id]
+    assert [piece.text for piece in pieces if piece.match] == ["running", "home"]
+    assert "".join(piece.text for piece in pieces) == TEXTS["running"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one(postgres_server: PostgresServer) -> None:
+    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    rare = family("rare", ["a zebra"])
+    for reader in reader_of(sink, [*(family(f"{n}", ["printer printer printer"]) for n in range(20)), rare]):
+        assert reader.search("printer zebra ")[0].parent_id == rare.parent_id
+
+
+@pytest.mark.parametrize("halfvec", [False, True])
+def test_query_finds_all_that_pass_a_filter_however_few(postgres_server: PostgresServer, halfvec: bool) -> None:
+    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}", halfvec=halfvec)
+    families = [family(f"{n}", [f"text {n}"], metadata={"year": 2000 + (n == 500)}) for n in range(600)]
+    for reader in reader_of(sink, families):
+        hits = reader.query(vector("text 3"), 5)
+        assert hits[0].parent_id == families[3].parent_id
+        assert hits[0].score == pytest.approx(1, abs=1e-4)
+        assert len(hits) == 5
+        (only,) = reader.query(vector("text 3"), 5, [Filter("year", any_of=(2001,))])
+        assert only.parent_id == families[500].parent_id
+        assert reader.nearest(vector("text 9"), 1) == [families[9].documents[0].id]

@@ -1,0 +1,174 @@
+"""The server, its roles and its errors; several homes and readers of other programs."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from chunksink.settings.config import ConfigError
+from chunksink.sinks.conformance import DIMENSIONS, family, marker
+from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
+from chunksink.sinks.postgres import open_sink
+from chunksink.sinks.postgres.connection import Server
+from chunksink.sinks.postgres.sink import PostgresSink
+from tests.engines.servers import PostgresServer, free_port, run_postgres
+
+
+@pytest.fixture
+def schema() -> str:
+    return f"s{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def sink(postgres_server: PostgresServer, schema: str) -> PostgresSink:
+    return PostgresSink(Server(postgres_server.url), schema=schema)
+
+
+def test_a_server_that_does_not_answer_is_unreachable() -> None:
+    port = free_port()
+    with pytest.raises(Unreachable, match=str(port)):
+        PostgresSink(Server(f"postgresql://127.0.0.1:{port}/postgres")).builds()
+
+
+def test_a_wrong_password_is_refused_and_not_shown(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url.replace(postgres_server.key, "s3cret-word")
+    with pytest.raises(WrongKey) as caught:
+        PostgresSink(Server(url)).builds()
+    assert "s3cret-word" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert "s3cret-word" not in str(PostgresSink(Server(url)).address("b1"))
+
+
+def test_an_unknown_language_is_refused(postgres_server: PostgresServer, schema: str) -> None:
+    with pytest.raises(Refused, match="klingon"):
+        PostgresSink(Server(postgres_server.url), schema=schema, language="klingon").create(marker(), DIMENSIONS)
+
+
+@pytest.mark.parametrize("options", [{"schema": "a b"}, {"pool_size": 0}, {"password": "x"}])
+def test_invalid_options_are_refused(options: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        open_sink(tmp_path, options)
+
+
+def test_a_role_without_permission_is_refused(postgres_server: PostgresServer, schema: str, sink: PostgresSink) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
+    limited = PostgresSink(Server(url_of(postgres_server, schema)), schema=schema)
+    with pytest.raises(WrongKey):
+        limited.create(marker(), DIMENSIONS)
+    with pytest.raises(WrongKey):
+        limited.open(signed.build_id).count()
+
+
+def test_a_missing_extension_is_refused_with_its_remedy(postgres_server: PostgresServer, schema: str) -> None:
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
+    run(postgres_server, f"CREATE DATABASE {schema} OWNER {schema}")
+    url = url_of(postgres_server, schema).removesuffix("/postgres") + f"/{schema}"
+    with pytest.raises(Refused, match="CREATE EXTENSION vector"):
+        PostgresSink(Server(url)).create(marker(), DIMENSIONS)
+
+
+def test_flip_moves_the_view_and_refuses_a_foreign_build(sink: PostgresSink, schema: str) -> None:
+    one, two = marker(), marker()
+    for signed, dimensions in ((one, DIMENSIONS), (two, 2 * DIMENSIONS)):  # another model may have longer vectors
+        sink.create(signed, dimensions).close()
+    assert sink.shown() is None
+    sink.flip(None, one.build_id)
+    assert sink.shown() == one
+    with pytest.raises(Refused, match=schema):
+        sink.flip(None, two.build_id)
+    sink.flip(one.build_id, two.build_id)
+    assert sink.shown() == two
+    sink.flip(two.build_id, one.build_id)
+    assert sink.shown() == one
+    sink.drop(one.build_id)
+    assert sink.shown() is None
+
+
+def test_the_marker_stays_with_a_renamed_table(
+    postgres_server: PostgresServer, sink: PostgresSink, schema: str
+) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    run(postgres_server, f"ALTER TABLE {schema}.build_{signed.build_id} RENAME TO build_copy")
+    assert sink.open("copy").marker() == signed
+    with pytest.raises(BuildMissing):
+        sink.reader(signed.build_id)
+
+
+def test_a_prepared_build_gets_its_search_indexes_at_the_end(sink: PostgresSink) -> None:
+    sink.prepare()
+    build = sink.create(marker(), DIMENSIONS)
+    build.replace([family("a", ["one"])])
+    assert build.search_settings_due() == ["words", "vector"]
+    assert build.update_search_settings() == ["words", "vector"]
+    assert build.search_settings_due() == []
+    build.close()
+
+
+def test_another_kind_of_vector_index_replaces_the_old_one(postgres_server: PostgresServer, schema: str) -> None:
+    signed = marker()
+    PostgresSink(Server(postgres_server.url), schema=schema).create(signed, DIMENSIONS).close()
+    build = PostgresSink(Server(postgres_server.url), schema=schema, halfvec=True).open(signed.build_id)
+    assert build.update_search_settings() == ["halfvec"]
+    assert build.search_settings_due() == []
+    build.close()
+
+
+def test_other_roles_see_only_the_documents_of_their_tenant(postgres_server: PostgresServer, schema: str) -> None:
+    sink = PostgresSink(Server(postgres_server.url), schema=schema, row_security=True)
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    ours = family("a", ["one", "two"], tenant_id="t1")
+    build.replace([ours, family("b", ["three"], tenant_id="t2"), family("c", ["four"])])
+    build.close()
+    sink.flip(None, signed.build_id)
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
+    run(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+    run(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
+    with psycopg.connect(url_of(postgres_server, schema)) as connection:
+        select = f"SELECT text FROM {schema}.documents ORDER BY text"
+        assert connection.execute(select).fetchall() == []  # type: ignore[arg-type]
+        key = ours.documents[0].tenant_key
+        connection.execute("SELECT set_config('chunksink.tenant_key', %s, false)", [key])
+        assert connection.execute(select).fetchall() == [("one",), ("two",)]  # type: ignore[arg-type]
+
+
+def test_build_and_reader_continue_after_the_server_was_restarted(tmp_path: Path, schema: str) -> None:
+    one, two = family("a", ["red apple"]), family("b", ["blue car"])
+    signed = marker()
+    data = tmp_path / "data"
+    with run_postgres(data=data) as server:
+        sink = PostgresSink(Server(server.url), schema=schema)
+        build = sink.create(signed, DIMENSIONS)
+        build.replace([one])
+        reader = sink.reader(signed.build_id)
+        server.kill()
+        fails(lambda: build.replace([two]))
+        fails(lambda: reader.search("apple"))
+    with run_postgres(data=data, key=server.key, port=server.port):
+        assert held(build) == wanted([one])
+        build.replace([two])
+        assert build.flush() == []
+        assert held(build, content=True) == wanted([one, two])
+        assert [hit.parent_id for hit in reader.search("apple")] == [one.parent_id]
+        reader.close()
+        build.close()
+
+
+def fails(call: Callable[[], object]) -> None:
+    with pytest.raises(Transient):
+        call()
+
+
+def url_of(server: PostgresServer, role: str) -> str:
+    return f"postgresql://{role}:p@127.0.0.1:{server.port}/postgres"
+
+
+def run(server: PostgresServer, statement: str) -> None:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(statement)  # type: ignore[arg-type]
