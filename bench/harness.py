@@ -44,6 +44,7 @@ MODULES = (
     "serve",
     "relevance",
     "answers",
+    "units",
 )
 """Where the cases are, in the order of a chunk's journey."""
 SIZES = ("small", "full")

@@ -1,0 +1,145 @@
+"""What a thousand chunks cost at each stage: the constants of `bench.scale_model`.
+
+`python -m bench units --into bench/units.json` measures them again. Seconds are those of one processor, so that other
+work on the machine counts less. The time of a process that does nothing is subtracted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+
+import psutil  # type: ignore[import-untyped]
+
+from bench import corpora
+from bench.harness import Case, Figure, Measurement
+from bench.processes import chunksink
+
+WORDS = 150  # about 1,050 characters
+SECONDS, BYTES = "s", "bytes"
+SINKS = ("fts", "chroma", "meilisearch", "postgres")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where a sink's engine runs."""
+
+    settings: Mapping[str, str]
+    data: Path | None = None
+    """The folder of a server's data; that of an embedded engine is in the home."""
+    server: int | None = None
+
+
+def measure(case: Measurement) -> None:
+    chunks = case.number("chunks")
+    bus = corpora.shared_bus(case.shared, chunks, words=WORDS)
+    one = corpora.shared_bus(case.shared, 1, words=WORDS)
+    warm = corpora.warm_home(case.shared, bus, "fts", "chroma")
+    thousands = chunks / 1000
+
+    def beyond_start(command: str, home: Path, *arguments: str, **settings: str) -> float:
+        idle = chunksink(command, one, case.empty(), *arguments, **{**settings, "sinks": "fts"}).cpu
+        return (chunksink(command, bus, home, *arguments, **settings).cpu - idle) / thousands
+
+    case.found("chunks, bytes", _size(bus) / thousands)
+    case.found("validate", beyond_start("validate", case.scratch / "none", "--jobs", "1"))
+    case.found("embed", 1000 * _encoding(case))
+    case.found("vector cache, bytes", _size(warm / "vectors.db") / thousands)
+    for sink in case.text("sinks").split(","):
+        with ENGINES[sink](case) as engine:
+            home = case.copy(warm)
+            before = _cpu(engine.server)
+            seconds = beyond_start("rebuild", home, sinks=sink, **engine.settings)
+            case.found(f"load {sink}", seconds + (_cpu(engine.server) - before) / thousands)
+            folder = engine.data or home / sink
+            case.found(f"{sink}, bytes", _size(folder) / thousands)
+            case.found("records of a home, bytes", _size(home / "state.db") / thousands)
+            if sink == "fts":
+                case.found("unchanged sync", beyond_start("sync", home, sinks=sink))
+
+
+def _encoding(case: Measurement) -> float:
+    """Processor seconds for each text of 1,050 characters."""
+    from chunksink.embeddings.load import load_encoder
+    from chunksink.embeddings.settings import EncoderSettings
+
+    encoder = load_encoder(EncoderSettings())
+    case.note(f"vectors computed in {encoder.info.precision}")
+    texts = corpora.even(corpora.prose(case.data), case.number("texts"))
+    encoder.encode(texts[:16])
+    started = process_time()
+    encoder.encode(texts)
+    return (process_time() - started) / len(texts)
+
+
+def _size(place: Path) -> int:
+    """Bytes of a file or of all files in a folder."""
+    files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
+def _cpu(server: int | None) -> float:
+    """Processor seconds of a server and its processes so far."""
+    if server is None:
+        return 0.0
+    process = psutil.Process(server)
+    times = process.cpu_times()
+    total = float(times.user + times.system + times.children_user + times.children_system)
+    for child in process.children(recursive=True):
+        times = child.cpu_times()
+        total += times.user + times.system
+    return total
+
+
+@contextmanager
+def _embedded(_case: Measurement) -> Iterator[Engine]:
+    yield Engine({})
+
+
+@contextmanager
+def _meilisearch(case: Measurement) -> Iterator[Engine]:
+    from tests.engines.servers import run_meilisearch
+
+    data = case.empty()
+    with run_meilisearch(data=data) as server:
+        os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
+        yield Engine({}, data, server.pid)
+
+
+@contextmanager
+def _postgres(case: Measurement) -> Iterator[Engine]:
+    from tests.engines.servers import run_postgres
+
+    data = case.empty()
+    with run_postgres(data=data) as server:
+        yield Engine({"sink_postgres_url": server.url}, data, server.pid)
+
+
+ENGINES: dict[str, Callable[[Measurement], AbstractContextManager[Engine]]] = {
+    "fts": _embedded,
+    "chroma": _embedded,
+    "meilisearch": _meilisearch,
+    "postgres": _postgres,
+}
+CASES = (
+    Case(
+        "units",
+        "what a thousand chunks of 1,050 characters cost, in seconds of one processor and in bytes",
+        (
+            Figure("chunks, bytes", BYTES),
+            Figure("validate", SECONDS),
+            Figure("embed", SECONDS),
+            Figure("vector cache, bytes", BYTES),
+            Figure("records of a home, bytes", BYTES),
+            Figure("unchanged sync", SECONDS),
+            *(Figure(f"load {sink}", SECONDS) for sink in SINKS),
+            *(Figure(f"{sink}, bytes", BYTES) for sink in SINKS),
+        ),
+        measure,
+        {"chunks": (10_000, 50_000), "texts": (256, 512), "sinks": (",".join(SINKS),) * 2},
+    ),
+)
