@@ -19,7 +19,7 @@ _PACKAGES = ("chunksink", "chromadb", "torch", "sentence-transformers", "langcha
 
 def description() -> dict[str, Any]:
     return {
-        "commit": _commit(),
+        "commit": commit(),
         "machine": {
             "processor": _processor(),
             "cores": len(os.sched_getaffinity(0)),
@@ -35,7 +35,7 @@ def description() -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
+def commit() -> str:
     done = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )
