@@ -106,7 +106,7 @@ def outcome(folder: Path, start: Path, tool: Tool, scenario: Scenario, seed: str
         "last_gaps": asdict(after),
         "looks": trial.looks,
         "absent": trial.absent,
-        "output": "" if first.right and not ran.reported else ran.output[-400:],
+        "printed": trial.tool.remark(ran.output) if ran.reported else "",
     }
 
 

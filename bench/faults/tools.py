@@ -29,6 +29,11 @@ class Tool:
     def reported(self, code: int, output: str) -> bool:
         return code != 0 or bool(self.reports and re.search(self.reports, output))
 
+    def remark(self, output: str) -> str:
+        """The last line that reports a problem, or else the last line."""
+        lines = output.strip().splitlines() or [""]
+        return [line for line in lines if self.reported(0, line)][-1] if self.reported(0, output) else lines[-1]
+
 
 _LANGCHAIN = ("langchain-core", "langchain-classic", "langchain-chroma", "chromadb")
 _LLAMAINDEX = ("llama-index-core", "llama-index-vector-stores-chroma", "chromadb")
