@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check format lock lowest engines soak bench peers clean clean-all
+.PHONY: help demo test lint check format lock lowest engines soak bench peers faults clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,7 @@ lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
 	$(BIN)/lint-imports
 	$(BIN)/python tools/docs.py --check
 	$(BIN)/python -m bench.table --check
+	$(BIN)/python -m bench.faults.table --check
 
 check: lint test ## everything that a change must pass
 
@@ -72,6 +73,10 @@ bench: $(VENV)/.test engines ## run the benchmarks in their small size (about 40
 
 peers: .peers/.made ## install LangChain and LlamaIndex, which some benchmarks compare with
 
+faults: .faults/.made ## compare chunksink with other tools after faults (about an hour)
+	.faults/bin/python -m bench.faults
+	$(BIN)/python -m bench.faults.table
+
 .lowest/.made: $(VENV)/.test tools/lowest.py
 	$(BIN)/python -m venv --clear .lowest
 	$(BIN)/python -m tools.lowest > .lowest/constraints.txt
@@ -84,7 +89,7 @@ clean: ## remove the files of builds, tests and the demo
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## also remove the environments and the engines
-	rm -rf $(VENV) .engines .peers .lowest
+	rm -rf $(VENV) .engines .peers .faults .lowest
 
 # Empty files whose times show when an environment was last installed.
 
@@ -106,11 +111,15 @@ $(VENV)/.test: $(VENV)/.python $(INPUTS)
 	$(INSTALL) -e '.[offline-model,mcp,langchain,llamaindex,dev]'
 	@touch $@ $(VENV)/.demo
 
-# An environment on top of ours, so that both sides run the same Chroma, torch and model.
-.peers/.made: $(VENV)/.test
-	$(BIN)/python -m venv .peers
+# Environments on top of ours, so that all sides run the same Chroma, torch and model.
+.peers/.made .faults/.made: $(VENV)/.test
+	$(BIN)/python -m venv $(@D)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-	  > "$$(.peers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/chunksink-environment.pth"
-	.peers/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt langchain-chroma \
-	  langchain-classic langchain-community llama-index-embeddings-huggingface llama-index-vector-stores-chroma
+	  > "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/chunksink-environment.pth"
+	$(@D)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt $(PACKAGES)
 	@touch $@
+
+.peers/.made: PACKAGES := langchain-chroma langchain-classic langchain-community \
+  llama-index-embeddings-huggingface llama-index-vector-stores-chroma
+.faults/.made: PACKAGES := -r bench/faults/requirements.txt
+.faults/.made: bench/faults/requirements.txt

@@ -1,7 +1,6 @@
-"""Runs trials and writes their results to `bench/faults/results/`.
+"""Runs trials and writes their results to `bench/faults/results/`: `make faults`, or
 
-.faults/bin/python -m bench.faults [--tools NAME ...] [--scenarios NAME ...] [--size quick|full]
-    [--seeds N] [--kills N] [--jobs N] [--into FILE]
+.faults/bin/python -m bench.faults [--tools NAME ...] [--scenarios NAME ...] [--size quick|full] [--into FILE] ...
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import shutil
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,12 +19,13 @@ from typing import Any
 
 import orjson
 
-from bench.faults.scenarios import SCENARIOS, Scenario
-from bench.faults.tools import TOOLS, Tool
+from bench.faults import corpus
+from bench.faults.scenarios import SCENARIOS
+from bench.faults.table import RESULTS
+from bench.faults.tools import KEEPS_REMOVED, PACKAGES, TOOLS
 from bench.faults.trial import Trial
 from bench.machine import commit
 
-RESULTS = Path(__file__).parent / "results"
 SIZES = {"quick": 60, "full": 300}
 
 
@@ -38,84 +37,58 @@ def main() -> None:
         "commit": commit(),
         "python": platform.python_version(),
         "sources": SIZES[options.size],
-        "seeds": options.seeds,
-        "kills": options.kills,
-        "versions": {name: version(name) for tool in TOOLS.values() for name in tool.packages if _installed(name)},
+        "versions": {name: _version(name) for names in PACKAGES.values() for name in names},
         "trials": [],
     }
     file = options.into or RESULTS / f"{started:%Y-%m-%dT%H%M}.json"
+    installed = [name for name in options.tools if all(map(_version, PACKAGES[TOOLS[name].adapter]))]
     with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ProcessPoolExecutor(options.jobs) as pool:
-        tasks = {
-            pool.submit(trials, name, options.scenarios, seed, options, Path(scratch)): (name, seed)
-            for seed in range(options.seeds)
-            for name in options.tools
-        }
-        for task in as_completed(tasks):
+        arguments = [(name, seed, options, Path(scratch)) for seed in range(options.seeds) for name in installed]
+        for task in as_completed([pool.submit(trials, *each) for each in arguments]):
             results["trials"] += task.result()
             results["trials"].sort(key=lambda each: (each["tool"], each["scenario"], each["seed"]))
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-            print(*tasks[task], file=sys.stderr, flush=True)
+            print(f"{len(results['trials'])} trials", file=sys.stderr, flush=True)
 
 
-def trials(tool: str, scenarios: list[str], seed: int, options: argparse.Namespace, scratch: Path) -> list[Any]:
-    """All trials of a tool with one seed. They share the runs that fill the index."""
-    folder = scratch / f"{tool}-{seed}"
-    trial = Trial(folder / "trial", TOOLS[tool], random.Random(seed))
-    if not all(map(_installed, TOOLS[tool].packages)):
-        return []
-    trial.create(SIZES[options.size])
-    trial.copy_to(folder / "empty")
-    seconds = trial.run().seconds
-    if not trial.gaps().right:
-        raise SystemExit(f"{tool} does not fill the store: {trial.gaps()} {trial.ran[-1].output}")
-    trial.copy_to(folder / "filled")
+def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:
+    """All trials of a tool with one seed. They begin with the same sources, and with one filled store."""
+    tool, folder, rng = TOOLS[name], scratch / f"{name}-{seed}", random.Random(seed)
+    trial = Trial(folder / "trial", tool, rng)
+    trial.sources.mkdir(parents=True)
+    for number in range(SIZES[options.size]):
+        corpus.write(trial.sources, number, rng)
+    (trial.folder / "model").write_text("a")
+    shutil.copytree(trial.folder, folder / "empty")
+    seconds = trial.run_timed()
+    assert trial.gaps().right, (name, trial.gaps(), trial.remarks)
+    shutil.copytree(trial.folder, folder / "filled")
     found = []
-    for name in scenarios:
-        scenario = SCENARIOS[name]
-        if not (TOOLS[tool].remedy and not scenario.remedies) and (TOOLS[tool].prunes or not scenario.prunes):
-            for number in range(options.kills if scenario.kills else 1):
-                start = folder / ("filled" if scenario.filled else "empty")
-                found.append({"tool": tool, "scenario": name, "seed": seed})
-                found[-1] |= outcome(folder / "trial", start, TOOLS[tool], scenario, f"{name} {seed} {number}", seconds)
+    for key in options.scenarios:
+        scenario = SCENARIOS[key]
+        if (tool.remedy and not scenario.remedies) or (key == "plain" and name in KEEPS_REMOVED):
+            continue
+        rng, wanted, longest = random.Random(f"{key} {seed}"), options.kills if scenario.kills else 1, seconds
+        while wanted:
+            trial = Trial(folder / "trial", tool, rng)
+            trial.restore(folder / ("filled" if scenario.filled else "empty"))
+            scenario.strike(trial, longest)
+            if trial.kills == scenario.kills:
+                wanted -= 1
+                found.append({"tool": name, "scenario": key, "seed": seed} | trial.outcome(watched=key == "replaced"))
+            else:
+                longest *= 0.6  # a run ended before it was killed: another trial
     shutil.rmtree(folder)
     return found
 
 
-def outcome(folder: Path, start: Path, tool: Tool, scenario: Scenario, seed: str, seconds: float) -> dict[str, Any]:
-    """What the next run makes of a fault, and the one after that if something is still wrong."""
-    rng = random.Random(seed)
-    while True:
-        trial = Trial(folder, tool, rng)
-        trial.restore(start)
-        scenario.strike(trial, seconds)
-        if trial.kills == scenario.kills:
-            break
-        seconds *= 0.8  # a run ended before it was killed: another trial
-    ran = trial.run_watched() if scenario.watched else trial.run(remedy=True)
-    first = trial.gaps()
-    if not first.right:
-        trial.run()
-    after = trial.gaps()
-    return {
-        "right": first.right,
-        "right_after_another": after.right,
-        "reported": any(each.reported for each in trial.ran),
-        "codes": [each.code for each in trial.ran],
-        "gaps": asdict(first),
-        "last_gaps": asdict(after),
-        "looks": trial.looks,
-        "absent": trial.absent,
-        "printed": trial.tool.remark(ran.output) if ran.reported else "",
-    }
-
-
-def _installed(package: str) -> bool:
+def _version(package: str) -> str:
+    """Empty if the package is not installed."""
     try:
-        version(package)
+        return version(package)
     except PackageNotFoundError:
-        return False
-    return True
+        return ""
 
 
 def _options() -> argparse.Namespace:
@@ -124,7 +97,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--size", choices=SIZES, default="quick")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--kills", type=int, default=2, help="trials with kills per seed")
+    parser.add_argument("--kills", type=int, default=3, help="trials with kills for each seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--into", type=Path)
     return parser.parse_args()

@@ -1,4 +1,4 @@
-"""chunksink: `ingest SOURCES --prune --sync` into Chroma. Options are further commands, such as `rebuild`."""
+"""chunksink: `ingest SOURCES --prune --sync` into Chroma. Options are further commands, such as `sync --rebuild`."""
 
 from __future__ import annotations
 
@@ -6,77 +6,59 @@ import hashlib
 import os
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
-import chromadb  # noqa: F401 (imported before the work begins)
 import numpy as np
 
-import chunksink.embeddings.pool
-import chunksink.rebuild.embedder
-from bench.faults.vectors import DIMENSIONS, EmbeddingFailed, model_of, vectors
+from bench.faults.vectors import DIMENSIONS, ModelFailed, TextFailed, vectors
 from chunksink.cli import run
+from chunksink.embeddings import pool
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
-from chunksink.embeddings.errors import EndpointUnavailable, TextRefused
-from chunksink.embeddings.settings import EncoderSettings
+from chunksink.embeddings.errors import EndpointUnavailable
+from chunksink.rebuild import embedder
 
 BATCH = 32
 
 
 class Drawn(Encoder):
-    """Asks for the texts of a batch that failed one by one, as the encoder of an endpoint does."""
+    """As the encoder of an endpoint, it tries the texts of a refused batch one by one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        name = model_of(folder)
-        self.info = ModelInfo(
-            name=name,
-            fingerprint=hashlib.sha256(name.encode()).hexdigest(),
-            dimension=DIMENSIONS,
-            max_length=None,
-            precision="float32",
-            requested="auto",
-            long_texts="truncate",
-        )
+    def __init__(self, model: str) -> None:
+        fingerprint = hashlib.sha256(model.encode()).hexdigest()
+        self.info = ModelInfo(model, fingerprint, DIMENSIONS, None, "float32", "auto", "truncate")
 
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         for start in range(0, len(texts), BATCH):
             places = range(start, min(start + BATCH, len(texts)))
             try:
                 yield self._batch(texts, places)
-            except TextRefused:
-                for place in places:
-                    try:
-                        yield self._batch(texts, [place])
-                    except TextRefused as error:
-                        nothing = np.full((1, DIMENSIONS), np.nan, dtype=np.float32)
-                        yield EncodedBatch([place], nothing, [0], {place: str(error)})
+            except TextFailed:
+                yield from (self._alone(texts, place) for place in places)
 
     def _batch(self, texts: Sequence[str], places: Sequence[int]) -> EncodedBatch:
         try:
-            found = vectors(self._folder, [texts[place] for place in places])
-        except EmbeddingFailed as error:
-            raise (TextRefused if error.of_text else EndpointUnavailable)(str(error)) from error
+            found = vectors([texts[place] for place in places])
+        except ModelFailed as error:
+            raise EndpointUnavailable(str(error)) from error
         return EncodedBatch(places, np.array(found, dtype=np.float32), [0] * len(places))
+
+    def _alone(self, texts: Sequence[str], place: int) -> EncodedBatch:
+        try:
+            return self._batch(texts, [place])
+        except TextFailed as error:
+            nothing = np.full((1, DIMENSIONS), np.nan, dtype=np.float32)
+            return EncodedBatch([place], nothing, [0], {place: str(error)})
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-def prepare(folder: Path, options: Sequence[str]) -> Callable[[], int]:
-    def open_encoder(_settings: EncoderSettings, **_named: object) -> Encoder:
-        return Drawn(folder)
-
-    chunksink.embeddings.pool.open_encoder = open_encoder
-    chunksink.rebuild.embedder.open_encoder = open_encoder
-    os.environ |= {
-        "CHUNKSINK_HOME": str(folder / "home"),
-        "CHUNKSINK_CHUNKS": str(folder / "chunks"),
-        "CHUNKSINK_SINKS": "chroma",
-        "CHUNKSINK_MODEL": model_of(folder),
-    }
-
-    def work() -> int:
-        codes = [run(["ingest", str(folder / "sources"), "--prune", "--sync"])]
-        codes += [run(option.split()) for option in options]
-        return codes[-1] or codes[0]
-
-    return work
+def prepare(options: Sequence[str]) -> Callable[[], int]:
+    model = Path("model").read_text()
+    for module in (pool, embedder):
+        replaced: Any = module
+        replaced.open_encoder = lambda *_, **__: Drawn(model)
+    os.environ |= {"CHUNKSINK_HOME": "home", "CHUNKSINK_CHUNKS": "chunks"}
+    os.environ |= {"CHUNKSINK_SINKS": "chroma", "CHUNKSINK_MODEL": model}
+    commands = ("ingest sources --prune --sync", *options)
+    return lambda: max(run(command.split()) for command in commands)

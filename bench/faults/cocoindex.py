@@ -19,16 +19,16 @@ from cocoindex.resources.id import IdGenerator
 from cocoindex.resources.schema import VectorSchema
 from numpy.typing import NDArray
 
-from bench.faults.vectors import DIMENSIONS, model_of, vectors
+from bench.faults.vectors import DIMENSIONS, vectors
 
 
 class Drawn:
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._model = folder, model_of(folder)
+    def __init__(self, model: str) -> None:
+        self._model = model
 
     @coco.fn(memo=True, version=1, logic_tracking="self")
     async def embed(self, text: str) -> NDArray[np.float32]:
-        return np.array(vectors(self._folder, [text])[0], dtype=np.float32)
+        return np.array(vectors([text])[0], dtype=np.float32)
 
     async def __coco_vector_schema__(self) -> VectorSchema:
         return VectorSchema(dtype=np.dtype(np.float32), size=DIMENSIONS)
@@ -39,7 +39,6 @@ class Drawn:
 
 STORE = coco.ContextKey[lancedb.LanceAsyncConnection]("faults_store")
 EMBEDDER = coco.ContextKey[Drawn]("faults_embedder", detect_change=True)
-SPLITTER = RecursiveSplitter()
 
 
 @dataclass
@@ -53,7 +52,7 @@ class Row:
 @coco.lifespan
 async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
     builder.provide(STORE, await lancedb.connect_async("store"))
-    builder.provide(EMBEDDER, Drawn(Path()))
+    builder.provide(EMBEDDER, Drawn(Path("model").read_text()))
     yield
 
 
@@ -65,15 +64,15 @@ async def process_chunk(chunk: Chunk, path: PurePath, ids: IdGenerator, table: l
 
 @coco.fn(memo=True)
 async def process_file(file: FileLike, table: lancedb.TableTarget[Row]) -> None:
-    chunks = SPLITTER.split(await file.read_text(), chunk_size=400, chunk_overlap=0, language="markdown")
+    text = await file.read_text()
+    chunks = RecursiveSplitter().split(text, chunk_size=400, chunk_overlap=0, language="markdown")
     await coco.map(process_chunk, chunks, file.file_path.path, IdGenerator(), table)
 
 
 @coco.fn
 async def app_main(sources: Path) -> None:
-    table = await lancedb.mount_table_target(
-        STORE, table_name="faults", table_schema=await lancedb.TableSchema.from_class(Row, primary_key=["id"])
-    )
+    schema = await lancedb.TableSchema.from_class(Row, primary_key=["id"])
+    table = await lancedb.mount_table_target(STORE, table_name="faults", table_schema=schema)
     files = localfs.walk_dir(sources, path_matcher=PatternFilePathMatcher(included_patterns=["*.md"]))
     await coco.mount_each(process_file, files.items(), table)
 
@@ -81,11 +80,6 @@ async def app_main(sources: Path) -> None:
 app = coco.App(coco.AppConfig(name="faults"), app_main, sources=Path("sources"))
 
 
-def prepare(folder: Path, options: Sequence[str]) -> Callable[[], int]:
-    os.environ["COCOINDEX_DB"] = str(folder / "cocoindex.db")
-
-    def work() -> int:
-        cli(["update", "--force", *options, __name__], standalone_mode=True)
-        return 0
-
-    return work
+def prepare(options: Sequence[str]) -> Callable[[], int]:
+    os.environ["COCOINDEX_DB"] = "cocoindex.db"
+    return lambda: cli(["update", "--force", *options, __name__])

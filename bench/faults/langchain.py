@@ -1,4 +1,4 @@
-"""LangChain: `index()` with a record manager and Chroma. Options are those of `index()`, such as cleanup=full."""
+"""LangChain: `index()` with a record manager and Chroma. Options: the cleanup mode, then perhaps force_update."""
 
 from __future__ import annotations
 
@@ -17,39 +17,26 @@ from bench.faults.vectors import vectors
 
 
 class Drawn(Embeddings):
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return vectors(self._folder, texts)
+        return vectors(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        return vectors(self._folder, [text])[0]
+        return vectors([text])[0]
 
 
-def prepare(folder: Path, options: Sequence[str]) -> Callable[[], int]:
-    chosen: dict[str, Any] = dict(option.split("=") for option in options if "=" in option)
-    chosen["force_update"] = "force_update" in options
-    splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=0)
+def prepare(options: Sequence[str]) -> Callable[[], int]:
+    mode, *others = options
+    chosen: dict[str, Any] = {"cleanup": mode, "force_update": "force_update" in others}
 
     def work() -> int:
-        store = Chroma("faults", Drawn(folder), persist_directory=str(folder / "store"))
-        manager = SQLRecordManager("chroma/faults", db_url=f"sqlite:///{folder / 'records.sql'}")
+        store = Chroma("faults", Drawn(), persist_directory="store")
+        manager = SQLRecordManager("chroma/faults", db_url="sqlite:///records.sql")
         manager.create_schema()
-        documents = [
-            Document(file.read_text(), metadata={"source": file.name})
-            for file in sorted((folder / "sources").iterdir())
-        ]
-        print(
-            index(
-                splitter.split_documents(documents),
-                manager,
-                store,
-                source_id_key="source",
-                key_encoder="sha256",
-                **chosen,
-            )
-        )
+        files = sorted(Path("sources").iterdir())
+        documents = [Document(file.read_text(), metadata={"source": file.name}) for file in files]
+        splitter = RecursiveCharacterTextSplitter(chunk_size=400, chunk_overlap=0)
+        chunks = splitter.split_documents(documents)
+        print(index(chunks, manager, store, source_id_key="source", key_encoder="sha256", **chosen))
         return 0
 
     return work

@@ -1,4 +1,4 @@
-"""LlamaIndex: an `IngestionPipeline` with a document store, kept on disk, and Chroma. The option is a strategy."""
+"""LlamaIndex: an `IngestionPipeline` with a document store on disk, and Chroma. The option is the strategy."""
 
 from __future__ import annotations
 
@@ -17,40 +17,36 @@ from bench.faults.vectors import vectors
 
 
 class Drawn(BaseEmbedding):
-    folder: Path
-
     def _get_text_embedding(self, text: str) -> list[float]:
-        return vectors(self.folder, [text])[0]
+        return vectors([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return vectors(self.folder, texts)
+        return vectors(texts)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        return vectors(self.folder, [query])[0]
+        return vectors([query])[0]
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        return vectors(self.folder, [query])[0]
+        return vectors([query])[0]
 
 
-def prepare(folder: Path, options: Sequence[str]) -> Callable[[], int]:
-    kept = folder / "pipeline_storage"
-
+def prepare(options: Sequence[str]) -> Callable[[], int]:
     def work() -> int:
-        client = chromadb.PersistentClient(str(folder / "store"))
+        collection = chromadb.PersistentClient("store").get_or_create_collection("faults")
         pipeline = IngestionPipeline(
-            transformations=[MarkdownNodeParser(), Drawn(folder=folder)],
+            transformations=[MarkdownNodeParser(), Drawn()],
             docstore=SimpleDocumentStore(),
             docstore_strategy=DocstoreStrategy(options[0]),
-            vector_store=ChromaVectorStore(chroma_collection=client.get_or_create_collection("faults")),
+            vector_store=ChromaVectorStore(chroma_collection=collection),
         )
-        if kept.exists():
-            pipeline.load(str(kept))
+        if Path("pipeline_storage").exists():
+            pipeline.load("pipeline_storage")
+        files = sorted(Path("sources").iterdir())
         documents = [
-            Document(text=file.read_text(), doc_id=file.name, metadata={"source": file.name})
-            for file in sorted((folder / "sources").iterdir())
+            Document(text=each.read_text(), doc_id=each.name, metadata={"source": each.name}) for each in files
         ]
         print(len(pipeline.run(documents=documents)), "nodes")
-        pipeline.persist(str(kept))
+        pipeline.persist("pipeline_storage")
         return 0
 
     return work

@@ -3,111 +3,93 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
+from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
+    id: Any
     source: str
     text: str
     model: str
 
 
-class Store(Protocol):
-    """The place of a tool's documents below a trial's folder."""
-
-    def rows(self, folder: Path) -> list[Row]: ...
-
-    def sources(self, folder: Path) -> set[str]:
-        """The sources that a reader finds."""
-        ...
-
-    def lose(self, folder: Path, share: float, rng: random.Random) -> None:
-        """Deletes a share of all rows."""
-        ...
-
-    def path(self, folder: Path) -> Path: ...
-
-
 @dataclass(frozen=True)
 class ChromaStore:
     below: str
-    """A pattern that names the folder of the store; the newest match counts."""
+    """The folder of the store in a trial's folder."""
     source: str
     """The field with the name of the source."""
-
-    def path(self, folder: Path) -> Path:
-        return folder / self.below.partition("/*")[0]
 
     def rows(self, folder: Path) -> list[Row]:
         with self._collection(folder) as collection:
             if collection is None:
                 return []
             found = collection.get(include=["metadatas", "documents", "embeddings"])
-        signs = np.asarray(found["embeddings"])[:, 0] > 0 if found["ids"] else []
-        return [
-            Row(Path(str(fields[self.source])).name, text or "", "a" if sign else "b")
-            for fields, text, sign in zip(found["metadatas"], found["documents"], signs, strict=True)
-        ]
+        rows = zip(found["ids"], found["metadatas"], found["documents"], found["embeddings"], strict=True)
+        return [Row(id, Path(fields[self.source]).name, text, _model(vector)) for id, fields, text, vector in rows]
 
-    def sources(self, folder: Path) -> set[str]:
-        with self._collection(folder) as collection:
-            found = [] if collection is None else collection.get(include=["metadatas"])["metadatas"]
-        return {Path(str(fields[self.source])).name for fields in found}
+    def writes(self, folder: Path) -> list[int]:
+        """Differs after every write. Cheap enough to ask a thousand times a second."""
+        found = []
+        for file in (folder / self.below).rglob("chroma.sqlite3"):
+            with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+                found += [row[0] for row in database.execute("SELECT max(seq_id) FROM embeddings_queue")]
+        return found
 
-    def lose(self, folder: Path, share: float, rng: random.Random) -> None:
+    def delete(self, folder: Path, ids: list[Any]) -> None:
         with self._collection(folder) as collection:
-            ids = collection.get(include=[])["ids"]
-            collection.delete(rng.sample(ids, round(len(ids) * share)))
+            collection.delete(ids)
 
     @contextmanager
     def _collection(self, folder: Path) -> Iterator[Any]:
-        """The only collection; None if there is none. A new engine, which sees what others have written."""
+        """The only collection of the newest store, or None. Always in a new engine, which sees what others wrote."""
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
 
-        found = sorted(folder.glob(f"{self.below}/chroma.sqlite3"), key=lambda file: file.stat().st_mtime)
+        found = sorted((folder / self.below).rglob("chroma.sqlite3"), key=lambda file: file.stat().st_mtime)
         if not found:
             yield None
             return
-        client = chromadb.PersistentClient(str(found[-1].parent))
         try:
-            collections = client.list_collections()
-            yield collections[0] if collections else None
+            yield next(iter(chromadb.PersistentClient(str(found[-1].parent)).list_collections()), None)
         finally:
             SharedSystemClient.clear_system_cache()
 
 
 class LanceStore:
-    def path(self, folder: Path) -> Path:
-        return folder / "store"
+    below = "store"
 
     def rows(self, folder: Path) -> list[Row]:
-        return [
-            Row(row["source"], row["text"], "a" if row["embedding"][0] > 0 else "b")
-            for row in self._read(folder, ["source", "text", "embedding"])
-        ]
-
-    def sources(self, folder: Path) -> set[str]:
-        return {row["source"] for row in self._read(folder, ["source"])}
-
-    def lose(self, folder: Path, share: float, rng: random.Random) -> None:
-        ids = [row["id"] for row in self._read(folder, ["id"])]
-        lost = rng.sample(ids, round(len(ids) * share))
-        self._table(folder).delete(f"id in ({', '.join(map(str, lost))})")
-
-    def _read(self, folder: Path, columns: list[str]) -> list[dict[str, Any]]:
         table = self._table(folder)
-        found: list[dict[str, Any]] = [] if table is None else table.search().select(columns).limit(None).to_list()
-        return found
+        found = [] if table is None else table.search().limit(None).to_list()
+        return [Row(row["id"], row["source"], row["text"], _model(row["embedding"])) for row in found]
+
+    def writes(self, folder: Path) -> list[int]:
+        return [len(list((folder / self.below).glob("*.lance/_versions/*")))]
+
+    def delete(self, folder: Path, ids: list[Any]) -> None:
+        self._table(folder).delete(f"id in ({', '.join(map(str, ids))})")
 
     def _table(self, folder: Path) -> Any:
         import lancedb
 
-        store = lancedb.connect(str(self.path(folder)))
+        store = lancedb.connect(str(folder / self.below))
         return store.open_table("faults") if "faults" in store.list_tables().tables else None
+
+
+Store = ChromaStore | LanceStore
+
+
+def lose(store: Store, folder: Path, share: float, rng: random.Random) -> None:
+    """Deletes a share of all rows."""
+    ids = sorted(row.id for row in store.rows(folder))
+    store.delete(folder, rng.sample(ids, round(len(ids) * share)))
+
+
+def _model(vector: Any) -> str:
+    return "a" if vector[0] > 0 else "b"

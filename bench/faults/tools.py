@@ -7,8 +7,23 @@ from dataclasses import dataclass
 
 from bench.faults.stores import ChromaStore, LanceStore, Store
 
-_CHROMA = ChromaStore("store", "source")
-_OURS = ChromaStore("home/chroma/*", "source_uri")
+PACKAGES = {
+    "chunksink": ("chunksink", "chromadb"),
+    "langchain": ("langchain-core", "langchain-classic", "langchain-chroma", "chromadb"),
+    "llamaindex": ("llama-index-core", "llama-index-vector-stores-chroma", "chromadb"),
+    "cocoindex": ("cocoindex", "lancedb"),
+}
+STORES: dict[str, Store] = {
+    "chunksink": ChromaStore("home/chroma", "source_uri"),
+    "langchain": ChromaStore("store", "source"),
+    "llamaindex": ChromaStore("store", "source"),
+    "cocoindex": LanceStore(),
+}
+_REPORTS = {
+    "chunksink": re.compile("repaired|refused|rebuild is due"),
+    "cocoindex": re.compile(r"\bERROR\b"),
+}
+"""Output that reports a problem although the exit code is 0."""
 
 
 @dataclass(frozen=True)
@@ -17,66 +32,32 @@ class Tool:
 
     title: str
     adapter: str
-    store: Store
-    packages: tuple[str, ...]
     options: tuple[str, ...] = ()
     remedy: tuple[str, ...] = ()
-    reports: str = ""
-    """A pattern of output that reports a problem; an exit code other than 0 always does."""
-    prunes: bool = True
-    """Whether these options remove what came from removed sources."""
 
-    def reported(self, code: int, output: str) -> bool:
-        return code != 0 or bool(self.reports and re.search(self.reports, output))
+    @property
+    def store(self) -> Store:
+        return STORES[self.adapter]
 
-    def remark(self, output: str) -> str:
-        """The last line that reports a problem, or else the last line."""
-        lines = output.strip().splitlines() or [""]
-        return [line for line in lines if self.reported(0, line)][-1] if self.reported(0, output) else lines[-1]
+    def remark(self, code: int, output: str) -> str:
+        """The last line that reports a problem; empty if nothing was reported."""
+        lines = output.strip().splitlines()
+        pattern = _REPORTS.get(self.adapter)
+        found = [line for line in lines if pattern is not None and pattern.search(line)]
+        return found[-1] if found else lines[-1] if code and lines else ""
 
-
-_LANGCHAIN = ("langchain-core", "langchain-classic", "langchain-chroma", "chromadb")
-_LLAMAINDEX = ("llama-index-core", "llama-index-vector-stores-chroma", "chromadb")
-_COCOINDEX = ("cocoindex", "lancedb")
-_ERRORS = r"\bERROR\b"
-_NOTICES = r"drifted|had changed|older|rebuild|refused|repaired|was missing|rescanned"
 
 TOOLS = {
-    "chunksink": Tool("chunksink", "chunksink", _OURS, ("chunksink", "chromadb"), reports=_NOTICES),
-    "chunksink-rebuild": Tool(
-        "chunksink, then `sync --rebuild`",
-        "chunksink",
-        _OURS,
-        ("chunksink", "chromadb"),
-        remedy=("sync --rebuild",),
-        reports=_NOTICES,
-    ),
-    "langchain-incremental": Tool(
-        "LangChain `incremental`", "langchain", _CHROMA, _LANGCHAIN, ("cleanup=incremental",), prunes=False
-    ),
-    "langchain-full": Tool("LangChain `full`", "langchain", _CHROMA, _LANGCHAIN, ("cleanup=full",)),
-    "langchain-force": Tool(
-        "LangChain `full`, then `force_update`",
-        "langchain",
-        _CHROMA,
-        _LANGCHAIN,
-        ("cleanup=full",),
-        ("cleanup=full", "force_update"),
-    ),
-    "llamaindex-upserts": Tool("LlamaIndex `upserts`", "llamaindex", _CHROMA, _LLAMAINDEX, ("upserts",), prunes=False),
-    "llamaindex-delete": Tool(
-        "LlamaIndex `upserts_and_delete`", "llamaindex", _CHROMA, _LLAMAINDEX, ("upserts_and_delete",)
-    ),
-    "cocoindex": Tool("CocoIndex", "cocoindex", LanceStore(), _COCOINDEX, reports=_ERRORS),
-    "cocoindex-reprocess": Tool(
-        "CocoIndex, then `--full-reprocess`",
-        "cocoindex",
-        LanceStore(),
-        _COCOINDEX,
-        remedy=("--full-reprocess",),
-        reports=_ERRORS,
-    ),
-    "cocoindex-reset": Tool(
-        "CocoIndex, then `--reset`", "cocoindex", LanceStore(), _COCOINDEX, remedy=("--reset",), reports=_ERRORS
-    ),
+    "chunksink": Tool("chunksink", "chunksink"),
+    "chunksink-rebuild": Tool("chunksink, then `sync --rebuild`", "chunksink", (), ("sync --rebuild",)),
+    "langchain-incremental": Tool("LangChain `incremental`", "langchain", ("incremental",)),
+    "langchain-full": Tool("LangChain `full`", "langchain", ("full",)),
+    "langchain-force": Tool("LangChain `full`, then `force_update`", "langchain", ("full",), ("full", "force_update")),
+    "llamaindex-upserts": Tool("LlamaIndex `upserts`", "llamaindex", ("upserts",)),
+    "llamaindex-delete": Tool("LlamaIndex `upserts_and_delete`", "llamaindex", ("upserts_and_delete",)),
+    "cocoindex": Tool("CocoIndex", "cocoindex"),
+    "cocoindex-reprocess": Tool("CocoIndex, then `--full-reprocess`", "cocoindex", (), ("--full-reprocess",)),
+    "cocoindex-reset": Tool("CocoIndex, then `--reset`", "cocoindex", (), ("--reset",)),
 }
+KEEPS_REMOVED = ("langchain-incremental", "llamaindex-upserts")
+"""These options leave the chunks of removed sources in the store, as documented."""

@@ -7,12 +7,13 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from bench.faults import corpus, run
 from bench.faults.tools import Tool
-from bench.faults.vectors import model_of
 
 _LONGEST = 120.0  # seconds that a run may take
 
@@ -32,81 +33,82 @@ class Gaps:
         return not (self.missing or self.surplus or self.model)
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    output: str
-    seconds: float
-    reported: bool
-
-
 @dataclass
 class Trial:
     folder: Path
     tool: Tool
     rng: random.Random
-    ran: list[Ran] = field(default_factory=list)
+    codes: list[int] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    kills: int = 0
     looks: int = 0
     absent: int = 0
-    """Looks of a reader in which some source was not found."""
+    """Looks of a reader that did not find some source."""
     poisoned: str = ""
-    kills: int = 0
 
     @property
     def sources(self) -> Path:
         return self.folder / "sources"
 
-    def create(self, count: int) -> None:
-        self.folder.mkdir(parents=True)
-        corpus.create(self.sources, count, self.rng)
-        self.set_model("a")
-
-    def set_model(self, name: str) -> None:
-        (self.folder / "model").write_text(name)
-
-    def some(self, share: float) -> list[str]:
-        names = corpus.names(self.sources)
-        return self.rng.sample(names, round(len(names) * share))
+    @property
+    def _output(self) -> Path:
+        return self.folder.with_suffix(".output")
 
     def edit(self, share: float = 0.4) -> list[str]:
-        chosen = self.some(share)
+        names = corpus.names(self.sources)
+        chosen = sorted(self.rng.sample(names, round(len(names) * share)))
         corpus.edit(self.sources, chosen, self.rng)
         return chosen
 
-    def run(self, *, remedy: bool = False) -> Ran:
-        return self.finish(self.begin(remedy=remedy))
-
-    def begin(self, *, remedy: bool = False) -> run.Run:
+    def begin(self, *, remedy: bool = False) -> BaseProcess:
         options = (self.tool.remedy if remedy else ()) or self.tool.options
-        return run.begin(self.tool.adapter, self.folder, options)
+        return run.begin(self.tool.adapter, self.folder, options, self._output)
 
-    def finish(self, begun: run.Run) -> Ran:
+    def finish(self, process: BaseProcess) -> None:
+        process.join(_LONGEST)
+        assert process.exitcode is not None, f"{self.tool.title} did not end"
+        self.codes.append(process.exitcode)
+        self.remarks.append(self.tool.remark(process.exitcode, self._output.read_text(errors="replace")))
+        self._output.write_text("")
+
+    def run(self, *, remedy: bool = False) -> None:
+        self.finish(self.begin(remedy=remedy))
+
+    def run_timed(self) -> float:
+        """A run, and how many seconds it took from its first write to the store to its end."""
+        process = self._begun_to_write()
         began = time.monotonic()
-        begun.process.join(_LONGEST)
-        code = begun.process.exitcode
-        assert code is not None, f"{self.tool.title} did not end"
-        output = begun.output()
-        self.ran.append(Ran(code, output[-2000:], time.monotonic() - began, self.tool.reported(code, output)))
-        return self.ran[-1]
+        self.finish(process)
+        return time.monotonic() - began
 
     def run_killed(self, longest: float) -> None:
-        """A run that is killed at a random instant, unless it has ended before."""
-        process = self.begin().process
-        process.join(self.rng.uniform(0, longest))
+        """A run that is killed at a random instant after its first write, more often soon after it. It may end before."""
+        process = self._begun_to_write()
+        process.join(longest * self.rng.random() ** 2)
         if process.exitcode is None:
             process.kill()
             self.kills += 1
         process.join()
+        self._output.write_text("")
 
-    def run_watched(self) -> Ran:
+    def _begun_to_write(self) -> BaseProcess:
+        before = self.tool.store.writes(self.folder)
+        process = self.begin()
+        while process.exitcode is None and self.tool.store.writes(self.folder) == before:
+            process.join(0.001)
+        return process
+
+    def run_watched(self) -> None:
         """A run during which a reader looks for every source that exists before and after it."""
-        wanted = self.tool.store.sources(self.folder) & set(corpus.names(self.sources))
-        begun = self.begin()
-        while begun.process.is_alive():
-            found = self.tool.store.sources(self.folder)
+        wanted = self._found() & set(corpus.names(self.sources))
+        process = self.begin()
+        while process.is_alive():
             self.looks += 1
-            self.absent += not wanted <= found
-        return self.finish(begun)
+            self.absent += not wanted <= self._found()
+        self.finish(process)
+
+    def _found(self) -> set[str]:
+        return {row.source for row in self.tool.store.rows(self.folder)}
 
     def gaps(self) -> Gaps:
         wanted = corpus.marks_of(self.sources)
@@ -116,20 +118,40 @@ class Trial:
             found.setdefault(row.source, Counter()).update(corpus.MARK.findall(row.text))
         wanted.pop(self.poisoned, None)
         found.pop(self.poisoned, None)
+        model = (self.folder / "model").read_text()
         return Gaps(
             missing=sum(bool(marks - found[name]) for name, marks in wanted.items()),
             surplus=sum(bool(marks - wanted.get(name, Counter())) for name, marks in found.items()),
-            model=sum(row.model != model_of(self.folder) for row in rows),
+            model=sum(row.model != model for row in rows),
         )
-
-    def copy_to(self, folder: Path) -> None:
-        shutil.copytree(self.folder, folder, symlinks=True)
 
     def restore(self, folder: Path) -> None:
         """Goes back to a copy, at the same path: some tools record paths."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(folder, self.folder, symlinks=True)
 
+    def outcome(self, *, watched: bool) -> dict[str, Any]:
+        """What the next run makes of it, and the one after that if something is still wrong."""
+        if watched:
+            self.run_watched()
+        else:
+            self.run(remedy=True)
+        first = self.gaps()
+        if not first.right:
+            self.run()
+        last = self.gaps()
+        return {
+            "right": first.right,
+            "right_after_another": last.right,
+            "reported": any(self.remarks),
+            "remark": next(filter(None, reversed(self.remarks)), ""),
+            "codes": self.codes,
+            "gaps": asdict(first),
+            "last_gaps": asdict(last),
+            "looks": self.looks,
+            "absent": self.absent,
+        }
+
 
 Strike = Callable[[Trial, float], None]
-"""Does what happens before the next run; the number is how long a run takes."""
+"""Does what happens before the next run. The number is how many seconds a run writes."""

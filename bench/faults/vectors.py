@@ -1,7 +1,7 @@
 """The embedding function of all tools: its vectors depend on the text and the model alone.
 
-A trial's folder has the name of the model in `model`. If there is a file `failure`, the first call with a text that
-has the word in it fails, and removes the file. A text with the word `corpus.POISON` always fails.
+The file `model` in a trial's folder has the name of the model. If there is a file `failure`, the first call with a text
+that contains its word fails, and removes the file. A text with the word `corpus.POISON` always fails.
 """
 
 from __future__ import annotations
@@ -15,29 +15,22 @@ from bench.faults.corpus import POISON
 DIMENSIONS = 64
 
 
-class EmbeddingFailed(Exception):
-    """There are no vectors for this batch. `of_text`: because of one of its texts."""
-
-    def __init__(self, message: str, *, of_text: bool) -> None:
-        super().__init__(message)
-        self.of_text = of_text
+class ModelFailed(Exception):
+    """There are no vectors now."""
 
 
-def model_of(folder: Path) -> str:
-    return (folder / "model").read_text()
+class TextFailed(Exception):
+    """There will never be a vector for one of these texts."""
 
 
-def vectors(folder: Path, texts: Sequence[str]) -> list[list[float]]:
+def vectors(texts: Sequence[str]) -> list[list[float]]:
     """The first number of a vector is positive for model a and negative for model b."""
-    failure = folder / "failure"
+    failure = Path("failure")
     if failure.exists() and any(failure.read_text() in text for text in texts):
         failure.unlink()
-        raise EmbeddingFailed("the model failed once", of_text=False)
+        raise ModelFailed("the model failed once")
     if any(POISON in text for text in texts):
-        raise EmbeddingFailed("the model has no vector for a text", of_text=True)
-    sign = 1.0 if model_of(folder) == "a" else -1.0
-    return [[sign, *_drawn(text)] for text in texts]
-
-
-def _drawn(text: str) -> list[float]:
-    return [byte / 256 - 0.5 for byte in hashlib.shake_128(text.encode()).digest(DIMENSIONS - 1)]
+        raise TextFailed("the model has no vector for a text")
+    sign = 1.0 if Path("model").read_text() == "a" else -1.0
+    drawn = (hashlib.shake_128(text.encode()).digest(DIMENSIONS - 1) for text in texts)
+    return [[sign, *(byte / 256 - 0.5 for byte in digest)] for digest in drawn]

@@ -1,0 +1,80 @@
+"""The tables in docs/comparison.md, from the newest results: `python -m bench.faults.table [--check]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.faults.scenarios import SCENARIOS
+from bench.faults.tools import PACKAGES, TOOLS
+from bench.processes import ROOT
+from bench.table import BEGIN, END
+
+RESULTS = Path(__file__).parent / "results"
+PAGE = ROOT / "docs" / "comparison.md"
+
+
+def main() -> int:
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    wanted = before + BEGIN + "\n".join(tables()) + "\n" + END + rest.partition(END)[2]
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(wanted, encoding="utf-8")
+    elif page != wanted:
+        print("docs/comparison.md does not show the newest results: run `python -m bench.faults.table`")
+        return 1
+    return 0
+
+
+def tables() -> Iterator[str]:
+    newest = max(RESULTS.glob("*.json"))
+    results = orjson.loads(newest.read_bytes())
+    versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in results["versions"].items())
+    yield f"{results['date'][:10]}, {results['sources']} sources, commit {results['commit']}, {versions};"
+    yield f"[all results](../bench/faults/results/{newest.name}).\n"
+    plain = [name for name, tool in TOOLS.items() if not tool.remedy]
+    yield _row("", *(TOOLS[name].title for name in plain))
+    yield _row(*["---"] * (len(plain) + 1))
+    for key, scenario in SCENARIOS.items():
+        yield _row(scenario.title, *(_cell(_trials(results, key, name)) for name in plain))
+    yield "\nWith the option that a tool's documentation offers, used in the run after the fault:\n"
+    options = [name for name, tool in TOOLS.items() if tool.remedy]
+    yield _row("", *(TOOLS[name].title for name in options))
+    yield _row(*["---"] * (len(options) + 1))
+    for key, scenario in SCENARIOS.items():
+        if scenario.remedies:
+            yield _row(scenario.title, *(_cell(_trials(results, key, name)) for name in options))
+
+
+def _trials(results: dict[str, Any], scenario: str, tool: str) -> list[dict[str, Any]]:
+    if not all(results["versions"][package] for package in PACKAGES[TOOLS[tool].adapter]):
+        return []
+    return [each for each in results["trials"] if (each["scenario"], each["tool"]) == (scenario, tool)]
+
+
+def _cell(trials: Sequence[dict[str, Any]]) -> str:
+    """How many trials were right; of the others the worst gaps, whether they were reported, and the run after."""
+    wrong = [trial for trial in trials if not trial["right"]]
+    parts = [f"{len(trials) - len(wrong)} of {len(trials)}" if trials else "-"]
+    for gap, words in (("missing", "missing"), ("surplus", "with surplus"), ("model", "old vectors")):
+        if worst := max((trial["gaps"][gap] for trial in wrong), default=0):
+            parts.append(f"{worst} {words}")
+    if wrong:
+        parts.append("reported" if all(trial["reported"] for trial in wrong) else "**not reported**")
+        if later := sum(trial["right_after_another"] for trial in wrong):
+            parts.append(f"{later} right after one more run")
+    if looks := sum(trial["looks"] for trial in trials):
+        parts.append(f"absent in {sum(trial['absent'] for trial in trials) / looks:.0%} of looks")
+    return "<br>".join(parts)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
