@@ -1,6 +1,6 @@
 """Runs trials and writes their results to `bench/faults/results/`: `make faults`, or
 
-.faults/bin/python -m bench.faults [--tools NAME ...] [--scenarios NAME ...] [--size quick|full] [--into FILE] ...
+.faults/bin/python -m bench.faults [--tools NAME ...] [--scenarios NAME ...] [--sources N] [--seeds N] [--into FILE] ...
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from typing import Any
 
 import orjson
 
-from bench.faults import corpus
+from bench.faults import corpus, run
 from bench.faults.scenarios import SCENARIOS
 from bench.faults.table import RESULTS
 from bench.faults.tools import KEEPS_REMOVED, PACKAGES, TOOLS
 from bench.faults.trial import Trial
 from bench.machine import commit
-
-SIZES = {"quick": 60, "full": 300}
 
 
 def main() -> None:
@@ -36,12 +34,13 @@ def main() -> None:
         "date": started.isoformat(timespec="minutes"),
         "commit": commit(),
         "python": platform.python_version(),
-        "sources": SIZES[options.size],
+        "sources": options.sources,
         "versions": {name: _version(name) for names in PACKAGES.values() for name in names},
         "trials": [],
     }
     file = options.into or RESULTS / f"{started:%Y-%m-%dT%H%M}.json"
     installed = [name for name in options.tools if all(map(_version, PACKAGES[TOOLS[name].adapter]))]
+    run.preload({TOOLS[name].adapter for name in installed})
     with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ProcessPoolExecutor(options.jobs) as pool:
         arguments = [(name, seed, options, Path(scratch)) for seed in range(options.seeds) for name in installed]
         for task in as_completed([pool.submit(trials, *each) for each in arguments]):
@@ -57,7 +56,7 @@ def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> 
     tool, folder, rng = TOOLS[name], scratch / f"{name}-{seed}", random.Random(seed)
     trial = Trial(folder / "trial", tool, rng)
     trial.sources.mkdir(parents=True)
-    for number in range(SIZES[options.size]):
+    for number in range(options.sources):
         corpus.write(trial.sources, number, rng)
     (trial.folder / "model").write_text("a")
     shutil.copytree(trial.folder, folder / "empty")
@@ -95,9 +94,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.faults", description=__doc__)
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--size", choices=SIZES, default="quick")
+    parser.add_argument("--sources", type=int, default=60, help="how many; 300 is the full size")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--kills", type=int, default=3, help="trials with kills for each seed")
+    parser.add_argument("--kills", type=int, default=2, help="trials with kills for each seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--into", type=Path)
     return parser.parse_args()

@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -22,8 +22,12 @@ warnings.simplefilter("ignore")
 FORKED = ("langchain", "llamaindex", "chunksink")
 """Adapters whose import starts no threads, since threads do not survive a fork."""
 FORKING: Any = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload([__name__, *(f"bench.faults.{name}" for name in FORKED)])
 SPAWNING: Any = multiprocessing.get_context("spawn")
+
+
+def preload(adapters: Iterable[str]) -> None:
+    """Imports these adapters in the process that runs are forked from."""
+    FORKING.set_forkserver_preload([__name__, *(f"bench.faults.{name}" for name in adapters if name in FORKED)])
 
 
 def begin(adapter: str, folder: Path, options: Sequence[str], output: Path) -> BaseProcess:

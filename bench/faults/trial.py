@@ -82,7 +82,7 @@ class Trial:
         return time.monotonic() - began
 
     def run_killed(self, longest: float) -> None:
-        """A run that is killed at a random instant after its first write, more often soon after it. It may end before."""
+        """A run that is killed at a random instant after its first write, often soon after it. It may end before."""
         process = self._begun_to_write()
         process.join(longest * self.rng.random() ** 2)
         if process.exitcode is None:
