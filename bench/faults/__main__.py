@@ -11,6 +11,7 @@ import random
 import shutil
 import sys
 import tempfile
+import traceback
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -40,15 +41,22 @@ def main() -> None:
     }
     file = options.into or RESULTS / f"{started:%Y-%m-%dT%H%M}.json"
     installed = [name for name in options.tools if all(map(_version, PACKAGES[TOOLS[name].adapter]))]
+    failed: list[BaseException] = []
     run.preload({TOOLS[name].adapter for name in installed})
     with tempfile.TemporaryDirectory(prefix="faults-") as scratch, ProcessPoolExecutor(options.jobs) as pool:
         arguments = [(name, seed, options, Path(scratch)) for seed in range(options.seeds) for name in installed]
         for task in as_completed([pool.submit(trials, *each) for each in arguments]):
+            if error := task.exception():
+                failed.append(error)
+                traceback.print_exception(error)
+                continue
             results["trials"] += task.result()
             results["trials"].sort(key=lambda each: (each["tool"], each["scenario"], each["seed"]))
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
             print(f"{len(results['trials'])} trials", file=sys.stderr, flush=True)
+    if failed:
+        raise SystemExit(f"{len(failed)} sets of trials failed")
 
 
 def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:

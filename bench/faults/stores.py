@@ -25,6 +25,12 @@ class ChromaStore:
     source: str
     """The field with the name of the source."""
 
+    def sources(self, folder: Path) -> set[str]:
+        """The sources that a reader finds, even while another process writes."""
+        with self._collection(folder) as collection:
+            found = collection.get(include=["metadatas"])["metadatas"]
+        return {Path(fields[self.source]).name for fields in found}
+
     def rows(self, folder: Path) -> list[Row]:
         with self._collection(folder) as collection:
             if collection is None:
@@ -63,6 +69,9 @@ class ChromaStore:
 
 class LanceStore:
     below = "store"
+
+    def sources(self, folder: Path) -> set[str]:
+        return {row.source for row in self.rows(folder)}
 
     def rows(self, folder: Path) -> list[Row]:
         table = self._table(folder)

@@ -100,15 +100,12 @@ class Trial:
 
     def run_watched(self) -> None:
         """A run during which a reader looks for every source that exists before and after it."""
-        wanted = self._found() & set(corpus.names(self.sources))
+        wanted = self.tool.store.sources(self.folder) & set(corpus.names(self.sources))
         process = self.begin()
         while process.is_alive():
             self.looks += 1
-            self.absent += not wanted <= self._found()
+            self.absent += not wanted <= self.tool.store.sources(self.folder)
         self.finish(process)
-
-    def _found(self) -> set[str]:
-        return {row.source for row in self.tool.store.rows(self.folder)}
 
     def gaps(self) -> Gaps:
         wanted = corpus.marks_of(self.sources)
