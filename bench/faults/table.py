@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from bench.faults.scenarios import SCENARIOS
-from bench.faults.tools import PACKAGES, TOOLS
+from bench.faults.tools import TOOLS
 from bench.processes import ROOT
 from bench.table import BEGIN, END
 
@@ -36,24 +36,19 @@ def tables() -> Iterator[str]:
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in results["versions"].items())
     yield f"{results['date'][:10]}, {results['sources']} sources, commit {results['commit']}, {versions};"
     yield f"[all results](../bench/faults/results/{newest.name}).\n"
-    plain = [name for name, tool in TOOLS.items() if not tool.remedy]
-    yield _row("", *(TOOLS[name].title for name in plain))
-    yield _row(*["---"] * (len(plain) + 1))
-    for key, scenario in SCENARIOS.items():
-        yield _row(scenario.title, *(_cell(_trials(results, key, name)) for name in plain))
+    yield from _table(results, [name for name, tool in TOOLS.items() if not tool.remedy], list(SCENARIOS))
     yield "\nWith the option that a tool's documentation offers, used in the run after the fault:\n"
-    options = [name for name, tool in TOOLS.items() if tool.remedy]
-    yield _row("", *(TOOLS[name].title for name in options))
-    yield _row(*["---"] * (len(options) + 1))
-    for key, scenario in SCENARIOS.items():
-        if scenario.remedies:
-            yield _row(scenario.title, *(_cell(_trials(results, key, name)) for name in options))
+    remedied = [key for key, scenario in SCENARIOS.items() if scenario.remedies]
+    yield from _table(results, [name for name, tool in TOOLS.items() if tool.remedy], remedied)
 
 
-def _trials(results: dict[str, Any], scenario: str, tool: str) -> list[dict[str, Any]]:
-    if not all(results["versions"][package] for package in PACKAGES[TOOLS[tool].adapter]):
-        return []
-    return [each for each in results["trials"] if (each["scenario"], each["tool"]) == (scenario, tool)]
+def _table(results: dict[str, Any], tools: Sequence[str], scenarios: Sequence[str]) -> Iterator[str]:
+    """A row for each scenario, a column for each tool."""
+    yield _row("", *(TOOLS[tool].title for tool in tools))
+    yield _row(*["---"] * (len(tools) + 1))
+    for key in scenarios:
+        of_key = [trial for trial in results["trials"] if trial["scenario"] == key]
+        yield _row(SCENARIOS[key].title, *(_cell([each for each in of_key if each["tool"] == tool]) for tool in tools))
 
 
 def _cell(trials: Sequence[dict[str, Any]]) -> str:
