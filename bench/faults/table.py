@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ def tables() -> Iterator[str]:
     newest = max(RESULTS.glob("*.json"))
     results = orjson.loads(newest.read_bytes())
     versions = ", ".join(f"{name} {version or 'not installed'}" for name, version in results["versions"].items())
-    yield f"{results['date'][:10]}, {results['sources']} sources, commit {results['commit']}, {versions};"
+    about = f"{results['date'][:10]}, {results['sources']} sources, commit {results['commit']}, {versions};"
+    yield textwrap.fill(about, 100, break_on_hyphens=False)
     yield f"[all results](../bench/faults/results/{newest.name}).\n"
     yield from _table(results, [name for name, tool in TOOLS.items() if not tool.remedy], list(SCENARIOS))
     yield "\nWith the option that a tool's documentation offers, used in the run after the fault:\n"
