@@ -156,6 +156,8 @@ def create_indexes(connection: Connection, place: Place, *, halfvec: bool) -> li
         with connection.transaction():
             connection.execute("SET LOCAL statement_timeout = 0")
             connection.execute(statement)
+    if missing:
+        connection.execute(sql.SQL("ANALYZE {}").format(place.table))
     return list(missing)
 
 

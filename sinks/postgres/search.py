@@ -21,6 +21,9 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
+_MOST_RANK = 5.0
+"""About the largest ratio of two ranks of one word. A document with only a word that counts less than this share of the
+rarest word is not among the best, so it is not ranked."""
 _NAMES = [name for names in words.SEARCHED.values() for name in names]
 _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
@@ -49,13 +52,19 @@ class Search:
         if not terms:
             return []
         weights = self._weights(terms)
-        found = self.matching(query)
+        rare = [term for term in terms if weights[term] * _MOST_RANK >= max(weights.values())]
+        hits = self._ranked(query, rare, weights, limit) if len(rare) < len(terms) else []
+        return hits if len(hits) == limit else self._ranked(query, list(terms), weights, limit)
+
+    def _ranked(self, query: Query, found_by: Sequence[str], weights: dict[str, float], limit: int) -> list[Hit]:
+        """The best documents that have one of the terms `found_by`, ranked by all terms."""
+        found = self._found(query, found_by)
         rank = f"%s * ts_rank(%s::float4[], words, to_tsquery({{config}}::regconfig, %s), {_BY_LENGTH})"
-        score = sql.SQL(" + ".join([rank] * len(terms))).format(config=self._config)
+        score = sql.SQL(" + ".join([rank] * len(weights))).format(config=self._config)
         statement = sql.SQL(
             "SELECT id, parent_id, {} AS score FROM {} WHERE {} ORDER BY score DESC, id LIMIT %s"
         ).format(score, self._table, found.text)
-        of_terms = [value for term in terms for value in (weights[term], list(words.WEIGHTS), term)]
+        of_terms = [value for term in weights for value in (weights[term], list(words.WEIGHTS), term)]
         return [Hit(*row) for row in rows(self._connection, statement, [*of_terms, *found.values, limit])]
 
     def matching(self, query: Query | None) -> Condition:
@@ -63,8 +72,10 @@ class Search:
         if query is None:
             return self._filters
         terms = words.terms(query)
-        if not terms:
-            return NOTHING
+        return self._found(query, list(terms)) if terms else NOTHING
+
+    def _found(self, query: Query, terms: Sequence[str]) -> Condition:
+        """Documents that have one of the terms, and all phrases."""
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
 
     def facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
