@@ -44,7 +44,7 @@ def measure_engines(case: Measurement) -> None:
         return
     with served("meilisearch", "postgres"):
         for name, sinks in ENGINES.items():
-            means = _evaluate(case, bus, name, {"precision": "bfloat16", "sinks": sinks})
+            means = _evaluate(case, bus, name, {"precision": "bfloat16", "sinks": sinks}, case.scratch / "home")
             for mode in ("keyword", "hybrid"):
                 case.found(f"{name}, {mode} search", means[mode])
 
@@ -61,9 +61,11 @@ def _cranfield(case: Measurement) -> Path | None:
     return bus
 
 
-def _evaluate(case: Measurement, bus: Path, name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
-    """Of a home of its own, the mean of each mode; all metrics and their 95 % intervals are kept."""
-    home = case.scratch / f"home-{name}"
+def _evaluate(
+    case: Measurement, bus: Path, name: str, settings: Mapping[str, str], home: Path | None = None
+) -> Mapping[str, float]:
+    """The mean of each mode, in this home or one of its own; all metrics and their 95 % intervals are kept."""
+    home = home or case.scratch / f"home-{name}"
     files = ["--queries", str(case.scratch / "queries.tsv"), "--qrels", str(case.scratch / "qrels.tsv")]
     chunksink("rebuild", bus, home, **settings)
     found: dict[str, Any] = chunksink("eval", bus, home, *files, "--json", **settings).document
