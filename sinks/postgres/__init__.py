@@ -25,8 +25,8 @@ class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `schema` has the tables. `language` is the stemmer: english, german or another of PostgreSQL, or simple for none.
     `halfvec` halves the vector index. `row_security` limits other roles to the tenant in their setting
-    `chunksink.tenant_key`. `statement_timeout` is seconds per statement, 0 for no limit. `pool_size` is how many
-    connections searches use at once.
+    `chunksink.tenant_key`. `statement_timeout` is seconds per statement, 0 for no limit; `search_timeout` is seconds
+    per search. `pool_size` is how many connections searches use at once.
     """
 
     url: str = ""
@@ -35,6 +35,7 @@ class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     halfvec: bool = False
     row_security: bool = False
     statement_timeout: Annotated[float, msgspec.Meta(ge=0, le=86400)] = 0.0
+    search_timeout: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     pool_size: Annotated[int, msgspec.Meta(ge=1, le=100)] = 8
 
 
@@ -49,7 +50,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
             f"the sink postgres needs packages that are missing ({error}): pip install 'chunksink[postgres]'"
         ) from error
     return PostgresSink(
-        Server(chosen.url, chosen.statement_timeout),
+        Server(chosen.url, chosen.statement_timeout, chosen.search_timeout),
         schema=chosen.schema,
         language=chosen.language,
         halfvec=chosen.halfvec,

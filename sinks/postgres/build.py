@@ -11,7 +11,7 @@ from chunksink.sinks.document import FIELDS, Document, Family, Vectors, hashes_o
 from chunksink.sinks.payload import Replacements, with_usable_vectors
 from chunksink.sinks.postgres import schema
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
-from chunksink.sinks.postgres.errors import translated
+from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translated
 from chunksink.sinks.postgres.schema import Note, Place
 
 _PAGE = 2000
@@ -50,7 +50,8 @@ class PostgresBuild:
             refused += unusable
         try:
             with translated(self._server.where), self._connected().transaction():
-                sent = self._write(by_id)
+                changed = self._changed(by_id)
+                refused += self._write(changed)
                 self._replacements.add(latest)
                 self._replacements.refuse(refused)
                 ids = self._replacements.surplus(lambda some: (one.id for one in self.of_families(some)))
@@ -63,7 +64,7 @@ class PostgresBuild:
         for id in by_id:
             self._refused.pop(id, None)
         self._refused |= {one.id: one for one in refused}
-        return sent
+        return len(changed)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._replacements.delete(parent_ids)
@@ -115,24 +116,37 @@ class PostgresBuild:
         if self._connection is not None:
             self._connection.close()
 
-    def _write(self, by_id: dict[str, tuple[Document, Vectors, bool]]) -> int:
-        """Write the documents that differ from the stored ones."""
-        connection = self._connected()
+    def _changed(self, by_id: dict[str, tuple[Document, Vectors, bool]]) -> list[tuple[Document, Vectors]]:
+        """The documents that differ from the stored ones, and those to rewrite."""
         select = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(_HASHES, self._place.table)
-        stored = {row[0]: row for row in rows(connection, select, [list(by_id)])}
-        changed = [
+        stored = {row[0]: row for row in rows(self._connected(), select, [list(by_id)])}
+        return [
             (one, vector)
             for one, vector, rewrite in by_id.values()
             if rewrite or stored.get(one.id) != (one.id, one.parent_id, one.document_hash, one.text_hash)
         ]
-        if changed:
-            schema.stage(connection)
-            with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(schema.STAGED_TYPES)
-                for one, vector in changed:
-                    copy.write_row(schema.staged_row(one, vector))
-            connection.execute(schema.upsert(self._place, self._language))
-        return len(changed)
+
+    def _write(self, changed: Sequence[tuple[Document, Vectors]]) -> list[RefusedDocument]:
+        """Write these documents, and return those that the server does not accept. They are found by halving."""
+        if not changed:
+            return []
+        connection = self._connected()
+        try:
+            with connection.transaction():
+                schema.stage(connection)
+                with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
+                    copy.set_types(schema.STAGED_TYPES)
+                    for one, vector in changed:
+                        copy.write_row(schema.staged_row(one, vector))
+                connection.execute(schema.upsert(self._place, self._language))
+        except OF_DOCUMENTS as error:
+            if len(changed) == 1:
+                document = changed[0][0]
+                return [RefusedDocument(document.id, document.parent_id, reason_of(error))]
+        else:
+            return []
+        half = len(changed) // 2
+        return self._write(changed[:half]) + self._write(changed[half:])
 
     def _note(self) -> Note:
         with translated(self._server.where):

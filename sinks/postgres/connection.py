@@ -1,5 +1,7 @@
 """Connections to the server, for one thread at a time each."""
 
+import os
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +20,13 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 Statement = sql.SQL | sql.Composed
 
 _OLDEST = 150000
+_KEEPALIVES: dict[str, int] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""A connection to a machine that is gone ends after a minute, not after two hours."""
 _EF_SEARCH = 100
 """How many neighbours HNSW keeps while it searches; more find more of the nearest and take longer."""
 
@@ -29,6 +38,8 @@ class Server:
     url: str = ""
     statement_timeout: float = 0.0
     """Seconds per statement; 0 for no limit."""
+    search_timeout: float = 10.0
+    """Seconds per search, counted here, since a server that is gone counts nothing."""
 
     @property
     def where(self) -> str:
@@ -47,7 +58,9 @@ class Server:
             given = conninfo_to_dict(self.url)
             options = f"{given.get('options') or ''} {settings}".strip()
             timeout = given.get("connect_timeout") or 10
-            info = make_conninfo(self.url, options=options, connect_timeout=timeout, application_name="chunksink")
+            usual: dict[str, Any] = {**_KEEPALIVES, "application_name": "chunksink"}
+            others = {name: value for name, value in usual.items() if name not in given}
+            info = make_conninfo(self.url, options=options, connect_timeout=timeout, **others)
             connection = psycopg.connect(info, autocommit=True)
         except psycopg.Error as error:
             raise connect_error(error, self.where) from None  # the cause may show the password
@@ -88,7 +101,8 @@ class Connections:
         with self._free:
             connection = self._taken()
             try:
-                with translated(self.where), connection.transaction():
+                limited = _limited(connection, self._server.search_timeout)
+                with translated(self.where), limited, connection.transaction():
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                     yield connection
             finally:
@@ -124,6 +138,23 @@ class Connections:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+@contextmanager
+def _limited(connection: Connection, seconds: float) -> Iterator[None]:
+    """Ends the connection if the block takes longer."""
+
+    def end() -> None:
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def rows(connection: Connection, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

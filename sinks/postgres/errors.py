@@ -19,9 +19,11 @@ from chunksink.sinks.errors import (
 
 _TRANSIENT_CLASSES = frozenset(("08", "40", "53", "55", "57", "58"))
 """Connection, conflict between transactions, resources, locks, intervention of an administrator, system errors."""
-_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role")
+_LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role ")
 _NO_DATABASE = ("3D000",)
 _STATEMENT_TIMEOUT = "57014"
+OF_DOCUMENTS = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
+"""Errors that the content of a document can cause."""
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def translated(where: str) -> Iterator[None]:
 
 def connect_error(error: psycopg.Error, where: str) -> SinkError:
     """The error for a failed login. Such errors have no code, and messages may be in the server's language."""
-    reason = _reason(error)
+    reason = reason_of(error)
     if "does not exist" in reason and "database" in reason:
         return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")
     if any(sign in reason for sign in _LOGIN):
@@ -56,7 +58,7 @@ def missing_extension(where: str) -> Refused:
 
 
 def _ours(error: psycopg.Error, where: str) -> SinkError:
-    code, reason = error.sqlstate or "", _reason(error)
+    code, reason = error.sqlstate or "", reason_of(error)
     if code == "42P01":
         return BuildMissing(f"PostgreSQL at {where} no longer has this build ({reason}): {SYNC_REBUILDS}")
     if code in ("42703", "42804", "XX001", "XX002"):
@@ -76,6 +78,6 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
     return Refused(f"PostgreSQL at {where} refuses the request ({code} {reason})")
 
 
-def _reason(error: psycopg.Error) -> str:
+def reason_of(error: psycopg.Error) -> str:
     """The message without the detail, which may contain the text of documents."""
     return error.diag.message_primary or " ".join(str(error).split())[:300]

@@ -117,17 +117,30 @@ def live(connection: Connection, schema: str) -> str | None:
 
 
 def show(connection: Connection, place: Place, row_security: bool) -> None:
-    """Make the public view show this build, in the caller's transaction."""
-    view = sql.Identifier(place.schema, VIEW)
-    create = sql.SQL("CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS SELECT {}, embedding FROM {}").format(
-        view, sql.Literal(row_security), COLUMNS, place.table
+    """Make the public view show this build, in the caller's transaction. It keeps its permissions."""
+    if row_security:
+        protect(connection, place)
+    connection.execute(
+        sql.SQL(
+            "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
+            "SELECT {}, embedding::vector AS embedding FROM {}"
+        ).format(
+            sql.Identifier(place.schema, VIEW),
+            sql.Literal(row_security),
+            COLUMNS,
+            place.table,  # without the length of vectors, which may differ between builds
+        )
     )
-    try:
-        with connection.transaction():
-            connection.execute(create)
-    except psycopg.errors.InvalidTableDefinition:  # the length of the vectors differs
-        connection.execute(sql.SQL("DROP VIEW {}").format(view))
-        connection.execute(create)
+
+
+def protect(connection: Connection, place: Place) -> None:
+    """Let other roles see only the documents of the tenant in their setting."""
+    for statement in (
+        "ALTER TABLE {} ENABLE ROW LEVEL SECURITY",
+        "DROP POLICY IF EXISTS tenant ON {}",
+        "CREATE POLICY tenant ON {} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true))",
+    ):
+        connection.execute(sql.SQL(statement).format(place.table))
 
 
 def configuration(schema: str, language: str) -> sql.Identifier:
@@ -199,13 +212,7 @@ def create_table(connection: Connection, place: Place, dimensions: int | None, r
         )
     )
     if row_security:
-        connection.execute(sql.SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(place.table))
-        connection.execute(
-            sql.SQL(
-                "CREATE POLICY tenant ON {} FOR SELECT "
-                "USING (tenant_key = current_setting('chunksink.tenant_key', true))"
-            ).format(place.table)
-        )
+        protect(connection, place)
 
 
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
@@ -247,10 +254,11 @@ def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> d
 
 
 def stage(connection: Connection) -> None:
-    """Create the temporary table that receives documents."""
+    """Create or empty the temporary table that receives documents."""
     columns = [f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()]
     columns += ["embedding vector", *(f"{name} text" for name in _WEIGHTED.values())]
     connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) ON COMMIT DELETE ROWS")
+    connection.execute("TRUNCATE staged")
 
 
 def upsert(place: Place, language: str) -> Statement:

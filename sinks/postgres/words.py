@@ -5,7 +5,7 @@ here: into words without signs and accents, and into pairs of characters for scr
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts.query import TOKEN, Query, is_spaceless
@@ -21,8 +21,6 @@ WEIGHTS = (0.4, 0.4, 0.7, 1.0)
 """Of D, C, B and A, in PostgreSQL's order."""
 _LONGEST = 200
 """Characters. PostgreSQL leaves out words of more than 2,046 bytes."""
-_MOST_BYTES = 400_000
-"""Of all words of a document. PostgreSQL accepts 1 MiB of different words with their positions."""
 _MAX_TERMS = 48
 _OF_PREFIX = 0.5
 """The weight of words that only begin with the last word, which are guesses."""
@@ -30,20 +28,14 @@ _OF_PREFIX = 0.5
 
 def indexed(document: Document) -> list[str]:
     """The words of each weight, with spaces between them."""
-    left = _MOST_BYTES
-    texts: list[str] = []
-    for names in SEARCHED.values():
-        found: list[str] = []
-        for name in names:
-            value = getattr(document, name)
-            for text in value if isinstance(value, tuple) else [value or ""]:
-                for word in split(text):
-                    left -= len(word.encode()) + 1
-                    if left < 0:
-                        break
-                    found.append(word)
-        texts.append(" ".join(found))
-    return texts
+    values = ([getattr(document, name) for name in names] for names in SEARCHED.values())
+    return [
+        " ".join(word for value in of_weight for text in _texts(value) for word in split(text)) for of_weight in values
+    ]
+
+
+def _texts(value: str | Sequence[str] | None) -> Sequence[str]:
+    return [value or ""] if value is None or isinstance(value, str) else value
 
 
 def split(text: str) -> Iterator[str]:

@@ -138,6 +138,71 @@ def test_other_roles_see_only_the_documents_of_their_tenant(postgres_server: Pos
         assert connection.execute(select).fetchall() == [("one",), ("two",)]  # type: ignore[arg-type]
 
 
+def test_a_build_from_before_row_security_is_protected_when_it_is_shown(
+    postgres_server: PostgresServer, sink: PostgresSink, schema: str
+) -> None:
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace([family("a", ["one"], tenant_id="t1")])
+    build.close()
+    PostgresSink(Server(postgres_server.url), schema=schema, row_security=True).flip(None, signed.build_id)
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
+    run(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
+    run(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
+    with psycopg.connect(url_of(postgres_server, schema)) as connection:
+        assert connection.execute(f"SELECT text FROM {schema}.documents").fetchall() == []  # type: ignore[arg-type]
+
+
+def test_the_view_keeps_its_readers_and_the_vector_index_for_vectors_of_another_length(
+    postgres_server: PostgresServer, sink: PostgresSink, schema: str
+) -> None:
+    one, two = marker(), marker()
+    sink.create(one, DIMENSIONS).close()
+    sink.create(two, 2 * DIMENSIONS).close()
+    sink.flip(None, one.build_id)
+    run(postgres_server, f"CREATE ROLE {schema}")
+    run(postgres_server, f"GRANT SELECT ON {schema}.documents TO {schema}")
+    sink.flip(one.build_id, two.build_id)
+    vector = [1.0] * 2 * DIMENSIONS
+    nearest = f"SELECT id FROM {schema}.documents WHERE text <> '' ORDER BY embedding <=> '{vector}' LIMIT 5"
+    with psycopg.connect(postgres_server.url) as connection:
+        allowed = f"SELECT has_table_privilege('{schema}', '{schema}.documents', 'SELECT')"
+        assert connection.execute(allowed).fetchall() == [(True,)]  # type: ignore[arg-type]
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute("EXPLAIN " + nearest).fetchall()  # type: ignore[arg-type]
+        assert f"build_{two.build_id}_vector" in str(plan)
+
+
+@pytest.mark.parametrize("text", ["forbidden", " ".join(f"word{number}" for number in range(120_000))])
+def test_a_document_that_the_server_refuses_blocks_no_other(
+    text: str, postgres_server: PostgresServer, sink: PostgresSink, schema: str
+) -> None:
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace([family("a", ["one", "two"])])
+    run(postgres_server, f"ALTER TABLE {schema}.build_{signed.build_id} ADD CHECK (text <> 'forbidden')")
+    newer = family("a", ["one", text])
+    others = [family(f"b{number}", [f"text {number}"]) for number in range(5)]
+    build.replace([*others[:3], newer, *others[3:]])
+    [refused] = build.flush()
+    assert (refused.id, refused.parent_id) == (newer.documents[1].id, newer.parent_id)
+    stored = {one.text_hash for one in build.scan()}
+    assert stored == {one.documents[0].text_hash for one in (*others, newer)}
+    build.close()
+
+
+def test_a_search_that_gets_no_answer_ends(postgres_server: PostgresServer, schema: str) -> None:
+    sink = PostgresSink(Server(postgres_server.url, search_timeout=0.5), schema=schema)
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    reader = sink.reader(signed.build_id)
+    with psycopg.connect(postgres_server.url) as other:
+        other.execute(f"LOCK TABLE {schema}.build_{signed.build_id}")  # type: ignore[arg-type]
+        fails(lambda: reader.search("word"))
+    assert reader.search("word") == []
+    reader.close()
+
+
 def test_build_and_reader_continue_after_the_server_was_restarted(tmp_path: Path, schema: str) -> None:
     one, two = family("a", ["red apple"]), family("b", ["blue car"])
     signed = marker()
