@@ -17,7 +17,7 @@ SEARCHED = {
     "D": ("text",),
 }
 """The searched fields by PostgreSQL's weight."""
-WEIGHTS = (0.4, 0.4, 0.7, 1.0)
+WEIGHTS = (0.7, 0.7, 0.8, 1.0)
 """Of D, C, B and A, in PostgreSQL's order."""
 _LONGEST = 200
 """Characters. PostgreSQL leaves out words of more than 2,046 bytes."""
