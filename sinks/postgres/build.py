@@ -9,7 +9,7 @@ from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.payload import Replacements, with_usable_vectors
-from chunksink.sinks.postgres import schema
+from chunksink.sinks.postgres import schema, vocabulary
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
 from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translated
 from chunksink.sinks.postgres.schema import Note, Place
@@ -29,6 +29,8 @@ class PostgresBuild:
         self._replacements = Replacements()
         self._refused: dict[str, RefusedDocument] = {}
         self._language = self._note().language
+        with translated(server.where):
+            self._has_vocabulary = vocabulary.exists(self._connected(), place)
 
     def marker(self) -> Marker | None:
         return self._note().marker
@@ -103,6 +105,13 @@ class PostgresBuild:
                 return
             last = page[-1][0]
 
+    def scrub(self) -> None:
+        """Removes deleted rows and their words from the tables. The server's log and backups keep them for a while."""
+        with translated(self._server.where):
+            if self._has_vocabulary:
+                vocabulary.remove_unused(self._connected(), self._place, self._language)
+            self._connected().execute(sql.SQL("VACUUM {}").format(self._place.table))
+
     def search_settings_due(self) -> list[str]:
         """The search indexes that are missing: a large write leaves them for its end."""
         with translated(self._server.where):
@@ -139,6 +148,8 @@ class PostgresBuild:
                     for one, vector in changed:
                         copy.write_row(schema.staged_row(one, vector))
                 connection.execute(schema.upsert(self._place, self._language))
+                if self._has_vocabulary:
+                    connection.execute(vocabulary.add_staged(self._place))
         except OF_DOCUMENTS as error:
             if len(changed) == 1:
                 document = changed[0][0]

@@ -67,9 +67,8 @@ class PostgresReader:
         return None
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        """None: PostgreSQL has no list of the words of a build."""
-        del query, filters
-        return {}
+        with self._connections.snapshot() as connection:
+            return Search(connection, self._place, self._language, filters).corrections(parse(query))
 
     def facets(
         self,

@@ -27,7 +27,7 @@ PREFIX = "build_"
 VIEW = "documents"
 _TYPES: dict[type, str] = {str: "text", int: "bigint", float: "float8", bool: "bool", tuple: "text[]", dict: "jsonb"}
 _MOST_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
-_WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
+WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
 
 
 def _column_types() -> dict[str, str]:
@@ -41,7 +41,7 @@ def _column_types() -> dict[str, str]:
 
 COLUMN_TYPES = _column_types()
 COLUMNS = sql.SQL(", ").join(map(sql.Identifier, FIELDS))
-STAGED_TYPES = [*COLUMN_TYPES.values(), "vector", *("text" for _ in _WEIGHTED)]
+STAGED_TYPES = [*COLUMN_TYPES.values(), "vector", *("text" for _ in WEIGHTED)]
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> d
 def stage(connection: Connection) -> None:
     """Create or empty the temporary table that receives documents."""
     columns = [f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()]
-    columns += ["embedding vector", *(f"{name} text" for name in _WEIGHTED.values())]
+    columns += ["embedding vector", *(f"{name} text" for name in WEIGHTED.values())]
     connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) ON COMMIT DELETE ROWS")
     connection.execute("TRUNCATE staged")
 
@@ -268,7 +268,7 @@ def upsert(place: Place, language: str) -> Statement:
         sql.SQL("setweight(to_tsvector({}::regconfig, {}), {})").format(
             config, sql.Identifier(column), sql.Literal(weight)
         )
-        for weight, column in _WEIGHTED.items()
+        for weight, column in WEIGHTED.items()
     ]
     changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
     update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]

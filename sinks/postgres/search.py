@@ -13,7 +13,7 @@ from psycopg import sql
 from chunksink.sinks.fts import snippets
 from chunksink.sinks.fts.query import Query
 from chunksink.sinks.fts.text_patterns import exact_pattern, has_signs, pattern
-from chunksink.sinks.postgres import words
+from chunksink.sinks.postgres import vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.filters import EVERYTHING, NOTHING, Condition, condition, members, order
 from chunksink.sinks.postgres.schema import Place, configuration, is_storable
@@ -30,7 +30,7 @@ _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
 class Search:
     def __init__(self, connection: Connection, place: Place, language: str, filters: Sequence[Filter]) -> None:
-        self._connection, self._table = connection, place.table
+        self._connection, self._place, self._table = connection, place, place.table
         self._config = sql.Literal(configuration(place.schema, language).as_string())
         self._filters = condition(filters)
         self._tenant = condition([one for one in filters if one.field == "tenant_key"])
@@ -77,6 +77,15 @@ class Search:
     def _found(self, query: Query, terms: Sequence[str]) -> Condition:
         """Documents that have one of the terms, and all phrases."""
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
+
+    def corrections(self, query: Query) -> dict[str, str]:
+        return vocabulary.corrections(self._connection, self._place, query, self._occurs)
+
+    def _occurs(self, word: str) -> bool:
+        """Whether a document that passes the filters has this word or another form of it."""
+        found = self._matches(words.adjacent(word)).and_(self._filters)
+        statement = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE {})").format(self._table, found.text)
+        return bool(rows(self._connection, statement, found.values)[0][0])
 
     def facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
         statement = sql.SQL(

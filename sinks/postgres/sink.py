@@ -7,7 +7,7 @@ from psycopg import sql
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.postgres import schema
+from chunksink.sinks.postgres import schema, vocabulary
 from chunksink.sinks.postgres.build import PostgresBuild, create_indexes
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
 from chunksink.sinks.postgres.errors import translated
@@ -46,6 +46,7 @@ class PostgresSink:
             schema.ensure_schema(connection, self._server.where, self._schema, self._language)
             if marker.build_id not in schema.build_ids(connection, self._schema):
                 schema.create_table(connection, place, dimensions, self._row_security)
+                vocabulary.create(connection, place)
                 missing = schema.missing_indexes(connection, place, halfvec=self._halfvec)
                 for statement in () if deferred else missing.values():
                     connection.execute(statement)
@@ -103,7 +104,9 @@ class PostgresSink:
     def drop(self, build_id: str) -> None:
         """The view of a live build goes too."""
         with self._connected() as connection:
-            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(Place(self._schema, build_id).table))
+            place = Place(self._schema, build_id)
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(place.table))
+            vocabulary.drop(connection, place)
 
     def address(self, build_id: str) -> dict[str, str]:
         return {"server": self._server.where, "table": f"{self._schema}.{Place(self._schema, build_id).name}"}

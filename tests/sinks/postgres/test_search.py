@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from chunksink.sinks.conformance import DIMENSIONS, family, marker, vector
@@ -114,3 +115,29 @@ def test_query_finds_all_that_pass_a_filter_however_few(postgres_server: Postgre
         (only,) = reader.query(vector("text 3"), 5, [Filter("year", any_of=(2001,))])
         assert only.parent_id == families[500].parent_id
         assert reader.nearest(vector("text 9"), 1) == [families[9].documents[0].id]
+
+
+def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server: PostgresServer) -> None:
+    families = [family("a", ["The battery is empty"], tenant_id="t1"), family("b", ["a buttery cake"], tenant_id="t2")]
+    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    for reader in reader_of(sink, families):
+        assert reader.corrections("batery is empty") == {"batery": "battery"}
+        assert reader.corrections("battery") == {}
+        tenant = families[1].documents[0].tenant_key
+        assert tenant is not None
+        assert reader.corrections("battery", [Filter("tenant_key", any_of=(tenant,))]) == {"battery": "buttery"}
+
+
+def test_scrubbed_builds_have_no_words_of_removed_documents(postgres_server: PostgresServer) -> None:
+    schema, signed = f"s{uuid.uuid4().hex[:10]}", marker()
+    sink = PostgresSink(Server(postgres_server.url), schema=schema)
+    build = sink.create(signed, DIMENSIONS)
+    gone, stays = family("a", ["quokka"]), family("b", ["numbat"])
+    build.replace([gone, stays])
+    build.delete([gone.parent_id])
+    build.scrub()
+    build.close()
+    with psycopg.connect(postgres_server.url) as connection:
+        words = connection.execute(f"SELECT word FROM {schema}.vocabulary_{signed.build_id}").fetchall()  # type: ignore[arg-type]
+    assert ("numbat",) in words
+    assert ("quokka",) not in words
