@@ -158,7 +158,9 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
             raise missing_extension(where) from error
         raise
     prepare_vectors(connection)
-    connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    # IF NOT EXISTS needs the permission to create schemas even if the schema exists.
+    if not rows(connection, sql.SQL("SELECT 1 FROM pg_namespace WHERE nspname = %s"), [schema]):
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     config = configuration(schema, language)
     if rows(
         connection,

@@ -64,6 +64,19 @@ def test_a_role_without_permission_is_refused(postgres_server: PostgresServer, s
         limited.open(signed.build_id).count()
 
 
+def test_a_role_that_owns_the_schema_alone_creates_and_shows_a_build(
+    postgres_server: PostgresServer, schema: str
+) -> None:
+    run(postgres_server, "CREATE EXTENSION IF NOT EXISTS vector")
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
+    run(postgres_server, f"CREATE SCHEMA {schema} AUTHORIZATION {schema}")
+    owned = PostgresSink(Server(url_of(postgres_server, schema)), schema=schema)
+    signed = marker()
+    owned.create(signed, DIMENSIONS).close()
+    owned.flip(None, signed.build_id)
+    assert owned.shown() == signed
+
+
 def test_a_missing_extension_is_refused_with_its_remedy(postgres_server: PostgresServer, schema: str) -> None:
     run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
     run(postgres_server, f"CREATE DATABASE {schema} OWNER {schema}")
