@@ -37,7 +37,7 @@ def main(folder: Path, command: list[str]) -> int:
     try:
         with (folder / "engine.log").open("wb") as log:
             # In its own folder: engines leave things in the current one (Meilisearch makes `dumps/`).
-            cwd = os.environ.get("CHUNKSINK_TEST_FOLDER", folder)
+            cwd = folder / os.environ.get("CHUNKSINK_TEST_FOLDER", "")
             who = identity(os.environ.get("CHUNKSINK_TEST_USER"))
             engine = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **who)
         print(engine.pid, flush=True)

@@ -9,8 +9,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tests.engines.keeper import identity
@@ -26,32 +24,26 @@ def name(database: Path) -> str:
     return "/proc/self/cwd" if USER else str(database)
 
 
-@contextmanager
-def programs(pg_ctl: Path) -> Iterator[Path]:
-    """The folder with `initdb` and `postgres`: the one of `pg_ctl`, or a copy that `USER` can reach."""
+def programs(pg_ctl: Path, scratch: Path) -> Path:
+    """The folder with `initdb` and `postgres`: the one of `pg_ctl`, or a copy in `scratch` that `USER` can reach."""
     folder = pg_ctl.resolve().parent
     if not USER or all(each.stat().st_mode & 0o1 for each in (folder / "postgres", *folder.parents)):
-        yield folder
-        return
+        return folder
     # The package's programs find their libraries beside the package.
     installation = folder.parents[2] if pg_ctl.match(str(engines.PROGRAMS["postgres"])) else folder.parent
-    with tempfile.TemporaryDirectory(prefix="chunksink-test-") as scratch:
-        copy = Path(scratch) / "installation"
-        shutil.copytree(installation, copy, symlinks=True)
-        give(Path(scratch))
-        yield copy / folder.relative_to(installation)
+    copy = scratch / "installation"
+    shutil.copytree(installation, copy, symlinks=True)
+    _give(copy)
+    scratch.chmod(0o711)
+    return copy / folder.relative_to(installation)
 
 
-@contextmanager
-def database(programs: Path, data: Path | None, key: str) -> Iterator[Path]:
-    """`data`, or a folder that lives as long as the context. It gets a database if it has none."""
-    with tempfile.TemporaryDirectory(prefix="chunksink-test-") as scratch:
-        folder = data or Path(scratch) / "data"
-        if not (folder / "PG_VERSION").exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
-            give(folder)
-            _create(programs, folder, key)
-        yield folder
+def database(programs: Path, folder: Path, key: str) -> None:
+    """Create a database in this folder if it has none."""
+    if not (folder / "PG_VERSION").exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        _give(folder)
+        _create(programs, folder, key)
 
 
 def _create(programs: Path, folder: Path, key: str) -> None:
@@ -76,7 +68,7 @@ def _create(programs: Path, folder: Path, key: str) -> None:
         raise OSError(f"initdb failed: {done.stderr}")
 
 
-def give(folder: Path) -> None:
+def _give(folder: Path) -> None:
     """Make the user who runs PostgreSQL the owner of this folder."""
     if USER:
         owner = identity(USER)

@@ -209,29 +209,27 @@ def run_postgres(
     Files are not synced to the disk: a kill of the server loses nothing, only a crash of the machine would.
     """
     key = key or secrets.token_hex(16)
-    with (
-        postgres_folders.programs(Path(_program("postgres"))) as programs,
-        postgres_folders.database(programs, data, key) as folder,
-    ):
 
-        def command(port: int, _scratch: Path) -> list[str]:
-            settings = [f"listen_addresses={HOST}", f"port={port}", "unix_socket_directories=", "fsync=off"]
-            chosen = (part for setting in (*settings, "full_page_writes=off") for part in ("-c", setting))
-            return [str(programs / "postgres"), "-D", postgres_folders.name(folder), *chosen, *arguments]
+    def command(port: int, scratch: Path) -> list[str]:
+        programs, folder = postgres_folders.programs(Path(_program("postgres")), scratch), data or scratch / "data"
+        postgres_folders.database(programs, folder, key)
+        settings = [f"listen_addresses={HOST}", f"port={port}", "unix_socket_directories=", "fsync=off"]
+        chosen = (part for setting in (*settings, "full_page_writes=off") for part in ("-c", setting))
+        return [str(programs / "postgres"), "-D", postgres_folders.name(folder), *chosen, *arguments]
 
-        def ready(port: int, _scratch: Path) -> bool:
-            import psycopg
+    def ready(port: int, _scratch: Path) -> bool:
+        import psycopg
 
-            try:
-                psycopg.connect(PostgresServer(port, 0, key).url, connect_timeout=5).close()
-            except psycopg.OperationalError:
-                return False
-            return True
+        try:
+            psycopg.connect(PostgresServer(port, 0, key).url, connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
-        # SIGTERM would wait until all clients have left.
-        variables = {"CHUNKSINK_TEST_SIGNAL": "SIGINT", "CHUNKSINK_TEST_FOLDER": str(folder)}
-        with _run(command, ready, variables | {"CHUNKSINK_TEST_USER": postgres_folders.USER}, port) as (port, pid):
-            yield PostgresServer(port, pid, key)
+    # SIGTERM would wait until all clients have left.
+    variables = {"CHUNKSINK_TEST_SIGNAL": "SIGINT", "CHUNKSINK_TEST_USER": postgres_folders.USER}
+    with _run(command, ready, variables | {"CHUNKSINK_TEST_FOLDER": str(data or "data")}, port) as (port, pid):
+        yield PostgresServer(port, pid, key)
 
 
 @contextmanager
