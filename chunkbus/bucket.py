@@ -70,6 +70,7 @@ class BucketStorage:
         )
 
     def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
+        """The files directly in this folder, or those with names after `after`, sorted by name."""
         import obstore
 
         start = len(folder) + 1 if folder else 0
@@ -94,7 +95,7 @@ class BucketStorage:
 
         def read() -> tuple[bytes, str]:
             found = obstore.get(self._store, name)
-            return bytes(found.bytes()), _token(found.meta["e_tag"], found.meta["version"])
+            return bytes(found.bytes()), f"{found.meta['e_tag'] or ''} {found.meta['version'] or ''}"
 
         return self._call(name, read)
 
@@ -117,36 +118,28 @@ class BucketStorage:
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(_RangeReader(self, name, self.stat(name).size), _READ_AHEAD_BYTES))
 
-    def create(self, name: str, data: bytes) -> str:
-        return self._put_if(name, data, "create")
-
-    def swap(self, name: str, data: bytes, version: str) -> str:
-        tag, _, generation = version.partition(" ")
-        return self._put_if(name, data, {"e_tag": tag, "version": generation} if generation else {"e_tag": tag})
-
-    def _put_if(self, name: str, data: bytes, mode: "PutMode") -> str:
+    def write_if_unchanged(self, name: str, data: bytes, version: str | None) -> None:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        def put() -> str | None:
+        mode = "create" if version is None else _condition(version)
+
+        def put() -> bool:
             try:
-                written = obstore.put(self._store, name, data, mode=mode, use_multipart=False)
-                return _token(written["e_tag"], written["version"])
+                obstore.put(self._store, name, data, mode=mode, use_multipart=False)
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 if _code_of(error) in _NO_BUCKET:
                     raise
-                return None
+                return False
+            return True
 
-        if (new := self._call(name, put)) is not None:
-            return new
+        if self._call(name, put):
+            return
         # A repeated request meets what its first attempt wrote.
-        try:
-            present, version = self.read_version(name)
-        except FileNotFoundError:
-            present, version = None, ""
-        if present != data:
-            raise StorageConflict(f"{self._at(name)} was written by another process meanwhile")
-        return version
+        with suppress(FileNotFoundError):
+            if self.read(name) == data:
+                return
+        raise StorageConflict(f"{self._at(name)} was written by another process meanwhile")
 
     def write(self, name: str, data: Content) -> None:
         import obstore
@@ -229,8 +222,9 @@ def _entry(name: str, meta: "ObjectMeta") -> Entry:
     return Entry(name, meta["size"], tag or meta["last_modified"].isoformat(), meta["last_modified"])
 
 
-def _token(tag: str | None, generation: str | None) -> str:
-    return f"{tag or ''} {generation or ''}"
+def _condition(version: str) -> "PutMode":
+    tag, _, generation = version.partition(" ")
+    return {"e_tag": tag, "version": generation} if generation else {"e_tag": tag}
 
 
 def _code_of(error: Exception) -> str:

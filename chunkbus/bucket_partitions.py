@@ -166,10 +166,7 @@ class BucketPartitions:
         self.storage.write(name, new)  # even if it exists: then nobody removes it as an old one
         on_step("chunks_uploaded")
         try:
-            if version is None:
-                self.storage.create(manifest_name(key), manifest)
-            else:
-                self.storage.swap(manifest_name(key), manifest, version)
+            self.storage.write_if_unchanged(manifest_name(key), manifest, version)
         except StorageConflict as error:
             raise PartitionLocked(
                 f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from chunksink.chunkbus.errors import StorageConflict
 from chunksink.chunkbus.signature import Signature
@@ -41,28 +41,21 @@ class Storage(Protocol):
         """For messages; without credentials."""
         ...
 
-    def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
-        """The files directly in this folder, or those with names after `after`; none if there is no such folder."""
+    def entries(self, folder: str) -> Iterator[Entry]:
+        """The files directly in this folder; none if there is no such folder."""
         ...
-
-    def stat(self, name: str) -> Entry: ...
 
     def read(self, name: str) -> bytes: ...
 
     def read_version(self, name: str) -> tuple[bytes, str]:
-        """The content, and the version for `swap`."""
+        """The content, and the version for `write_if_unchanged`."""
         ...
 
-    def open(self, name: str) -> BinaryIO:
-        """For reading, with `seek`."""
-        ...
+    def write_if_unchanged(self, name: str, data: bytes, version: str | None) -> None:
+        """Replaces this version of the file, or creates the file if `version` is None.
 
-    def create(self, name: str, data: bytes) -> str:
-        """Writes a new file and returns its version. StorageConflict if it exists with other content."""
-        ...
-
-    def swap(self, name: str, data: bytes, version: str) -> str:
-        """Replaces this version of the file and returns the new one. StorageConflict if it has another one."""
+        StorageConflict if the file has another version and other content.
+        """
         ...
 
     def write(self, name: str, data: Content) -> None:
@@ -99,47 +92,31 @@ class FolderStorage:
     def address(self) -> str:
         return str(self.path)
 
-    def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
+    def entries(self, folder: str) -> Iterator[Entry]:
         with suppress(FileNotFoundError), os.scandir(self.path / folder) as found:
             for one in found:
-                if one.name > after and not one.name.startswith("."):
+                if not one.name.startswith("."):
                     with suppress(FileNotFoundError):  # removed meanwhile
                         if one.is_file():
                             yield _entry(one.name, one.stat())
-
-    def stat(self, name: str) -> Entry:
-        path = self.path / name
-        return _entry(path.name, path.stat())
 
     def read(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
 
     def read_version(self, name: str) -> tuple[bytes, str]:
-        with self.open(name) as file:
+        with (self.path / name).open("rb") as file:
             return file.read(), _entry(name, os.fstat(file.fileno())).version
 
-    def open(self, name: str) -> BinaryIO:
-        return (self.path / name).open("rb")
-
-    def create(self, name: str, data: bytes) -> str:
+    def write_if_unchanged(self, name: str, data: bytes, version: str | None) -> None:
         path = self.path / name
-        with self._new(path, data) as new:
-            try:
-                os.link(new, path)
-            except FileExistsError:
-                if path.read_bytes() != data:
-                    raise StorageConflict(f"{path} was written by another process meanwhile") from None
+        with self._new(path, data) as new, _locked(path.parent):
+            present, current = None, None
+            with suppress(FileNotFoundError):
+                present, current = self.read_version(name)
+            if current != version and present != data:
+                raise StorageConflict(f"{path} was written by another process meanwhile")
+            new.replace(path)
         sync_folder(path.parent)
-        return self.stat(name).version
-
-    def swap(self, name: str, data: bytes, version: str) -> str:
-        path = self.path / name
-        with self._new(path, data) as new, _locked(path.parent), suppress(FileNotFoundError):
-            if self.stat(name).version == version or path.read_bytes() == data:
-                new.replace(path)
-                sync_folder(path.parent)
-                return self.stat(name).version
-        raise StorageConflict(f"{path} was written by another process meanwhile")
 
     def write(self, name: str, data: Content) -> None:
         path = self.path / name
@@ -177,7 +154,7 @@ def _entry(name: str, status: os.stat_result) -> Entry:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Excludes other swaps in this folder, without a file for the lock."""
+    """Excludes other conditional writes in this folder, without a file for the lock."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

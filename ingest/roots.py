@@ -195,10 +195,7 @@ class Roots:
         ]
         data = (json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n").encode()
         try:
-            if self._version is None:
-                self._storage.create(FILE_NAME, data)
-            else:
-                self._storage.swap(FILE_NAME, data, self._version)
+            self._storage.write_if_unchanged(FILE_NAME, data, self._version)
         except StorageConflict as error:
             raise IngestBusy(
                 f"another ingest registered a folder in {self._storage.address} meanwhile; run again"
