@@ -114,7 +114,8 @@ class Worker:
         if encoder is None:
             raise RuntimeError("a worker embeds after its start")
         info = encoder.info
-        passages = {info.key(passage.key): passage for passage in _passages(self._root(), places)}
+        root = BusRoot.at(self._job.chunks, self._job.home)
+        passages = {info.key(passage.key): passage for passage in _passages(root, places)}
         keys, texts = list(passages), [passage.text for passage in passages.values()]
         contexts = [passage.context for passage in passages.values()] if info.embed_context else []
         rows = np.empty((len(keys), info.dimension), dtype=np.float32)
@@ -140,9 +141,6 @@ class Worker:
             {keys[position]: problem for position, problem in problems.items()},
             monotonic() - started,
         )
-
-    def _root(self) -> BusRoot:
-        return BusRoot.at(self._job.chunks, self._job.home)
 
 
 def _passages(root: BusRoot, places: Sequence[TextPlace]) -> Iterator[Passage]:
