@@ -132,7 +132,7 @@ class Worker:
         if good:
             storage = open_storage(self._job.segments)
             some_keys, some_tokens = [keys[each] for each in good], [tokens[each] for each in good]
-            receipt = write_segment(storage, "", info, some_keys, rows[good], some_tokens)
+            receipt = write_segment(storage, info, some_keys, rows[good], some_tokens)
         return BlockReceipt(
             self._node,
             receipt,

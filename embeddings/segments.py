@@ -100,7 +100,6 @@ class ImportReport:
 
 def write_segment(
     storage: Storage,
-    folder: str,
     info: ModelInfo,
     keys: Sequence[bytes],
     vectors: Vectors,
@@ -108,14 +107,13 @@ def write_segment(
 ) -> SegmentReceipt:
     """Writes vectors of distinct keys. WrongVectors if a vector is not finite or has the wrong dimension."""
     name, content = _encoded(Origin.of(info), sorted(sealed(info, keys, vectors, tokens)), info.dimension)
-    storage.write(_path(folder, name), content)
+    storage.write(name, content)
     return SegmentReceipt(name, len(keys), len(content), info.fingerprint)
 
 
 def export_segments(
     cache: VectorCache,
     storage: Storage,
-    folder: str,
     fingerprints: Iterable[str],
     progress: Progress | None = None,
     *,
@@ -123,7 +121,7 @@ def export_segments(
 ) -> ExportReport:
     """Writes all vectors of these models. Rows are divided by ranges of their keys, so a second export writes only
     the ranges that have changed."""
-    there = {entry.name: entry.size for entry in storage.entries(folder)}
+    there = {entry.name: entry.size for entry in storage.entries("")}
     report = ExportReport()
     for fingerprint in sorted(fingerprints):
         model = raw_fingerprint(fingerprint)
@@ -131,7 +129,7 @@ def export_segments(
             for origin, dimension, some in _rows_between(cache, model, low, high, report, progress):
                 name, content = _encoded(origin, some, dimension)
                 if there.get(name) != len(content):
-                    storage.write(_path(folder, name), content)
+                    storage.write(name, content)
                     report.written += 1
                 report.segments += 1
                 report.rows += len(some)
@@ -142,49 +140,48 @@ def export_segments(
 def import_segments(
     cache: VectorCache,
     storage: Storage,
-    folder: str,
     names: Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Adds the vectors of these segments, or of all in the folder, to the cache.
+    """Adds the vectors of these segments, or of all in the storage, to the cache.
 
     A segment that was imported before is skipped. Every batch of rows is one transaction. A row that fails its check
     is left out, and so is a file that is not as it was written. A vector is never replaced by a less precise one.
     """
     report = ImportReport()
     known = _known(cache)
-    for name in sorted(segment_names(storage, folder) if names is None else names):
+    for name in sorted(segment_names(storage) if names is None else names):
         if name in known:
             report.known += 1
             continue
         try:
-            _import(cache, read_segment(storage, folder, name), name, report, progress)
+            _import(cache, read_segment(storage, name), name, report, progress)
         except SegmentUnreadable as error:
             report.bad.append(BadSegment(name, str(error)))
     return report
 
 
-def segment_names(storage: Storage, folder: str) -> list[str]:
-    """The files of the folder that end as segments do."""
-    return sorted(entry.name for entry in storage.entries(folder) if entry.name.endswith(_SUFFIX))
+def segment_names(storage: Storage) -> list[str]:
+    """The files of the storage that end as segments do."""
+    return sorted(entry.name for entry in storage.entries("") if entry.name.endswith(_SUFFIX))
 
 
-def imported_segments(cache: VectorCache, storage: Storage, folder: str) -> list[Entry]:
-    """The segments of the folder that were imported: this cache does not need them any more."""
+def imported_segments(cache: VectorCache, storage: Storage) -> list[Entry]:
+    """The segments of the storage that were imported: this cache does not need them any more."""
     known = _known(cache)
-    return [entry for entry in storage.entries(folder) if entry.name in known]
+    return [entry for entry in storage.entries("") if entry.name in known]
 
 
 def _known(cache: VectorCache) -> set[str]:
     return {name for (name,) in cache.read("SELECT name FROM segment")}
 
 
-def read_segment(storage: Storage, folder: str, name: str) -> Segment:
+def read_segment(storage: Storage, name: str) -> Segment:
     """SegmentUnreadable if the file is missing, is not as it was written, or is no segment."""
     if _NAME.fullmatch(name) is None:
         raise SegmentUnreadable("not a vector segment: its name is not a digest")
     try:
-        content = storage.read(_path(folder, name))
+        content = storage.read(name)
     except FileNotFoundError as error:
         raise SegmentUnreadable("missing") from error
     if hashlib.sha256(content).hexdigest() != name.removesuffix(_SUFFIX):
@@ -339,7 +336,3 @@ def _pyarrow() -> Any:
     except ImportError as error:
         raise ArrowMissing("vector segments need pyarrow: pip install 'chunksink[ray]'") from error
     return pyarrow
-
-
-def _path(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name

@@ -94,7 +94,7 @@ class DocumentEmbedder:
 
     def import_segments(self, storage: Storage, names: Iterable[str] | None = None) -> ImportReport:
         """Add the vectors of these segments to the cache, or of all that it does not know yet."""
-        return import_segments(self._cache, storage, "", names)
+        return import_segments(self._cache, storage, names)
 
     def note_computed(self, texts: int, text_bytes: int, problems: Mapping[bytes, str]) -> None:
         """Count what another process has computed. It is not tried again here."""
@@ -191,8 +191,8 @@ class Embedders:
         Segments may contain them, so their other vectors are imported, and the files removed."""
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             for storage in map(open_storage, self._segment_places):
-                names = segment_names(storage, "")
-                import_segments(cache, storage, "", names)
+                names = segment_names(storage)
+                import_segments(cache, storage, names)
                 for name in names:
                     storage.remove(name)
             rmtree(self._segments, ignore_errors=True)  # also unfinished files

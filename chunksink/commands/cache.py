@@ -245,7 +245,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
                 Exit.USAGE,
             )
         waiting = open_storage(str(segments_folder(config.home_path)))
-        segments = imported_segments(cache, waiting, "")
+        segments = imported_segments(cache, waiting)
         document = {
             "rows": surplus.rows,
             "vector_bytes": surplus.vector_bytes,
@@ -311,7 +311,7 @@ def export_command(place: str, model: str | None, every: bool, as_json: bool) ->
         chosen = _chosen(config, cache, model, every)
         rows = sum(cache.rows_of_model(fingerprint) for fingerprint in chosen)
         with progress("export", rows, "vectors") as bar:
-            report = export_segments(cache, storage, "", chosen, bar.advance)
+            report = export_segments(cache, storage, chosen, bar.advance)
     show(as_json, {"place": storage.address, **asdict(report)}, _export_lines(report, storage.address))
     return Exit.DRIFT if report.bad_rows else Exit.OK
 
@@ -355,7 +355,7 @@ def import_command(place: str, as_json: bool) -> int:
       chunksink cache import s3://bucket/vectors
     """
     config, storage = config_from(), open_storage(place)
-    names = segment_names(storage, "")
+    names = segment_names(storage)
     if not names:
         raise Refusal(f"no vector segments in {storage.address}; `chunksink cache export` writes them", Exit.USAGE)
     with (
@@ -363,7 +363,7 @@ def import_command(place: str, as_json: bool) -> int:
         VectorCache.open(cache_file(config.home_path), replace_damaged=False) as cache,
         progress("import", None, "vectors") as bar,
     ):
-        report = import_segments(cache, storage, "", names, bar.advance)
+        report = import_segments(cache, storage, names, bar.advance)
     show(as_json, {"place": storage.address, **asdict(report)}, _import_lines(report, storage.address))
     return Exit.DRIFT if report.bad or report.bad_rows else Exit.OK
 

@@ -272,9 +272,9 @@ def test_gc_removes_imported_segments_of_the_home_and_no_others(home: Home, shel
     waiting = home.folder / "segments"
     shell("cache", "export", str(waiting), "--all")
     with VectorCache.open(home.folder / "vectors.db") as opened:
-        import_segments(opened, open_storage(str(waiting)), "")
+        import_segments(opened, open_storage(str(waiting)))
     other = HashEncoder(dimension=8, name="not imported yet")
-    write_segment(open_storage(str(waiting)), "", other.info, [b"k" * 32], other.encode(["a"]))
+    write_segment(open_storage(str(waiting)), other.info, [b"k" * 32], other.encode(["a"]))
     assert shell("cache", "gc", "--dry-run", "--json").json["segments"] == 1
     assert len(segments_in(waiting)) == 2
     assert shell("cache", "gc").code == Exit.OK

@@ -182,7 +182,7 @@ def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) 
     run.kill()
     run.communicate()
     with VectorCache.open(home.folder.parent / "scratch.db") as cache:
-        known = import_segments(cache, open_storage(str(segments)), "").rows
+        known = import_segments(cache, open_storage(str(segments))).rows
     home.rebuild()
     assert 0 < home.embedded.encoded <= TEXTS - known < TEXTS
     assert home.verify(deep=True).ok

@@ -72,8 +72,8 @@ def dying_after_segment(folder: Path, *_arguments: Any) -> HashEncoder:
     has embedded."""
     real = worker.write_segment
 
-    def write(storage: Any, name: str, info: Any, keys: Sequence[bytes], *more: Any) -> Any:
-        receipt = real(storage, name, info, keys, *more)
+    def write(storage: Any, info: Any, keys: Sequence[bytes], *more: Any) -> Any:
+        receipt = real(storage, info, keys, *more)
         with (folder / "embedded").open("a") as file:
             file.writelines(f"{key.hex()}\n" for key in keys)
         try:

@@ -29,7 +29,6 @@ from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder, embed, numbered, stream, tamper
 from tests.embeddings.test_processes import start
 
-FOLDER = "segments"
 ENCODER = HashEncoder()
 COUNT = 300
 
@@ -57,11 +56,11 @@ def keys_of(texts: Iterable[str], encoder: HashEncoder = ENCODER) -> list[bytes]
 
 
 def written(place: Storage, texts: list[str], encoder: HashEncoder = ENCODER) -> SegmentReceipt:
-    return write_segment(place, FOLDER, encoder.info, keys_of(texts, encoder), encoder.encode(texts))
+    return write_segment(place, encoder.info, keys_of(texts, encoder), encoder.encode(texts))
 
 
 def file_of(tmp_path: Path, name: str) -> Path:
-    return tmp_path / "place" / FOLDER / name
+    return tmp_path / "place" / name
 
 
 def renamed(tmp_path: Path, data: bytes) -> str:
@@ -77,9 +76,9 @@ def renamed(tmp_path: Path, data: bytes) -> str:
 def test_written_segment_serves_its_vectors_after_the_import(place: Storage, cache: VectorCache) -> None:
     texts = numbered(COUNT)
     tokens = list(range(COUNT))
-    receipt = write_segment(place, FOLDER, ENCODER.info, keys_of(texts), ENCODER.encode(texts), tokens)
+    receipt = write_segment(place, ENCODER.info, keys_of(texts), ENCODER.encode(texts), tokens)
     assert (receipt.rows, receipt.fingerprint) == (COUNT, ENCODER.fingerprint)
-    report = import_segments(cache, place, FOLDER, [receipt.name])
+    report = import_segments(cache, place, [receipt.name])
     assert (report.segments, report.rows, report.added, report.bad_rows, report.bad) == (1, COUNT, COUNT, 0, [])
     found = cache.lookup(ENCODER.fingerprint, keys_of(texts), dimension=ENCODER.dimension)
     order = np.argsort(found.positions)
@@ -98,9 +97,9 @@ def test_exported_cache_is_equal_after_the_import(place: Storage, cache: VectorC
     embed(texts, half, cache)
     cache.put(titled.info, [key + b"c" * 16 for key in keys_of(texts)], titled.encode(texts), [7] * COUNT)
     models = [encoder.fingerprint for encoder in (ENCODER, half, titled)]
-    report = export_segments(cache, place, FOLDER, models, segment_rows=100)
+    report = export_segments(cache, place, models, segment_rows=100)
     assert (report.rows, report.bad_rows, report.written) == (3 * COUNT, 0, report.segments)
-    imported = import_segments(other, place, FOLDER)
+    imported = import_segments(other, place)
     assert (imported.segments, imported.added, imported.bad) == (report.segments, 3 * COUNT, [])
     assert content(other) == content(cache)
     assert other.read("SELECT name, dimension FROM model ORDER BY fingerprint") == cache.read(
@@ -111,37 +110,37 @@ def test_exported_cache_is_equal_after_the_import(place: Storage, cache: VectorC
 def test_export_of_one_model_leaves_the_others_out(place: Storage, cache: VectorCache, other: VectorCache) -> None:
     embed(["a"], ENCODER, cache)
     embed(["a", "b"], HashEncoder(name="second"), cache)
-    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint]).rows == 1
-    import_segments(other, place, FOLDER)
+    assert export_segments(cache, place, [ENCODER.fingerprint]).rows == 1
+    import_segments(other, place)
     assert other.read("SELECT name FROM model") == [("hash",)]
 
 
 def test_second_export_writes_only_what_has_changed(place: Storage, cache: VectorCache) -> None:
     embed(numbered(COUNT), ENCODER, cache)
-    first = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
-    again = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
+    first = export_segments(cache, place, [ENCODER.fingerprint], segment_rows=50)
+    again = export_segments(cache, place, [ENCODER.fingerprint], segment_rows=50)
     assert (first.segments, first.written, again.segments, again.written) == (8, 8, 8, 0)
     embed(["one more"], ENCODER, cache)
-    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50).written == 1
+    assert export_segments(cache, place, [ENCODER.fingerprint], segment_rows=50).written == 1
 
 
 def test_export_replaces_a_segment_that_was_cut_off(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
     embed(["a"], ENCODER, cache)
-    export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
-    [name] = segment_names(place, FOLDER)
+    export_segments(cache, place, [ENCODER.fingerprint])
+    [name] = segment_names(place)
     file = file_of(tmp_path, name)
     whole = file.read_bytes()
     file.write_bytes(whole[:-100])
-    assert export_segments(cache, place, FOLDER, [ENCODER.fingerprint]).written == 1
+    assert export_segments(cache, place, [ENCODER.fingerprint]).written == 1
     assert file.read_bytes() == whole
 
 
 def test_export_leaves_bad_rows_out(place: Storage, cache: VectorCache, other: VectorCache) -> None:
     embed(numbered(10), ENCODER, cache)
     tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 3")
-    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
+    report = export_segments(cache, place, [ENCODER.fingerprint])
     assert (report.rows, report.bad_rows) == (9, 1)
-    assert import_segments(other, place, FOLDER).added == 9
+    assert import_segments(other, place).added == 9
 
 
 @pytest.mark.parametrize("damage", ["UPDATE model SET details = '{'", "DELETE FROM model", "DELETE FROM producer"])
@@ -150,7 +149,7 @@ def test_export_without_a_record_of_the_model_leaves_its_rows_out(
 ) -> None:
     embed(["a"], ENCODER, cache)
     tamper(cache.path, damage)
-    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint])
+    report = export_segments(cache, place, [ENCODER.fingerprint])
     assert (report.segments, report.bad_rows) == (0, 1)
 
 
@@ -163,8 +162,8 @@ def test_segments_need_pyarrow(place: Storage, monkeypatch: pytest.MonkeyPatch) 
 def test_write_of_vectors_that_are_not_finite_or_too_long_is_refused(place: Storage) -> None:
     for vectors in (np.full((1, 16), np.nan, "f4"), np.zeros((1, 15), "f4")):
         with pytest.raises(WrongVectors):
-            write_segment(place, FOLDER, ENCODER.info, keys_of(["a"]), vectors)
-    assert segment_names(place, FOLDER) == []
+            write_segment(place, ENCODER.info, keys_of(["a"]), vectors)
+    assert segment_names(place) == []
 
 
 # -- repeated imports ------------------------------------------------------------------------------------------------
@@ -172,9 +171,9 @@ def test_write_of_vectors_that_are_not_finite_or_too_long_is_refused(place: Stor
 
 def test_import_skips_segments_that_it_has_read(place: Storage, cache: VectorCache) -> None:
     written(place, numbered(10))
-    import_segments(cache, place, FOLDER)
+    import_segments(cache, place)
     written(place, numbered(20))
-    report = import_segments(cache, place, FOLDER)
+    report = import_segments(cache, place)
     assert (report.segments, report.known, report.rows, report.added) == (1, 1, 20, 10)
 
 
@@ -182,18 +181,18 @@ def test_import_never_replaces_a_more_precise_vector(place: Storage, cache: Vect
     half = HashEncoder(precision="bfloat16")
     written(place, ["a", "b"], half)
     embed(["a"], ENCODER, cache)
-    assert import_segments(cache, place, FOLDER).added == 1
+    assert import_segments(cache, place).added == 1
     written(place, ["b"])
-    assert import_segments(cache, place, FOLDER).added == 1
+    assert import_segments(cache, place).added == 1
     assert cache.read("SELECT DISTINCT precision FROM vector") == [(1,)]
 
 
 def test_import_after_a_repair_brings_dropped_rows_back(place: Storage, cache: VectorCache) -> None:
     written(place, ["a", "b"])
-    import_segments(cache, place, FOLDER)
+    import_segments(cache, place)
     tamper(cache.path, "UPDATE vector SET vector = zeroblob(64) WHERE id = 1")
     assert verify(cache, repair=True).dropped == 1
-    assert import_segments(cache, place, FOLDER).added == 1
+    assert import_segments(cache, place).added == 1
 
 
 # -- files that are not as they were written -------------------------------------------------------------------------
@@ -209,8 +208,8 @@ def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Stora
     for position in range(0, len(whole), max(1, len(whole) // 400)):
         flipped = whole[:position] + bytes([whole[position] ^ 0x41]) + whole[position + 1 :]
         file_of(tmp_path, name).write_bytes(flipped)
-        assert [bad.name for bad in import_segments(cache, place, FOLDER, [name]).bad] == [name]
-        import_segments(cache, place, FOLDER, [renamed(tmp_path, flipped)])
+        assert [bad.name for bad in import_segments(cache, place, [name]).bad] == [name]
+        import_segments(cache, place, [renamed(tmp_path, flipped)])
     rows = cache.read(
         "SELECT text_hash, vector FROM vector WHERE fingerprint = ?", (bytes.fromhex(ENCODER.fingerprint),)
     )
@@ -226,7 +225,7 @@ def test_truncated_segment_is_skipped(part: float, tmp_path: Path, place: Storag
     data = file.read_bytes()[: int(part * cut.bytes)]
     file.write_bytes(data)
     proper = renamed(tmp_path, data)
-    report = import_segments(cache, place, FOLDER)
+    report = import_segments(cache, place)
     assert ({bad.name for bad in report.bad}, report.added) == ({cut.name, proper}, sound.rows)
 
 
@@ -265,7 +264,7 @@ DESCRIBED = {
 def test_foreign_file_is_skipped_with_a_reason(data: bytes, tmp_path: Path, place: Storage, cache: VectorCache) -> None:
     sound = written(place, ["a"])
     foreign = renamed(tmp_path, data)
-    report = import_segments(cache, place, FOLDER)
+    report = import_segments(cache, place)
     assert ([bad.name for bad in report.bad], report.added) == ([foreign], sound.rows)
     assert report.bad[0].reason
 
@@ -275,9 +274,9 @@ def test_missing_and_misnamed_files_are_skipped_with_a_reason(
 ) -> None:
     written(place, ["a"])
     file_of(tmp_path, "vectors.arrow").write_bytes(b"x")
-    assert [bad.name for bad in import_segments(cache, place, FOLDER).bad] == ["vectors.arrow"]
+    assert [bad.name for bad in import_segments(cache, place).bad] == ["vectors.arrow"]
     gone = f"{'ab' * 32}.arrow"
-    assert [bad.name for bad in import_segments(cache, place, FOLDER, [gone, "../vectors.arrow"]).bad] == [
+    assert [bad.name for bad in import_segments(cache, place, [gone, "../vectors.arrow"]).bad] == [
         "../vectors.arrow",
         gone,
     ]
@@ -303,7 +302,7 @@ def test_bad_rows_of_a_segment_are_left_out(
 
     monkeypatch.setattr("chunksink.embeddings.cache.seal", spoiled)
     name = written(place, ["a", "b", "c"]).name
-    report = import_segments(cache, place, FOLDER, [name])
+    report = import_segments(cache, place, [name])
     assert (report.rows, report.added, report.bad_rows, report.bad) == (3, 2, 1, [])
     assert verify(cache).is_sound
 
@@ -325,10 +324,10 @@ def test_segment_with_another_model_or_dimension_adds_nothing(
     whole = file_of(tmp_path, written(place, ["a", "b"]).name).read_bytes()
     model = orjson.loads(pa.ipc.open_file(whole).schema.metadata[b"model"])
     renamed_model = renamed(tmp_path, with_metadata(whole, fingerprint=b"ab" * 32))
-    report = import_segments(cache, place, FOLDER, [renamed_model])
+    report = import_segments(cache, place, [renamed_model])
     assert (report.added, report.bad_rows, report.bad) == (0, 2, [])
     shorter = renamed(tmp_path, with_metadata(whole, model=orjson.dumps(model | {"dimension": 8})))
-    report = import_segments(cache, place, FOLDER, [shorter])
+    report = import_segments(cache, place, [shorter])
     assert (report.added, [bad.name for bad in report.bad]) == (0, [shorter])
 
 
@@ -352,7 +351,7 @@ def counting(self, *arguments, **named):
 
 VectorCache.add = counting
 with VectorCache.open(sys.argv[1]) as cache:
-    report = segments.import_segments(cache, open_storage(sys.argv[2]), "segments")
+    report = segments.import_segments(cache, open_storage(sys.argv[2]))
 print(report.added)
 """
 
@@ -374,7 +373,7 @@ class Dying:
         place.write(name, data)
 
 with VectorCache.open(sys.argv[1]) as cache:
-    export_segments(cache, Dying(), "segments", [sys.argv[3]], segment_rows=50)
+    export_segments(cache, Dying(), [sys.argv[3]], segment_rows=50)
 """
 
 
@@ -383,10 +382,10 @@ def test_export_after_a_kill_writes_only_the_rest(place: Storage, cache: VectorC
     embed(numbered(COUNT), ENCODER, cache)
     killed = start(EXPORTING, cache.path, cache.path.parent / "place", ENCODER.fingerprint)
     killed.communicate()
-    assert (killed.returncode, len(segment_names(place, FOLDER))) == (-signal.SIGKILL, 2)
-    report = export_segments(cache, place, FOLDER, [ENCODER.fingerprint], segment_rows=50)
+    assert (killed.returncode, len(segment_names(place))) == (-signal.SIGKILL, 2)
+    report = export_segments(cache, place, [ENCODER.fingerprint], segment_rows=50)
     assert report.written == report.segments - 2
-    import_segments(other, place, FOLDER)
+    import_segments(other, place)
     assert content(other) == content(cache)
 
 
@@ -402,7 +401,7 @@ def test_import_after_a_kill_completes_it(
     assert killed.returncode == -signal.SIGKILL
     assert cache.read("SELECT count(*) FROM vector") == [(50 * (dies_at - 1),)]
     assert cache.read("SELECT count(*) FROM segment") == [(0,)]
-    report = import_segments(cache, place, FOLDER)
+    report = import_segments(cache, place)
     assert (report.segments, report.added) == (1, 200 - 50 * (dies_at - 1))
 
 
@@ -433,8 +432,8 @@ with VectorCache.open(sys.argv[1] + "/one.db") as cache, VectorCache.open(sys.ar
         keys = [hashlib.sha256(str(number).encode()).digest() for number in range(start, start + 1000)]
         cache.put(encoder.info, keys, numbers.standard_normal((1000, SIZE)).astype("f4"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    export_segments(cache, place, "", [encoder.fingerprint], segment_rows=1000)
-    report = import_segments(copy, place, "")
+    export_segments(cache, place, [encoder.fingerprint], segment_rows=1000)
+    report = import_segments(copy, place)
 print(report.added, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
