@@ -161,7 +161,7 @@ def _remedy(error: OSError) -> str:
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return "; a file is where a folder must be: move it away, or name another folder"
     name = error.filename if isinstance(error.filename, str) else ""
-    if error.errno == errno.ENOENT and not Path(name).parent.is_dir():
+    if error.errno == errno.ENOENT and "://" not in name and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"
     from chunksink.chunkbus.shortage import shortage
 

@@ -16,6 +16,7 @@ from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import committed_checksum
 from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.validation import Validation
@@ -45,7 +46,8 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
     if bus.bucket is not None and trust_cache and (data := bus.known_manifest(key)) is not None:
         row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
-        if db.execute("select * from partition where key = ?", [key]).fetchone() == row:
+        are_chunks_there = bus.bucket.has_chunks(key, committed_checksum(data))
+        if are_chunks_there and db.execute("select * from partition where key = ?", [key]).fetchone() == row:
             return False  # without its chunks, which may not be cached
     try:
         file, manifest = open_partition(bus, key)

@@ -51,7 +51,11 @@ _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 _SHA256 = re.compile("[0-9a-f]{64}")
 _WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
 _EMPTY_SHA256 = sha256(b"").hexdigest()
-_NAMES_IN_ENGINES = {("meilisearch", "index"): "chunks", ("chroma", "prefix"): "chunksink"}
+_NAMES_IN_ENGINES = {
+    ("meilisearch", "index"): "chunks",
+    ("chroma", "prefix"): "chunksink",
+    ("postgres", "schema"): "chunksink",
+}
 """Options that must differ between homes on one server, and their defaults."""
 
 

@@ -60,7 +60,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
         if not repair and any(sink.unjudged for sink in report.sinks.values()):
             click.echo("`chunksink verify --deep --repair` computes the missing vectors and compares again", err=True)
         if not repair and any(not replace(sink, unjudged=0).ok for sink in report.sinks.values()):
-            click.echo("`chunksink verify --repair` fixes it", err=True)
+            click.echo(f"`chunksink verify {'--deep ' if deep else ''}--repair` fixes it", err=True)
     if report.unknown:
         return Exit.ENGINE
     if not report.ok:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["PostgresOptions", "open_sink"]
 
 _NAME = msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,40}$")
+_SCHEMA = msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,62}$")
+"""With the name of an index, which may contain hyphens."""
 
 
 class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +32,7 @@ class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     url: str = ""
-    schema: Annotated[str, _NAME] = "chunksink"
+    schema: Annotated[str, _SCHEMA] = "chunksink"
     language: Annotated[str, _NAME] = "english"
     halfvec: bool = False
     row_security: bool = False
@@ -43,12 +45,14 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
     del home
     chosen = read_options("postgres", PostgresOptions, options)
     try:
-        from chunksink.sinks.postgres.connection import Server
+        from chunksink.sinks.postgres.connection import Server, wrong_url
         from chunksink.sinks.postgres.sink import PostgresSink
     except ImportError as error:
         raise ConfigError(
             f"the sink postgres needs packages that are missing ({error}): pip install 'chunksink[postgres]'"
         ) from error
+    if wrong := wrong_url(chosen.url):
+        raise ConfigError(f"[sink.postgres]: {wrong}")
     return PostgresSink(
         Server(chosen.url, chosen.statement_timeout, chosen.search_timeout),
         schema=chosen.schema,

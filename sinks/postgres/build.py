@@ -9,7 +9,7 @@ from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.payload import Replacements, with_usable_vectors
-from chunksink.sinks.postgres import schema, vocabulary
+from chunksink.sinks.postgres import schema, vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
 from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translated
 from chunksink.sinks.postgres.schema import Note, Place
@@ -17,7 +17,7 @@ from chunksink.sinks.postgres.schema import Note, Place
 _PAGE = 2000
 _CONTENT_PAGE = 500
 _HASHES = sql.SQL("id, parent_id, document_hash, text_hash")
-_CONTENT = sql.SQL("id, parent_id, {}").format(schema.COLUMNS)
+_CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schema.COLUMNS)
 
 
 class PostgresBuild:
@@ -192,6 +192,8 @@ def _stored(row: Sequence[Any], content: bool, vectors: bool = False) -> Stored:
         return Stored(row[0], row[1] or "", row[2] or "", row[3] or "", vector=vector)
     try:
         document = schema.document_of(row[2 : 2 + len(FIELDS)])
-        return Stored(row[0], row[1], *hashes_of_content(document), document, vector)
+        is_lost = row[2 + len(FIELDS)] and any(words.indexed(document))
+        damage = "it has no words, so no search for words finds it" if is_lost else ""
+        return Stored(row[0], row[1], *hashes_of_content(document), document, vector, damage)
     except (ValueError, NotCanonical):  # not written by a sink: without hashes it counts as changed
         return Stored(row[0], row[1] or "", "", "", vector=vector)

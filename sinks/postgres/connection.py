@@ -78,6 +78,15 @@ class Server:
             raise Refused(f"PostgreSQL at {self.where} is too old: chunksink needs version 15 or later")
 
 
+def wrong_url(url: str) -> str | None:
+    """Why the option `url` is not an address; None if it is one. The address itself may contain a password."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.Error:
+        return "`url` must be postgresql://USER@HOST:PORT/DATABASE, or empty for PGHOST and libpq's other variables"
+    return None
+
+
 def prepare_vectors(connection: Connection) -> None:
     """Make vectors numpy arrays on this connection. Does nothing while the extension is missing."""
     with suppress(psycopg.ProgrammingError):

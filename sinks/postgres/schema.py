@@ -207,16 +207,17 @@ def create_table(connection: Connection, place: Place, dimensions: int | None, r
             place.table, sql.SQL(", ").join(columns), of_vector
         )
     )
-    connection.execute(sql.SQL("CREATE INDEX {} ON {} (parent_id)").format(place.index("parent_id"), place.table))
-    connection.execute(
-        sql.SQL("CREATE INDEX {} ON {} (tenant_key) WHERE tenant_key IS NOT NULL").format(
-            place.index("tenant_key"), place.table
-        )
-    )
+    for column in _PLAIN_INDEXES:
+        connection.execute(_create_plain_index(place, column))
     if row_security:
         protect(connection, place)
 
 
+def _create_plain_index(place: Place, column: str) -> Statement:
+    return sql.SQL("CREATE INDEX {} ON {} ({})").format(place.index(column), place.table, sql.Identifier(column))
+
+
+_PLAIN_INDEXES = ("parent_id", "tenant_key")
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
@@ -230,7 +231,11 @@ def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> d
     listed = sql.SQL("SELECT indexname FROM pg_indexes WHERE schemaname = %s AND tablename = %s")
     defined = {name for (name,) in rows(connection, listed, [place.schema, place.name])}
     kind, other = ("halfvec", "vector") if halfvec else ("vector", "halfvec")
-    missing: dict[str, Statement] = {}
+    missing = {
+        column: _create_plain_index(place, column)
+        for column in _PLAIN_INDEXES
+        if f"{place.name}_{column}" not in defined
+    }
     if f"{place.name}_words" not in defined:
         missing["words"] = sql.SQL("CREATE INDEX {} ON {} USING gin (words) WITH (fastupdate = off)").format(
             place.index("words"), place.table

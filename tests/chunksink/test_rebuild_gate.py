@@ -38,7 +38,7 @@ def judged(shell: Shell, models: Models) -> Shell:
     models.known["worse"] = Forgetful()
     write(shell, "queries.tsv", "".join(f"q{number}\t{text}\n" for number, text in enumerate(TEXTS.values())))
     write(shell, "qrels.txt", "".join(f"q{number} 0 {name} 1\n" for number, name in enumerate(TEXTS)))
-    name = "judged in meilisearch" if "MEILI_URL" in os.environ else "judged"
+    name = "gate in meilisearch" if "MEILI_URL" in os.environ else "gate"
     return shell.begin(name, "sync", EVAL, p1=[source(name, text) for name, text in TEXTS.items()])
 
 

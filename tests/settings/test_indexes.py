@@ -78,6 +78,7 @@ prefix = "library"
         "meilisearch": {"index": "library-books"},
         "fts": {"folder": "/fast/fts/books"},
         "chroma": {"prefix": "library-books"},
+        "postgres": {"schema": "chunksink-books"},
     }
 
 
@@ -97,6 +98,7 @@ def test_sink_variables_apply_to_all_indexes(tmp_path: Path) -> None:
         "meilisearch": {"index": "x-books", "url": "u"},
         "chroma": {"prefix": "p-books", "folder": "/c/books"},
         "fts": {"folder": "/f/books"},
+        "postgres": {"schema": "chunksink-books"},
     }
     assert [notes["meilisearch"]["index"], notes["fts"]["folder"]] == ["x-notes", "/f/notes"]
     assert load(tmp_path, "", variables).sink["meilisearch"] == {"index": "x"}
