@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bench.faults import corpus
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 
 
 def test_edited_source_has_other_marks(tmp_path: Path) -> None:
@@ -21,6 +23,7 @@ def test_edited_source_has_other_marks(tmp_path: Path) -> None:
     assert all(set(marks.values()) == {1} for marks in after.values())
 
 
+@pytest.mark.skipif(not HEAVY, reason="part of `make soak`")
 def test_chunksink_reports_and_repairs(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     options = ["--tools", "chunksink", "--scenarios", "store_lost", "batch_fails", "--sources", "8", "--seeds", "1"]

@@ -101,6 +101,7 @@ def test_index_is_that_of_the_local_engine(home: RayHome) -> None:
     assert home.verify(deep=True).ok
 
 
+@slow
 def test_vectors_stay_out_of_the_object_store(home: RayHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than 50 MB for 50,000 chunks."""
     monkeypatch.undo()  # blocks of the usual size
@@ -163,6 +164,7 @@ def test_removed_node_is_done_without(home: RayHome, cluster: Any) -> None:
     assert home.verify(deep=True).ok
 
 
+@slow
 def test_written_segment_of_a_killed_worker_is_used(home: RayHome, tmp_path: Path) -> None:
     home.opening(dying_after_segment, tmp_path).rebuild()
     embedded = (tmp_path / "embedded").read_text().split()

@@ -50,7 +50,7 @@ def test_verify_reports_a_damaged_keyword_index_and_repair_repairs_it(name: str,
         assert ended.code == Exit.DRIFT
         assert "fts: 36 chunks of 12 sources, differs from the chunks" in ended.out
         assert ("trigram index" if "trigrams" in name else "word index") in ended.err
-        assert "`chunksink verify --repair` fixes it" in ended.err
+        assert f"`chunksink verify {''.join(f'{one} ' for one in deep)}--repair` fixes it" in ended.err
     report = json.loads(indexed("verify", "--json").out)
     assert (report["ok"], report["sinks"]["fts"]["ok"]) == (False, False)
     assert ("trigram index" if "trigrams" in name else "word index") in report["sinks"]["fts"]["error"]

@@ -97,6 +97,7 @@ def graph_of(home: Home, **settings: int) -> int:
         client.close()  # type: ignore[attr-defined]
 
 
+@pytest.mark.skipif(not HEAVY, reason="part of `make soak`")
 def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
     real: Callable[[Callable[[Path], Sink]], Home], vectors: dict[str, Vectors]
 ) -> None:

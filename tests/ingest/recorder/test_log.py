@@ -144,6 +144,7 @@ def test_line_of_50_megabytes_takes_no_memory(tmp_path: Path) -> None:
     assert peak < 3 * MAX_LINE_BYTES
 
 
+@pytest.mark.skipif(not HEAVY, reason="part of `make soak`")
 def test_memory_is_flat_while_panes_take_turns(tmp_path: Path) -> None:
     def peak_of(rounds: int) -> tuple[int, int]:
         path = tmp_path / f"{rounds}.jsonl"
