@@ -84,7 +84,7 @@ def simulate(chunks: float, encoders: int, embed: float, write: float) -> Build:
     `embed` and `write` are seconds for a thousand chunks."""
     block = chunks / 1000 / _BLOCKS
     free = [0.0] * min(encoders, _BLOCKS)
-    share = encoders / len(free)  # a simulated encoder stands for several
+    share = encoders / len(free)  # several real encoders are one simulated encoder
     written = 0.0
     for _ in range(_BLOCKS):
         ready = heapq.heappop(free) + block * embed / share
