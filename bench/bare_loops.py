@@ -162,6 +162,7 @@ def postgres(families: Sequence[Family], url: str, build: str) -> float:
     with psycopg.connect(url, autocommit=True) as target:
         register_vector(target)
         run: Callable[[str], psycopg.Cursor[tuple[Any, ...]]] = target.execute
+        run("SET maintenance_work_mem = '1GB'")  # as the sink does
         run(f"CREATE TABLE bare (LIKE {build})")
         run("ALTER TABLE bare DROP COLUMN words")
         run(f"ALTER TABLE bare ADD COLUMN words tsvector GENERATED ALWAYS AS ({weighted}) STORED")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import psycopg
 from psycopg import sql
 
 from chunksink.chunkbus.errors import NotCanonical
@@ -12,10 +13,15 @@ from chunksink.sinks.payload import Replacements, with_usable_vectors
 from chunksink.sinks.postgres import schema, vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
 from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translated
-from chunksink.sinks.postgres.schema import Note, Place
+from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
 
 _PAGE = 2000
 _CONTENT_PAGE = 500
+_BUILD_MEMORY = sql.SQL(
+    "SELECT set_config('maintenance_work_mem', "
+    "greatest(pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, 1024 * 1024)::text, true)"
+)
+"""At most 1 GB, if the server has not more. A vector index that does not fit takes many times longer to create."""
 _HASHES = sql.SQL("id, parent_id, document_hash, text_hash")
 _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schema.COLUMNS)
 
@@ -23,8 +29,8 @@ _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schem
 class PostgresBuild:
     """A replacement is one transaction: readers see either the old family or the new one."""
 
-    def __init__(self, server: Server, place: Place, *, halfvec: bool) -> None:
-        self._server, self._place, self._halfvec = server, place, halfvec
+    def __init__(self, server: Server, place: Place, options: SearchOptions) -> None:
+        self._server, self._place, self._options = server, place, options
         self._connection: Connection | None = None
         self._replacements = Replacements()
         self._refused: dict[str, RefusedDocument] = {}
@@ -115,11 +121,11 @@ class PostgresBuild:
     def search_settings_due(self) -> list[str]:
         """The search indexes that are missing: a large write leaves them for its end."""
         with translated(self._server.where):
-            return list(schema.missing_indexes(self._connected(), self._place, halfvec=self._halfvec))
+            return list(schema.missing(self._connected(), self._place, self._options))
 
     def update_search_settings(self) -> list[str]:
         with translated(self._server.where):
-            return create_indexes(self._connected(), self._place, halfvec=self._halfvec)
+            return complete(self._connected(), self._place, self._options)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -143,13 +149,16 @@ class PostgresBuild:
         try:
             with connection.transaction():
                 schema.stage(connection)
+                found: set[str] = set()
                 with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
                     copy.set_types(schema.STAGED_TYPES)
                     for one, vector in changed:
-                        copy.write_row(schema.staged_row(one, vector))
+                        indexed = words.indexed(one)
+                        copy.write_row(schema.staged_row(one, vector, indexed))
+                        found.update(*(text.split(" ") for text in indexed))
                 connection.execute(schema.upsert(self._place, self._language))
                 if self._has_vocabulary:
-                    connection.execute(vocabulary.add_staged(self._place))
+                    vocabulary.add(connection, self._place, found)
         except OF_DOCUMENTS as error:
             if len(changed) == 1:
                 document = changed[0][0]
@@ -174,16 +183,26 @@ class PostgresBuild:
         return self._connection
 
 
-def create_indexes(connection: Connection, place: Place, *, halfvec: bool) -> list[str]:
-    """Create the missing search indexes. Returns their names."""
-    missing = schema.missing_indexes(connection, place, halfvec=halfvec)
+def complete(connection: Connection, place: Place, options: SearchOptions) -> list[str]:
+    """Create what is missing for searches. Returns the names."""
+    missing = schema.missing(connection, place, options)
     for statement in missing.values():
-        with connection.transaction():
-            connection.execute("SET LOCAL statement_timeout = 0")
-            connection.execute(statement)
+        try:
+            _create_index(connection, statement)
+        except psycopg.errors.DiskFull:  # the workers' shared memory, which containers have little of
+            _create_index(connection, statement, workers=0)
     if missing:
         connection.execute(sql.SQL("ANALYZE {}").format(place.table))
     return list(missing)
+
+
+def _create_index(connection: Connection, statement: Statement, workers: int | None = None) -> None:
+    with connection.transaction():
+        connection.execute("SET LOCAL statement_timeout = 0")
+        connection.execute(_BUILD_MEMORY)
+        if workers is not None:
+            connection.execute(f"SET LOCAL max_parallel_maintenance_workers = {workers}")
+        connection.execute(statement)
 
 
 def _stored(row: Sequence[Any], content: bool, vectors: bool = False) -> Stored:

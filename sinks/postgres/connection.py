@@ -1,8 +1,10 @@
 """Connections to the server, for one thread at a time each."""
 
 import os
+import select
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +29,10 @@ _KEEPALIVES: dict[str, int] = {
     "tcp_user_timeout": 60_000,
 }
 """A connection to a machine that is gone ends after a minute, not after two hours."""
+_SETTINGS = "-c client_min_messages=warning -c jit=off -c temp_buffers=64MB"
+"""Compiling a statement takes longer than any of ours runs."""
+_READS_ONLY = "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan"
+"""A general plan would parse the query again for each document that it ranks."""
 _EF_SEARCH = 100
 """How many neighbours HNSW keeps while it searches; more find more of the nearest and take longer."""
 
@@ -54,7 +60,7 @@ class Server:
     def connect(self) -> Connection:
         """A new connection without an open transaction. Its vectors are numpy arrays if the extension exists."""
         try:
-            settings = f"-c statement_timeout={int(self.statement_timeout * 1000)} -c client_min_messages=warning"
+            settings = f"-c statement_timeout={int(self.statement_timeout * 1000)} {_SETTINGS}"
             given = conninfo_to_dict(self.url)
             options = f"{given.get('options') or ''} {settings}".strip()
             timeout = given.get("connect_timeout") or 10
@@ -102,68 +108,64 @@ class Connections:
         self._free = threading.Semaphore(most)
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
-        self._closed = False
+        self._deadlines: dict[Connection, float] = {}
+        self._closed = threading.Event()
+        threading.Thread(target=self._end_overdue, daemon=True).start()
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """A connection in a read-only transaction that sees one state."""
+    def reserved(self) -> Iterator[Connection]:
+        """A connection that only reads. Each statement sees the state at its start."""
         with self._free:
             connection = self._taken()
+            with self._lock:
+                self._deadlines[connection] = time.monotonic() + self._server.search_timeout
             try:
-                limited = _limited(connection, self._server.search_timeout)
-                with translated(self.where), limited, connection.transaction():
-                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                with translated(self.where):
                     yield connection
             finally:
                 self._give_back(connection)
 
     def close(self) -> None:
+        self._closed.set()
         with self._lock:
-            idle, self._idle, self._closed = self._idle, [], True
+            idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def _taken(self) -> Connection:
-        """An idle connection that still answers, or a new one."""
+        """An idle connection that the server has not closed, or a new one."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
                 connection = self._server.connect()
+                connection.execute(_READS_ONLY)
                 with suppress(psycopg.Error):  # an old pgvector has no iterative scan
                     connection.execute(f"SET hnsw.ef_search = {_EF_SEARCH}")
                     connection.execute("SET hnsw.iterative_scan = strict_order")
                 return connection
-            try:
-                connection.execute("")
-            except psycopg.Error:
-                connection.close()
-            else:
+            is_readable, _, _ = select.select([connection], [], [], 0)
+            if not is_readable:
                 return connection
+            connection.close()  # an idle server sends nothing but its farewell
 
     def _give_back(self, connection: Connection) -> None:
         with self._lock:
-            if not self._closed and not connection.closed:
+            del self._deadlines[connection]
+            if not self._closed.is_set() and not connection.closed:
                 self._idle.append(connection)
                 return
         connection.close()
 
-
-@contextmanager
-def _limited(connection: Connection, seconds: float) -> Iterator[None]:
-    """Ends the connection if the block takes longer."""
-
-    def end() -> None:
-        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
-            ours.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    def _end_overdue(self) -> None:
+        """End connections whose search takes too long. Their threads get an error."""
+        while not self._closed.wait(self._server.search_timeout / 20):
+            with self._lock:
+                now = time.monotonic()
+                overdue = [connection for connection, deadline in self._deadlines.items() if deadline < now]
+                for connection in overdue:
+                    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
+                        ours.shutdown(socket.SHUT_RDWR)
 
 
 def rows(connection: Connection, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -76,11 +76,11 @@ def _of_column(one: Filter) -> Condition:
 def _of_custom(one: Filter) -> Condition:
     field = _custom(one.field)
     if one.any_of is not None:
-        values = [orjson.dumps(value).decode() for value in one.any_of if _is_possible(value)]
-        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value = ANY(%s::jsonb[]))").format(
-            _members_of(field)
-        )
-        return Condition(text, [values])
+        name = one.field.removeprefix(CUSTOM)
+        possible = [value for value in one.any_of if _is_possible(value)]
+        contained = [orjson.dumps({name: form}).decode() for value in possible for form in (value, [value])]
+        either = " OR ".join(["fields @> %s::jsonb"] * len(contained))
+        return Condition(sql.SQL(f"({either})"), [*contained]) if contained else NOTHING
     if one.like is not None:
         patterns = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in one.like if is_storable(pattern)]
         text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value#>>'{{}}' LIKE ANY(%s::text[]))").format(

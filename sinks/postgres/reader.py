@@ -26,7 +26,7 @@ from chunksink.sinks.reader import (
 
 
 class PostgresReader:
-    """Each answer comes from one state of the build, through a connection that no other thread uses meanwhile."""
+    """Each call has a connection that no other thread uses meanwhile."""
 
     def __init__(self, connections: Connections, place: Place) -> None:
         self._connections, self._place = connections, place
@@ -37,7 +37,7 @@ class PostgresReader:
             raise
 
     def marker(self) -> Marker | None:
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             return Note.read(connection, self._place).marker
 
     def search(
@@ -51,14 +51,14 @@ class PostgresReader:
     ) -> list[Hit]:
         del every  # hits are never grouped by family here
         parsed = parse(query) if query.strip() else None
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             search = Search(connection, self._place, self._language, filters)
             if sort is not None or parsed is None:
                 return search.listed(parsed, sort, limit)
             return search.best(parsed, limit)
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             return Search(connection, self._place, self._language, filters).snippets(parse(query), ids)
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
@@ -67,7 +67,7 @@ class PostgresReader:
         return None
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             return Search(connection, self._place, self._language, filters).corrections(parse(query))
 
     def facets(
@@ -81,13 +81,13 @@ class PostgresReader:
         require_facets(fields)
         if among is not None:
             filters = [*filters, Filter("parent_id", any_of=tuple(among))]
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             search = Search(connection, self._place, self._language, filters)
             found = search.matching(parse(query) if query.strip() else None)
             return {field: search.facet(field, found, limit) for field in fields}
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             return Search(connection, self._place, self._language, filters).sources(limit)
 
     def query(
@@ -108,25 +108,25 @@ class PostgresReader:
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         statement = sql.SQL("SELECT id, 1 - (embedding <=> %s) FROM {} WHERE id = ANY(%s) AND embedding IS NOT NULL")
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             values = [unit(vector), list(filter(is_storable, ids))]
             return dict(rows(connection, statement.format(self._place.table), values))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         statement = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(schema.COLUMNS, self._place.table)
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             found = rows(connection, statement, [list(filter(is_storable, ids))])
         documents = {document.id: document for row in found if (document := schema.document_if_ours(row)) is not None}
         return [documents[id] for id in ids if id in documents]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
         statement = sql.SQL("SELECT id, parent_id FROM {} WHERE id = ANY(%s) AND text <> ''").format(self._place.table)
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             return dict(rows(connection, statement, [list(filter(is_storable, ids))]))
 
     def refresh(self) -> None:
         """Answers always show the newest state. This notices another vector index."""
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             self._language = Note.read(connection, self._place).language
             dimensions = schema.halfvec_dimensions(connection, self._place)
         half = sql.SQL("embedding::halfvec({0}) <=> %s::halfvec({0})").format(sql.SQL(str(dimensions)))
@@ -142,7 +142,7 @@ class PostgresReader:
             "ORDER BY {} LIMIT %s"
         ).format(self._place.table, found.text, by)
         asked = unit(vector)
-        with self._connections.snapshot() as connection:
+        with self._connections.reserved() as connection:
             hits = [Hit(*row) for row in rows(connection, statement, [asked, *found.values, asked, limit])]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 

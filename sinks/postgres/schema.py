@@ -25,6 +25,7 @@ from chunksink.sinks.postgres.errors import missing_extension
 
 PREFIX = "build_"
 VIEW = "documents"
+PROTECTION = "row_security"
 _TYPES: dict[type, str] = {str: "text", int: "bigint", float: "float8", bool: "bool", tuple: "text[]", dict: "jsonb"}
 _MOST_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
 WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
@@ -61,6 +62,14 @@ class Place:
 
     def index(self, kind: str) -> sql.Identifier:
         return sql.Identifier(f"{self.name}_{kind}")
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What the options of the sink ask of builds."""
+
+    halfvec: bool = False
+    row_security: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,8 +127,6 @@ def live(connection: Connection, schema: str) -> str | None:
 
 def show(connection: Connection, place: Place, row_security: bool) -> None:
     """Make the public view show this build, in the caller's transaction. It keeps its permissions."""
-    if row_security:
-        protect(connection, place)
     connection.execute(
         sql.SQL(
             "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
@@ -133,14 +140,13 @@ def show(connection: Connection, place: Place, row_security: bool) -> None:
     )
 
 
-def protect(connection: Connection, place: Place) -> None:
-    """Let other roles see only the documents of the tenant in their setting."""
-    for statement in (
-        "ALTER TABLE {} ENABLE ROW LEVEL SECURITY",
-        "DROP POLICY IF EXISTS tenant ON {}",
-        "CREATE POLICY tenant ON {} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true))",
-    ):
-        connection.execute(sql.SQL(statement).format(place.table))
+def _protection(place: Place) -> Statement:
+    """Lets other roles see only the documents of the tenant in their setting."""
+    return sql.SQL(
+        "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; DROP POLICY IF EXISTS tenant ON {0}; "
+        "CREATE POLICY tenant ON {0} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true)); "
+        "ALTER VIEW IF EXISTS {1} SET (security_invoker = true)"
+    ).format(place.table, sql.Identifier(place.schema, VIEW))
 
 
 def configuration(schema: str, language: str) -> sql.Identifier:
@@ -192,10 +198,10 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
     )
 
 
-def create_table(connection: Connection, place: Place, dimensions: int | None, row_security: bool) -> None:
+def create_table(connection: Connection, place: Place, dimensions: int | None) -> None:
     """Create an empty build without its search indexes.
 
-    Rows stay in one piece up to the size of a page: unpacking `words` for each rank takes longer than reading it.
+    Unpacking `words` for each rank would take longer than reading it.
     """
     columns = [
         sql.SQL("{} {}{}").format(sql.Identifier(name), sql.SQL(kind), sql.SQL(_COLLATE.get(kind, "")))
@@ -203,52 +209,56 @@ def create_table(connection: Connection, place: Place, dimensions: int | None, r
     ]
     of_vector = sql.SQL(f"embedding vector({int(dimensions)})" if dimensions else "embedding vector")
     connection.execute(
-        sql.SQL("CREATE TABLE {} ({}, {}, words tsvector, PRIMARY KEY (id)) WITH (toast_tuple_target = 8160)").format(
-            place.table, sql.SQL(", ").join(columns), of_vector
+        sql.SQL("CREATE TABLE {} ({}, {}, words tsvector, PRIMARY KEY (id)) WITH ({})").format(
+            place.table, sql.SQL(", ").join(columns), of_vector, sql.SQL(_IN_ONE_PIECE)
         )
     )
     for column in _PLAIN_INDEXES:
         connection.execute(_create_plain_index(place, column))
-    if row_security:
-        protect(connection, place)
 
 
 def _create_plain_index(place: Place, column: str) -> Statement:
     return sql.SQL("CREATE INDEX {} ON {} ({})").format(place.index(column), place.table, sql.Identifier(column))
 
 
+_IN_ONE_PIECE = "toast_tuple_target = 8160"
+"""Rows are split and compressed only if they are larger than a page."""
 _PLAIN_INDEXES = ("parent_id", "tenant_key")
+_GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, authors"}
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
-def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> dict[str, Statement]:
-    """By name: the statements that create the search indexes which the build lacks."""
-    dimensions = rows(
-        connection,
-        sql.SQL("SELECT atttypmod FROM pg_attribute WHERE attrelid = %s::regclass AND attname = 'embedding'"),
-        [place.table.as_string(connection)],
-    )[0][0]
+def missing(connection: Connection, place: Place, options: SearchOptions) -> dict[str, Statement]:
+    """By name: the statements that create the indexes and the protection which the build lacks."""
+    of_table = sql.SQL(
+        "SELECT atttypmod, relrowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+        "WHERE attrelid = %s::regclass AND attname = 'embedding'"
+    )
+    [(dimensions, is_protected)] = rows(connection, of_table, [place.table.as_string(connection)])
     listed = sql.SQL("SELECT indexname FROM pg_indexes WHERE schemaname = %s AND tablename = %s")
     defined = {name for (name,) in rows(connection, listed, [place.schema, place.name])}
-    kind, other = ("halfvec", "vector") if halfvec else ("vector", "halfvec")
-    missing = {
+    kind, other = ("halfvec", "vector") if options.halfvec else ("vector", "halfvec")
+    found = {
         column: _create_plain_index(place, column)
         for column in _PLAIN_INDEXES
         if f"{place.name}_{column}" not in defined
     }
-    if f"{place.name}_words" not in defined:
-        missing["words"] = sql.SQL("CREATE INDEX {} ON {} USING gin (words) WITH (fastupdate = off)").format(
-            place.index("words"), place.table
-        )
+    for name, columns in _GIN_INDEXES.items():
+        if f"{place.name}_{name}" not in defined:
+            found[name] = sql.SQL("CREATE INDEX {} ON {} USING gin ({}) WITH (fastupdate = off)").format(
+                place.index(name), place.table, sql.SQL(columns)
+            )
+    if options.row_security and not is_protected:
+        found[PROTECTION] = _protection(place)
     if dimensions > 0 and f"{place.name}_{kind}" not in defined:
         if dimensions > _MOST_DIMENSIONS[kind]:
             raise Refused(
                 f"the vectors have {dimensions} dimensions, and pgvector indexes {_MOST_DIMENSIONS[kind]} of the type "
-                f"{kind} at most. Use another model" + ("" if halfvec else ", or set the option `halfvec`")
+                f"{kind} at most. Use another model" + ("" if options.halfvec else ", or set the option `halfvec`")
             )
-        expression = f"(embedding::halfvec({dimensions}))" if halfvec else "embedding"
+        expression = f"(embedding::halfvec({dimensions}))" if options.halfvec else "embedding"
         # The other index is dropped at the end: a drop blocks readers.
-        missing[kind] = sql.SQL(
+        found[kind] = sql.SQL(
             "CREATE INDEX {} ON {} USING hnsw ({} {}) WHERE text <> ''; DROP INDEX IF EXISTS {}"
         ).format(
             place.index(kind),
@@ -257,14 +267,16 @@ def missing_indexes(connection: Connection, place: Place, *, halfvec: bool) -> d
             sql.SQL(f"{kind}_cosine_ops"),
             sql.Identifier(place.schema, f"{place.name}_{other}"),
         )
-    return missing
+    return found
 
 
 def stage(connection: Connection) -> None:
     """Create or empty the temporary table that receives documents."""
     columns = [f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()]
     columns += ["embedding vector", *(f"{name} text" for name in WEIGHTED.values())]
-    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) ON COMMIT DELETE ROWS")
+    connection.execute(
+        f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) WITH ({_IN_ONE_PIECE}) ON COMMIT DELETE ROWS"
+    )
     connection.execute("TRUNCATE staged")
 
 
@@ -285,13 +297,13 @@ def upsert(place: Place, language: str) -> Statement:
     ).format(place.table, sql.SQL(" || ").join(weighted), sql.SQL(", ").join(update), fields=COLUMNS)
 
 
-def staged_row(document: Document, vector: Vectors | None) -> list[Any]:
+def staged_row(document: Document, vector: Vectors | None, indexed: Sequence[str]) -> list[Any]:
     values = [getattr(document, name) for name in FIELDS]
     plain = [
         Jsonb(value, dumps=orjson.dumps) if isinstance(value, dict) else list(value) if type(value) is tuple else value
         for value in values
     ]
-    return [*plain, vector, *words.indexed(document)]
+    return [*plain, vector, *indexed]
 
 
 def document_of(row: Sequence[Any]) -> Document:

@@ -7,6 +7,7 @@ among the documents of the tenant if the filters name one.
 import math
 import re
 from collections.abc import Sequence
+from itertools import compress
 
 from psycopg import sql
 
@@ -79,13 +80,17 @@ class Search:
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
 
     def corrections(self, query: Query) -> dict[str, str]:
-        return vocabulary.corrections(self._connection, self._place, query, self._occurs)
+        return vocabulary.corrections(self._connection, self._place, query, self._occurring)
 
-    def _occurs(self, word: str) -> bool:
-        """Whether a document that passes the filters has this word or another form of it."""
-        found = self._matches(words.adjacent(word)).and_(self._filters)
-        statement = sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE {})").format(self._table, found.text)
-        return bool(rows(self._connection, statement, found.values)[0][0])
+    def _occurring(self, some: Sequence[str]) -> list[str]:
+        """Those words of which a document that passes the filters has a form."""
+        if not some:
+            return []
+        found = [self._matches(words.adjacent(word)).and_(self._filters) for word in some]
+        exists = [sql.SQL("EXISTS (SELECT 1 FROM {} WHERE {})").format(self._table, one.text) for one in found]
+        statement = sql.SQL("SELECT {}").format(sql.SQL(", ").join(exists))
+        [occurs] = rows(self._connection, statement, [value for one in found for value in one.values])
+        return list(compress(some, occurs))
 
     def facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
         statement = sql.SQL(

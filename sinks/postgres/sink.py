@@ -8,11 +8,11 @@ from psycopg import sql
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Refused
 from chunksink.sinks.postgres import schema, vocabulary
-from chunksink.sinks.postgres.build import PostgresBuild, create_indexes
+from chunksink.sinks.postgres.build import PostgresBuild, complete
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
 from chunksink.sinks.postgres.errors import translated
 from chunksink.sinks.postgres.reader import PostgresReader
-from chunksink.sinks.postgres.schema import Note, Place
+from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
 
 
 class PostgresSink:
@@ -36,7 +36,7 @@ class PostgresSink:
         pool_size: int = 8,
     ) -> None:
         self._server, self._schema, self._language = server, schema, language
-        self._halfvec, self._row_security, self._pool_size = halfvec, row_security, pool_size
+        self._options, self._pool_size = SearchOptions(halfvec, row_security), pool_size
         self._prepared = False
 
     def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
@@ -45,11 +45,11 @@ class PostgresSink:
         with self._connected() as connection, connection.transaction():
             schema.ensure_schema(connection, self._server.where, self._schema, self._language)
             if marker.build_id not in schema.build_ids(connection, self._schema):
-                schema.create_table(connection, place, dimensions, self._row_security)
+                schema.create_table(connection, place, dimensions)
                 vocabulary.create(connection, place)
-                missing = schema.missing_indexes(connection, place, halfvec=self._halfvec)
-                for statement in () if deferred else missing.values():
-                    connection.execute(statement)
+                for name, statement in schema.missing(connection, place, self._options).items():
+                    if name == schema.PROTECTION or not deferred:
+                        connection.execute(statement)
             if Note.read(connection, place).marker is None:
                 Note(marker, self._language).write(connection, place)
         return self.open(marker.build_id)
@@ -58,7 +58,7 @@ class PostgresSink:
         self._prepared = True
 
     def open(self, build_id: str) -> PostgresBuild:
-        return PostgresBuild(self._server, Place(self._schema, build_id), halfvec=self._halfvec)
+        return PostgresBuild(self._server, Place(self._schema, build_id), self._options)
 
     def reader(self, build_id: str) -> PostgresReader:
         return PostgresReader(Connections(self._server, self._pool_size), Place(self._schema, build_id))
@@ -68,11 +68,11 @@ class PostgresSink:
             return schema.build_ids(connection, self._schema)
 
     def flip(self, old: str | None, new: str) -> None:
-        """Also creates search indexes that a killed run left out."""
+        """Also creates the search indexes that a killed run left out."""
         place = Place(self._schema, new)
         with self._connected() as connection:
             Note.read(connection, place)
-            create_indexes(connection, place, halfvec=self._halfvec)
+            complete(connection, place, self._options)
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext('chunksink flip'))")
                 live = schema.live(connection, self._schema)
@@ -83,7 +83,7 @@ class PostgresSink:
                         f"the view {self._schema}.{schema.VIEW} in PostgreSQL at {self._server.where} shows {live}. "
                         "Another home may use this schema: set another one with the option `schema`"
                     )
-                schema.show(connection, place, self._row_security)
+                schema.show(connection, place, self._options.row_security)
 
     def shown(self) -> Marker | None:
         with self._connected() as connection:

@@ -5,19 +5,19 @@
 Without the extension pg_trgm there is no such table, and no word is corrected.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from itertools import islice
 
 import psycopg
 from psycopg import sql
 
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.postgres.connection import Connection, Statement, rows
-from chunksink.sinks.postgres.schema import WEIGHTED, Place, configuration
+from chunksink.sinks.postgres.connection import Connection, rows
+from chunksink.sinks.postgres.schema import Place, configuration
 
 _SHORTEST = 5
 """Shorter words are similar to too many."""
+_LONGEST = 40
 _MAX_WORDS = 8
 _CANDIDATES = 20
 _NEAR = 0.8
@@ -48,13 +48,11 @@ def exists(connection: Connection, place: Place) -> bool:
     return bool(found)
 
 
-def add_staged(place: Place) -> Statement:
-    """The statement that adds the words of the staged documents."""
-    texts = sql.SQL(", ").join(map(sql.Identifier, WEIGHTED.values()))
-    return sql.SQL(
-        "INSERT INTO {} SELECT DISTINCT word FROM staged, unnest(string_to_array(concat_ws(' ', {}), ' ')) AS word "
-        "WHERE length(word) BETWEEN {} AND 40 AND word ~ '^[[:alpha:]]+$' ON CONFLICT DO NOTHING"
-    ).format(table(place), texts, sql.Literal(_SHORTEST - 1))
+def add(connection: Connection, place: Place, words: Iterable[str]) -> None:
+    """Add those of the words that can be corrections."""
+    usable = [word for word in words if _SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
+    statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(place))
+    connection.execute(statement, [usable])
 
 
 def remove_unused(connection: Connection, place: Place, language: str) -> None:
@@ -74,19 +72,22 @@ def drop(connection: Connection, place: Place) -> None:
     connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table(place)))
 
 
-def corrections(connection: Connection, place: Place, query: Query, occurs: Callable[[str], bool]) -> dict[str, str]:
-    """By query word: a similar word, if the query word is missing. `occurs` decides whether a document has a word."""
+def corrections(
+    connection: Connection, place: Place, query: Query, occurring: Callable[[Sequence[str]], Sequence[str]]
+) -> dict[str, str]:
+    """By query word: a similar word, if the query word is missing. `occurring` selects words that a document has."""
     words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
-    if not words or not exists(connection, place):
+    missing = set(words).difference(occurring(words))
+    if not missing or not exists(connection, place):
         return {}
-    found = {word: _nearest(connection, place, word, occurs) for word in words if not occurs(word)}
-    return {word: near for word, near in found.items() if near}
+    found = {word: occurring(_similar(connection, place, word)) for word in words if word in missing}
+    return {word: near[0] for word, near in found.items() if near}
 
 
-def _nearest(connection: Connection, place: Place, word: str, occurs: Callable[[str], bool]) -> str:
+def _similar(connection: Connection, place: Place, word: str) -> list[str]:
+    """Words of the vocabulary, the most similar first."""
     similar = sql.SQL("SELECT word FROM {} WHERE word %% %s ORDER BY similarity(word, %s) DESC, word LIMIT {}").format(
         table(place), sql.Literal(_CANDIDATES)
     )
-    candidates: Iterable[str] = (other for (other,) in rows(connection, similar, [word, word]))
-    near = get_close_matches(word.lower(), list(candidates), n=_CANDIDATES, cutoff=_NEAR)
-    return next(islice(filter(occurs, near), 1), "")
+    candidates = [other for (other,) in rows(connection, similar, [word, word])]
+    return get_close_matches(word.lower(), candidates, n=_CANDIDATES, cutoff=_NEAR)

@@ -4,8 +4,9 @@ PostgreSQL's own parser keeps paths and addresses as single words, and texts wit
 here: into words without signs and accents, and into pairs of characters for scripts without spaces.
 """
 
+import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts.query import TOKEN, Query, is_spaceless
@@ -20,7 +21,8 @@ SEARCHED = {
 WEIGHTS = (0.7, 0.7, 0.8, 1.0)
 """Of D, C, B and A, in PostgreSQL's order."""
 _LONGEST = 200
-"""Characters. PostgreSQL leaves out words of more than 2,046 bytes."""
+"""Characters. Longer words are cut into pieces: PostgreSQL leaves out those of more than 2,046 bytes."""
+_ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
 _MAX_TERMS = 48
 _OF_PREFIX = 0.5
 """The weight of words that only begin with the last word, which are guesses."""
@@ -38,13 +40,15 @@ def _texts(value: str | Sequence[str] | None) -> Sequence[str]:
     return [value or ""] if value is None or isinstance(value, str) else value
 
 
-def split(text: str) -> Iterator[str]:
+def split(text: str) -> list[str]:
     """The words of a text. A run of a script without spaces gives all pairs of neighbours and its last character."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    words: list[str] = []
     for token in TOKEN.findall(folded(text)):
-        if is_spaceless(token):
-            yield from (token[place : place + 2] for place in range(len(token)))
-        else:
-            yield token[:_LONGEST]
+        step, size = (1, 2) if is_spaceless(token) else (_LONGEST, _LONGEST)
+        words += [token[place : place + size] for place in range(0, len(token), step)]
+    return words
 
 
 def folded(text: str) -> str:
@@ -82,7 +86,7 @@ def together(text: str) -> str:
     """All words of a text, in any order."""
     parts: list[str] = []
     for token in TOKEN.findall(folded(text)):
-        words = list(split(token))
+        words = split(token)
         if len(words) == 1:
             parts.append(_quoted(token) + (":*" if is_spaceless(token) else ""))
         else:  # the last character of a run is a word of its own only at the end of a run

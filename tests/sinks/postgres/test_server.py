@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
@@ -13,7 +14,10 @@ from chunksink.sinks.conformance.samples import held, wanted
 from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
 from chunksink.sinks.postgres import open_sink
 from chunksink.sinks.postgres.connection import Server
+from chunksink.sinks.postgres.filters import condition
+from chunksink.sinks.postgres.schema import PROTECTION, Place
 from chunksink.sinks.postgres.sink import PostgresSink
+from chunksink.sinks.reader import Filter
 from tests.engines.servers import PostgresServer, free_port, run_postgres
 
 
@@ -117,8 +121,9 @@ def test_a_prepared_build_gets_its_search_indexes_at_the_end(sink: PostgresSink)
     sink.prepare()
     build = sink.create(marker(), DIMENSIONS)
     build.replace([family("a", ["one"])])
-    assert build.search_settings_due() == ["words", "vector"]
-    assert build.update_search_settings() == ["words", "vector"]
+    due = build.search_settings_due()
+    assert due == ["words", "filters", "vector"]
+    assert build.update_search_settings() == due
     assert build.search_settings_due() == []
     build.close()
 
@@ -151,19 +156,70 @@ def test_other_roles_see_only_the_documents_of_their_tenant(postgres_server: Pos
         assert connection.execute(select).fetchall() == [("one",), ("two",)]  # type: ignore[arg-type]
 
 
-def test_a_build_from_before_row_security_is_protected_when_it_is_shown(
-    postgres_server: PostgresServer, sink: PostgresSink, schema: str
+@pytest.mark.parametrize("is_live", [False, True], ids=["by the flip", "by the next sync"])
+def test_a_build_from_before_row_security_is_protected(
+    is_live: bool, postgres_server: PostgresServer, sink: PostgresSink, schema: str
 ) -> None:
     signed = marker()
     build = sink.create(signed, DIMENSIONS)
     build.replace([family("a", ["one"], tenant_id="t1")])
     build.close()
-    PostgresSink(Server(postgres_server.url), schema=schema, row_security=True).flip(None, signed.build_id)
+    secure = PostgresSink(Server(postgres_server.url), schema=schema, row_security=True)
+    if is_live:
+        sink.flip(None, signed.build_id)
+        build = secure.open(signed.build_id)
+        assert build.update_search_settings() == [PROTECTION]
+        assert build.search_settings_due() == []
+        build.close()
+    else:
+        secure.flip(None, signed.build_id)
     run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
     run(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
     run(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
     with psycopg.connect(url_of(postgres_server, schema)) as connection:
         assert connection.execute(f"SELECT text FROM {schema}.documents").fetchall() == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Filter("fields.project", any_of=("apollo",)),
+        Filter("fields.labels", any_of=("red", "green"), is_list=True),
+        Filter("tags", any_of=("red",)),
+    ],
+    ids=lambda one: one.field,
+)
+def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer, sink: PostgresSink, schema: str) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    found = condition([one])
+    select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(Place(schema, signed.build_id).table, found.text)
+    with psycopg.connect(postgres_server.url) as connection:
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute(select, found.values).fetchall()
+    assert f"build_{signed.build_id}_filters" in str(plan)
+
+
+def test_an_index_is_created_by_one_process_where_workers_find_no_shared_memory(
+    postgres_server: PostgresServer, sink: PostgresSink, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container with Docker's 64 MB of it."""
+    signed = marker()
+    sink.prepare()
+    build = sink.create(signed, DIMENSIONS)
+    execute, failed = psycopg.Connection.execute, []
+
+    def without_memory(self: psycopg.Connection, statement: object, *values: object) -> object:
+        if isinstance(statement, sql.Composed) and "USING hnsw" in statement.as_string() and not failed:
+            failed.append(statement)
+            raise psycopg.errors.DiskFull("could not resize shared memory segment")
+        return execute(self, statement, *values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(psycopg.Connection, "execute", without_memory)
+    assert "vector" in build.update_search_settings()
+    assert failed
+    assert build.search_settings_due() == []
+    build.close()
 
 
 def test_the_view_keeps_its_readers_and_the_vector_index_for_vectors_of_another_length(
