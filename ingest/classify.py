@@ -15,7 +15,7 @@ from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.json_records import find_records, first_records
+from chunksink.ingest.json_records import find_records, first_records, has_nothing
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
 from chunksink.ingest.report import Failure, Outcome
@@ -71,10 +71,12 @@ def classify(
             name = last_format if is_same and options.format == AUTO and not options.fields else None
             name = name if name is not None else _format_of(path, options, formats, path in named, last_format)
             if name == UNKNOWN:
-                code = SOURCE_EMPTY if signature is not None and signature.size == 0 else RECORD_FORM_UNKNOWN
-                is_failure = path in named and code == RECORD_FORM_UNKNOWN
+                is_empty = has_nothing(Path(os.fsdecode(path)))
+                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+                is_failure = path in named and not is_empty
                 unknown += [Failure(uri, code, _UNKNOWN)] if is_failure else []
-                rows.append((name, None, Outcome.LEFT_OUT, None, f'{{"{code}":1}}', is_failure, code, *numbers, uri))
+                about = (Outcome.LEFT_OUT, None, is_empty, f'{{"{code}":1}}', is_failure, code)
+                rows.append((name, None, *about, *numbers, uri))
                 continue
             kinds[name] += 1
             versions = versions_by(name, roots.policy_of(uri))
@@ -83,7 +85,7 @@ def classify(
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
-            rows.append((name, versions, outcome, checksum, codes, 0, None, *numbers, uri))
+            rows.append((name, versions, outcome, checksum, False, codes, 0, None, *numbers, uri))
         db.executemany(_SET, rows)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
     return Classified(kinds, tuple(unknown))
@@ -97,7 +99,7 @@ from found left join source on source.uri = found.uri and source.tenant = :tenan
 where found.uri > :after order by found.uri limit 1000
 """
 _SET = """
-update found set format = ?, versions = ?, outcome = ?, checksum = ?, codes = ?, failures = ?,
+update found set format = ?, versions = ?, outcome = ?, checksum = ?, is_whole = ?, codes = ?, failures = ?,
   error = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
 where uri = ?
 """

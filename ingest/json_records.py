@@ -65,6 +65,13 @@ def first_records(path: Path, most: int = 200) -> Iterator[Record]:
                 yield entry.record
 
 
+def has_nothing(path: Path) -> bool:
+    """Whether a file has no record, not even a broken one."""
+    with suppress(OSError, SourceFailed):
+        return next(read_records(path, lambda _: False, MAX_VALUE_BYTES), None) is None
+    return False
+
+
 def find_records(value: Any, is_record: IsRecord) -> list[Any] | None:
     """The records within an object that is not a record itself, if exactly one list contains records."""
     if not isinstance(value, dict) or is_record(value):

@@ -96,6 +96,24 @@ def test_any_history_ends_like_a_first_ingest() -> None:
 
 
 @pytest.mark.promise(2)
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("rows.jsonl", b""), ("rows.jsonl", b"\n"), ("rows.json", b"[]"), ("rows.csv", b"")],
+)
+def test_a_file_emptied_while_the_database_is_lost_loses_its_families(name: str, content: bytes, bench: Bench) -> None:
+    rows = b"id,text\na,The cat.\n" if name.endswith(".csv") else b'[{"id":"a","text":"The cat."}]'
+    bench.write(name, rows if name != "rows.jsonl" else rows.strip(b"[]"))
+    assert bench.ingest(name).documents == 1
+    (bench.home / "ingest.db").unlink()
+    bench.write(name, content)
+    report = bench.ingest(name)
+    assert (report.failed, report.missing, report.documents) == (0, 1, 1)
+    report = bench.ingest(name, prune=True)
+    assert (report.failed, report.missing, report.documents) == (0, 0, 0)
+    assert bench.ingest(name).written is False
+
+
+@pytest.mark.promise(2)
 def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
     """A real process, killed after a random time; the last one is not killed."""
     for number in range(200):
