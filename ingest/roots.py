@@ -17,6 +17,8 @@ from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, V1, Policy
 
 FILE_NAME = "roots.json"
+_SAVES = 20
+"""How often the list is written if other ingests write it at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Root:
     def has(self, folder: Path) -> bool:
         """Whether the files in a real folder are named by this root."""
         return folder == self.path if self.files_only else folder.is_relative_to(self.path)
+
+    def clashes_with(self, other: "Root") -> bool:
+        """Whether the two could name the same file, or give two files the same name."""
+        paths = self.path.is_relative_to(other.path) or other.path.is_relative_to(self.path)
+        return self != other and (paths or self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +79,8 @@ class Roots:
     def __init__(self, bus: BusRoot) -> None:
         self._storage = bus.storage
         self._version: str | None = None
-        self._roots = self._read()
-        self._is_changed = False
+        self._saved = self._read()
+        self._roots = list(self._saved)
 
     def _read(self) -> list[Root]:
         try:
@@ -137,7 +144,6 @@ class Roots:
         for number, root in enumerate(self._roots):
             if (root == around or root.path.is_relative_to(path)) and root.policy != policy:
                 self._roots[number] = replace(root, policy=policy)
-                self._is_changed = True
 
     def within(self, folder: Path) -> Scope:
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
@@ -181,26 +187,46 @@ class Roots:
         policy = former.policy if former else DEFAULT_POLICY
         root = Root(registered.label if registered else label, real, files_only, policy)
         self._roots = [other for other in self._roots if other.path != real] + [root]
-        self._is_changed = True
         return root
 
     def save(self) -> None:
-        """Writes the list if it has changed."""
-        if not self._is_changed:
-            return
-        roots = [
-            {"label": root.label, "path": str(root.path), "chunking": root.policy.name}
-            | ({"files_only": True} if root.files_only else {})
-            for root in sorted(self._roots, key=lambda root: root.label)
-        ]
-        data = (json.dumps({"roots": roots}, indent=2, ensure_ascii=True) + "\n").encode()
-        try:
-            self._storage.write_if_unchanged(FILE_NAME, data, self._version)
-        except StorageConflict as error:
-            raise IngestBusy(
-                f"another ingest registered a folder in {self._storage.address} meanwhile; run again"
-            ) from error
-        self._is_changed = False
+        """Writes the list if it has changed, with the changes that other ingests have made meanwhile.
+
+        Raises IngestBusy if one of them may change the names that this run has used.
+        """
+        for _ in range(_SAVES):
+            if self._roots == self._saved:
+                return
+            try:
+                self._storage.write_if_unchanged(FILE_NAME, _encoded(self._roots), self._version)
+            except StorageConflict:
+                before, self._saved = self._saved, self._read()
+                self._roots = self._merged(before)
+            else:
+                self._saved = list(self._roots)
+                return
+        raise self._busy()
+
+    def _merged(self, before: list[Root]) -> list[Root]:
+        """The changes of this run since `before`, made to the list that is saved now."""
+        ours = [root for root in self._roots if root not in before]
+        theirs = [root for root in self._saved if root not in before]
+        if any(one.clashes_with(other) for one in ours for other in theirs):
+            raise self._busy()
+        changed = {root.path for root in (*before, *ours) if root in ours or root not in self._roots}
+        return [root for root in self._saved if root.path not in changed] + ours
+
+    def _busy(self) -> IngestBusy:
+        return IngestBusy(f"another ingest registered a folder in {self._storage.address} meanwhile; run again")
+
+
+def _encoded(roots: list[Root]) -> bytes:
+    entries = [
+        {"label": root.label, "path": str(root.path), "chunking": root.policy.name}
+        | ({"files_only": True} if root.files_only else {})
+        for root in sorted(roots, key=lambda root: root.label)
+    ]
+    return (json.dumps({"roots": entries}, indent=2, ensure_ascii=True) + "\n").encode()
 
 
 def _same_label(folder: Path, real: Path, other: Root) -> str:

@@ -1,7 +1,9 @@
 """From documents to a searchable index, with the chunks in a real bucket."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -10,7 +12,9 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.storage import open_storage
 from chunksink.exits import Exit
 from chunksink.ingest.errors import IngestBusy
+from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
+from chunksink.ingest.run import ingest
 from chunksink.watch import BusWatch
 from tests.conftest import ROOT
 from tests.engines.servers import S3Server
@@ -130,20 +134,47 @@ def test_watch_when_a_partition_is_committed_is_due(
 
 @pytest.mark.parametrize("existing", [True, False])
 def test_folder_that_another_machine_registers_meanwhile_is_kept(existing: bool, bucket: str, tmp_path: Path) -> None:
-    for name in "abc":
+    for name in ("a", "b", "c", "c/d"):
         (tmp_path / name).mkdir()
     root = BusRoot.at(bucket, tmp_path)
     if existing:
         roots = Roots(root)
         roots.register(tmp_path / "a")
         roots.save()
-    mine, others = Roots(root), Roots(root)
+    mine, others, nested = Roots(root), Roots(root), Roots(root)
     mine.register(tmp_path / "b")
     others.register(tmp_path / "c")
+    others.register(tmp_path / "b")
+    nested.register(tmp_path / "c" / "d")
     others.save()
+    mine.save()
     with pytest.raises(IngestBusy):
-        mine.save()
-    assert {one.label for one in Roots(root)} == ({"a", "c"} if existing else {"c"})
+        nested.save()
+    assert sorted(one.label for one in Roots(root)) == (["a", "b", "c"] if existing else ["b", "c"])
+
+
+def test_first_ingests_of_several_folders_at_once_all_end(bucket: str, tmp_path: Path) -> None:
+    together = Barrier(5, timeout=60)
+
+    def first_ingest(name: str) -> int:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
+        home = tmp_path / f"home-{name}"
+        # Progress is reported once all have read the list of folders, and none has written it.
+        report = ingest(
+            [tmp_path / name],
+            BusRoot.at(bucket, home),
+            home,
+            Options(partition=name),
+            on_progress=lambda _: together.wait(),
+        )
+        return report.documents
+
+    names = [f"folder{number}" for number in range(together.parties)]
+    with ThreadPoolExecutor(len(names)) as threads:
+        assert list(threads.map(first_ingest, names)) == [1] * len(names)
+    root = BusRoot.at(bucket, tmp_path)
+    assert sorted(one.label for one in Roots(root)) == names == root.partition_keys()
 
 
 def test_forget_removes_the_copies_of_partitions(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
