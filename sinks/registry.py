@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.config import MEILI_URL, ConfigError
 from chunksink.settings.sink_tables import installed_sinks, sink_names, suggestion
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import SinkError
@@ -48,10 +48,16 @@ def read_options(sink: str, kind: type[Options], options: Mapping[str, Any]) -> 
     except msgspec.ValidationError as error:
         known = kind.__struct_fields__
         wrong = next((name for name in options if f"`{name}`" in str(error) or f"`$.{name}" in str(error)), "")
-        variable = f"CHUNKSINK_SINK_{sink}_{wrong}".upper().replace("-", "_")
-        source = variable if variable in os.environ else f"[sink.{sink}]"
         near = "" if wrong in known else suggestion(wrong, known)
-        raise ConfigError(f"{source}: {error}{near}. Known options: {', '.join(known)}") from error
+        raise ConfigError(f"{source_of(sink, wrong)}: {error}{near}. Known options: {', '.join(known)}") from error
+
+
+def source_of(sink: str, option: str) -> str:
+    """Where an option of a sink is set, for messages: the environment variable, else the sink's table."""
+    variables = [f"CHUNKSINK_SINK_{sink}_{option}".upper().replace("-", "_")]
+    if (sink, option) == ("meilisearch", "url") and os.environ.get(MEILI_URL):
+        variables.append(MEILI_URL)
+    return next((name for name in variables if name in os.environ), f"[sink.{sink}]")
 
 
 def require_sink(name: str) -> EntryPoint:

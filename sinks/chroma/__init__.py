@@ -12,7 +12,7 @@ from chunksink.sinks.chroma.build import ChromaBuild
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.chroma.server import Server
 from chunksink.sinks.chroma.sink import ChromaSink, EmbeddedChromaSink
-from chunksink.sinks.registry import read_options
+from chunksink.sinks.registry import read_options, source_of
 
 __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "EmbeddedChromaSink", "Server", "open_sink"]
 
@@ -47,5 +47,5 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> ChromaSink:
     try:
         server = Server(chosen.url, prefix=chosen.prefix, token=token, **timeouts)
     except ValueError as error:
-        raise ConfigError(f"options of the sink chroma: {error}") from error
+        raise ConfigError(f"{source_of('chroma', 'url')}: {error}") from error
     return ChromaSink(server, store_text=chosen.store_text)

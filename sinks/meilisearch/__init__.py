@@ -12,7 +12,7 @@ from chunksink.settings.secret import key_in
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 from chunksink.sinks.meilisearch.sink import MeilisearchSink
-from chunksink.sinks.registry import read_options
+from chunksink.sinks.registry import read_options, source_of
 
 __all__ = ["MeilisearchBuild", "MeilisearchOptions", "MeilisearchReader", "MeilisearchSink", "open_sink", "options_of"]
 
@@ -58,4 +58,4 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> MeilisearchSink:
             search_timeout=chosen.search_timeout,
         )
     except ValueError as error:
-        raise ConfigError(f"option url of the sink meilisearch: {error}") from error
+        raise ConfigError(f"{source_of('meilisearch', 'url')}: {error}") from error

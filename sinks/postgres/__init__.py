@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from chunksink.settings.config import ConfigError
-from chunksink.sinks.registry import read_options
+from chunksink.sinks.registry import read_options, source_of
 
 if TYPE_CHECKING:
     from chunksink.sinks.postgres.sink import PostgresSink
@@ -52,7 +52,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
             f"the sink postgres needs packages that are missing ({error}): pip install 'chunksink[postgres]'"
         ) from error
     if wrong := wrong_url(chosen.url):
-        raise ConfigError(f"[sink.postgres]: {wrong}")
+        raise ConfigError(f"{source_of('postgres', 'url')}: {wrong}")
     return PostgresSink(
         Server(chosen.url, chosen.statement_timeout, chosen.search_timeout),
         schema=chosen.schema,

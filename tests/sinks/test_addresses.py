@@ -3,11 +3,13 @@
 import socket
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import ConfigError
+from chunksink.session import open_one_sink
+from chunksink.settings.config import ConfigError, load_config
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused, Unreachable
@@ -29,6 +31,26 @@ def test_invalid_address_is_refused_and_not_repeated(tmp_path: Path, engine: str
     with pytest.raises(ConfigError, match="http://HOST:PORT") as error:
         open_sink(engine, tmp_path, {"url": url})
     assert "hunter2" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "postgres"])
+def test_invalid_address_is_reported_by_the_place_that_set_it(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "chunksink.toml"
+    file.write_text(f'[sink.{engine}]\nurl = "nonsense:/hunter2"\n')
+    places = [(f"{file}: [sink.{engine}]: ", "")]
+    if engine == "meilisearch":
+        places.append(("MEILI_URL: ", "MEILI_URL"))
+    name = f"CHUNKSINK_SINK_{engine.upper()}_URL"
+    for beginning, variable in [*places, (f"{name}: ", name)]:
+        if variable:
+            monkeypatch.setenv(variable, "nonsense:/hunter2")
+        config = load_config({"sinks": (engine,)}, place=tmp_path)
+        with pytest.raises(ConfigError) as error, ExitStack() as stack:
+            open_one_sink(config, stack, engine)
+        assert str(error.value).startswith(beginning)
+        assert "hunter2" not in str(error.value)
 
 
 @pytest.mark.parametrize("key", ["hun\nter2", "hun ter2", "hünter2", "hun\x7fter2"])
