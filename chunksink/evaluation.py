@@ -21,7 +21,7 @@ from chunksink.search.query import search
 from chunksink.search.query_vectors import Queries
 from chunksink.search.question import Mode, Question
 from chunksink.session import chunk_documents
-from chunksink.settings.config import Config
+from chunksink.settings.config import Config, ConfigError
 from chunksink.sinks.errors import SinkError
 from chunksink.summary import comparison_lines
 from chunksink.views import open_view
@@ -85,7 +85,14 @@ def index_facts(config: Config, generation: Generation) -> dict[str, Any]:
 
 def gate(config: Config, saved: Path, fail_if_drop: float) -> "Check":
     """A check of a rebuild, with the queries, judgements and modes of a saved result."""
-    return partial(_require_not_worse, config, read_result(saved), fail_if_drop)
+    return partial(_require_not_worse, config, read_result(saved), checked_drop(fail_if_drop))
+
+
+def checked_drop(limit: float) -> float:
+    """The limit of `fail_if_drop`. ConfigError if it is negative or no number."""
+    if not limit >= 0:
+        raise ConfigError(f"fail_if_drop must be 0 or more, not {limit:g}")
+    return limit
 
 
 def _require_not_worse(

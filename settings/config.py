@@ -77,6 +77,10 @@ class RerankOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     top: Annotated[int, msgspec.Meta(ge=2, le=50)] = 20
     deadline: Annotated[float, msgspec.Meta(gt=0)] = 2.0
 
+    def __post_init__(self) -> None:
+        if self.key_variable is not None and self.url is None:
+            raise ValueError("`key_variable` needs `url`: a model on this machine has no key")
+
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. Relative folders start at the configuration file's folder, else at the current one."""

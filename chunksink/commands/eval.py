@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from chunksink.evaluation import index_facts, measure, naming_of, tune_weight
+from chunksink.evaluation import checked_drop, index_facts, measure, naming_of, tune_weight
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
@@ -100,6 +100,7 @@ def command(
     """
     if fail_if_drop is not None and baseline is None:
         raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
+    most_drop = inf if fail_if_drop is None else checked_drop(fail_if_drop)
     config = config_from()
     if save is not None and not save.absolute().parent.is_dir():
         raise click.UsageError(f"--save {save}: there is no folder {save.parent}")
@@ -129,7 +130,7 @@ def command(
     document, lines = _report(judged, naming, means, index), _lines(judged, naming, means, index)
     found: dict[str, Any] = {"dropped": ()}
     if before:
-        found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
+        found = comparison.compare(before.modes, measured, most_drop)
         document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
         lines = chain(lines, _compared(before, left_out, found))
     if tune:

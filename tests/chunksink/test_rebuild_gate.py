@@ -79,6 +79,12 @@ def test_limit_without_a_result_is_refused(quick_shell: Shell) -> None:
     assert quick_shell("rebuild", "--fail-if-drop", "0.2").code == Exit.USAGE
 
 
+def test_limit_that_is_no_number_is_refused(judged: Shell) -> None:
+    before = judged.live()
+    ended = judged("rebuild", "--model", "worse", "--require-eval", "answers.json", "--fail-if-drop", "nan")
+    assert (ended.code, judged.live()) == (Exit.USAGE, before)
+
+
 def test_drop_within_the_limit_flips(judged: Shell) -> None:
     ended = judged("rebuild", "--model", "worse", "--require-eval", "answers.json", "--fail-if-drop", "1")
     assert (ended.code, judged.live().model.name) == (Exit.OK, "worse")

@@ -100,6 +100,7 @@ def test_value_when_wrong_names_the_source_that_set_it(tmp_path: Path) -> None:
         ("CHUNKSINK_PRECISION", "precision = 'int8'", variables, {}),
         ("the flag or argument `precision`", "", variables, {"precision": "double"}),
         (str(file), "home = 'chunks/manifest'", {}, {}),
+        (str(file), "[rerank]\nkey_variable = 'KEY'", {}, {}),
         ("the flag or argument `home`", "", {}, {"home": str(tmp_path / "chunks" / "canonical")}),
         ("CHUNKSINK_SINK_FTS_FOLDER", "", {"CHUNKSINK_SINK_FTS_FOLDER": str(tmp_path / "chunks" / "manifest")}, {}),
         ("CHUNKSINK_TOKENS", "", {"CHUNKSINK_TOKENS": "secret=acme"}, {}),
