@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
-from chunksink.embeddings.connection import client_for, message_of
+from chunksink.embeddings.connection import checked_url, client_for, message_of
 from chunksink.embeddings.errors import ModelUnavailable, RerankFailed
 from chunksink.settings.config import ConfigError, RerankOptions
 from chunksink.settings.secret import key_in
@@ -79,7 +79,7 @@ class EndpointReranker:
 
     def load(self) -> None:
         if self._client is None:
-            self._client = client_for(self._url, httpx.Client, timeout=self._options.deadline)
+            self._client = client_for(checked_url(self._url), httpx.Client, timeout=self._options.deadline)
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         self.load()

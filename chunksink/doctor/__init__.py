@@ -85,5 +85,8 @@ def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[
     if config.endpoint is None:
         yield check("model", partial(machine.model, config))
     else:
-        yield check("endpoint", partial(machine.endpoint, config, config.endpoint))
+        about = (config.endpoint, config.model, config.endpoint_key_variable, "option endpoint_key_variable")
+        yield check("endpoint", partial(machine.endpoint, *about))
+    if config.rerank is not None:
+        yield check("rerank", partial(machine.reranker, config.rerank))
     yield check("cache", partial(records.cache, config))

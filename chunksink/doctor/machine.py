@@ -15,7 +15,7 @@ from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import can_write
-from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
+from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, RerankOptions, unknown_variables
 from chunksink.settings.secret import key_in
 
 LEAST_FREE_BYTES = 10**9
@@ -113,14 +113,13 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
     return f"sentence-transformers computes it: {expected.reason}"
 
 
-def endpoint(config: Config, url: str) -> str:
-    """Whether it answers. Neither key nor text is sent, since embedding costs money."""
-    variable = config.endpoint_key_variable
+def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
+    """Whether it answers. Neither key nor text is sent, since that may cost money. `option` names the `variable`."""
     start = "start it, or correct its address"
     with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):
         address = checked_url(url)
         if variable is not None:
-            key_in(variable, "option endpoint_key_variable", needed=True)
+            key_in(variable, option, needed=True)
     with remedies((EndpointError, "correct the environment of chunksink")):
         client = client_for(address, httpx.Client, timeout=ENDPOINT_SECONDS)
     try:
@@ -132,4 +131,15 @@ def endpoint(config: Config, url: str) -> str:
     if status in _GATEWAY_ERRORS:
         raise CheckProblem(f"{address} answers {status}", start)
     key = f"its key, which is in {variable}, was" if variable else "no key is sent; it was"
-    return f"{address} answers; {key} not tried with {config.model}: that may cost money"
+    return f"{address} answers; {key} not tried with {model}: that may cost money"
+
+
+def reranker(options: RerankOptions) -> str:
+    """Whether its endpoint answers, or its model is on this machine."""
+    if options.url is not None:
+        return endpoint(options.url, options.model, options.key_variable, "option key_variable of [rerank]")
+    with remedies(
+        (ModelError, "correct `model` in [rerank], or download that model: hits keep their order without it")
+    ):
+        found = resolve_model(options.model, network=False)
+    return f"{found.name} is here, as a {found.source}: {found.folder}"

@@ -22,6 +22,7 @@ from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import source
 from tests.support.damaged_files import foreign, half, inside, newer
+from tests.support.rerank_server import rerank_server
 
 Checks = dict[str, dict[str, str]]
 SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
@@ -172,6 +173,25 @@ def test_unreachable_endpoint_fails(built: Shell, monkeypatch: pytest.MonkeyPatc
         found = checks(built)
         assert (problems(found), variable in found["endpoint"]["found"]) == ({"endpoint": "fail"}, True)
         monkeypatch.delenv(variable)
+
+
+@pytest.mark.promise(12)
+def test_reranker_is_checked_but_no_text_is_sent(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verdict(table: str, code: Exit) -> str:
+        write(built, "chunksink.toml", f"[rerank]\n{table}")
+        found = checks(built, code)
+        assert "secret" not in json.dumps(found)
+        return problems(found).get("rerank", "ok")
+
+    assert verdict("model = './nowhere'", Exit.ENGINE) == "fail"
+    assert verdict("url = 'http://127.0.0.1:9/rerank'", Exit.ENGINE) == "fail"
+    assert verdict("url = 'http://user:secret@127.0.0.1:9/rerank'", Exit.ENGINE) == "fail"
+    with rerank_server() as server:
+        assert verdict(f"url = '{server.url}'", Exit.OK) == "ok"
+        assert verdict(f"url = '{server.url}'\nkey_variable = 'MY_KEY'", Exit.ENGINE) == "fail"
+        monkeypatch.setenv("MY_KEY", "top-secret")
+        assert verdict(f"url = '{server.url}'\nkey_variable = 'MY_KEY'", Exit.OK) == "ok"
+        assert (server.requests, server.keys) == ([], [])
 
 
 # -- chunks and our own files ------------------------------------------------------------------------------------------

@@ -128,11 +128,14 @@ def test_late_scores_keep_the_fused_order(legs: Legs, server: RerankServer) -> N
 def test_missing_server_or_key_keeps_the_fused_order(legs: Legs, server: RerankServer) -> None:
     away = RerankServer()
     away.url = "http://127.0.0.1:9/rerank"
-    for one, options in ((away, {}), (server, {"key_variable": "NO_SUCH_VARIABLE"})):
+    secret = RerankServer()
+    secret.url = server.url.replace("//", f"//user:{KEY}@")
+    for one, options in ((away, {}), (secret, {}), (server, {"key_variable": "NO_SUCH_VARIABLE"})):
         with reranked(legs, one, **options) as with_server:
             found = ask(with_server)
         assert len(found) == 3
         assert "not ranked again" in (found.notice or "")
+        assert KEY not in (found.notice or "")
     assert server.requests == []
 
 
