@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunksink.service import ALIVE, notify
+
 if TYPE_CHECKING:
     from chunksink.sinks.retry import Fault
 
@@ -29,6 +31,7 @@ class ProgressLines:
         now = monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
+            notify(ALIVE)
             click.echo(f"{self._label}: {self._done:,}{self._suffix}", err=True)
         return None
 

@@ -1,5 +1,6 @@
 """`chunksink sync`: updates the index to match the chunks."""
 
+import time
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from chunksink.options import (
     json_option,
     open_index,
 )
+from chunksink.service import ALIVE, STARTED, notify
 from chunksink.session import require_chunks
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
@@ -73,7 +75,8 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
     root = require_chunks(index.config.bus, index.config.home_path)
     click.echo(f"watching {root.address}/manifest; Ctrl-C ends it", err=True)
-    watch = BusWatch(root, partial(click.echo, err=True))
+    notify(STARTED)
+    watch = BusWatch(root, partial(click.echo, err=True), sleep=_rest)
     for _ in watch:
         try:
             with errors_as_refusals():
@@ -91,3 +94,8 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
             watch.held()
         else:
             watch.settled()
+
+
+def _rest(seconds: float) -> None:
+    notify(ALIVE)
+    time.sleep(seconds)

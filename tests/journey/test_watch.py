@@ -1,9 +1,11 @@
 """`chunksink sync --watch` as a process: it follows the bus, survives faults and ends with Ctrl-C."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
@@ -127,6 +129,18 @@ def test_watch_follows_the_bus_until_interrupted(tmp_path: Path) -> None:
         assert watcher.interrupt() == Exit.INTERRUPTED
         assert watcher.err.endswith("Interrupted. Nothing is half done; run the command again to continue.\n")
     assert chunksink(tmp_path, "verify", CHUNKSINK_SINKS="fts").code == Exit.OK
+
+
+def test_watch_sends_signs_of_life_to_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"chunksink-{uuid.uuid4().hex}"
+    monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(f"\0{name}")
+        systemd.settimeout(PATIENCE)
+        write(tmp_path / "chunks", "p1", BEES)
+        with watching(tmp_path):
+            assert [systemd.recv(100), systemd.recv(100)] == [b"READY=1", b"WATCHDOG=1"]
+            assert systemd.recv(100) == b"WATCHDOG=1"
 
 
 def test_watch_interrupted_during_the_first_sync_ends_cleanly(tmp_path: Path) -> None:
