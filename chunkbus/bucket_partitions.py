@@ -92,6 +92,11 @@ class BucketPartitions:
         entries = [*listing.chunks.get(key, {}).values(), *filter(None, [listing.plain.get(f"{key}.jsonl")])]
         return max(((entry.modified, entry.size) for entry in entries), default=(None, 0))[1]
 
+    def changed_at(self, key: str) -> float | None:
+        """When the manifest was last written, as it was listed."""
+        manifest = self._listing().manifests.get(_base(manifest_name(key)))
+        return None if manifest is None else manifest.modified.timestamp()
+
     def signature(self, key: str) -> str:
         """As it was listed."""
         listing = self._listing()

@@ -133,6 +133,13 @@ class BusRoot:
         file = self.chunks_file(key)
         return file.stat().st_size if file.is_file() else 0
 
+    def changed_at(self, key: str) -> float | None:
+        """When the partition was last written, in seconds since 1970; None if that is unknown."""
+        if self.bucket is not None:
+            return self.bucket.changed_at(key)
+        newest = max((each.mtime_ns for each in signatures_of(self._files(key))), default=None)
+        return None if newest is None else newest / 1e9
+
     def manifest_bytes(self, key: str) -> bytes | None:
         """None if there is no manifest."""
         try:

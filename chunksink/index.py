@@ -219,7 +219,7 @@ class Index:
 
         with self._session("verify", tolerant=True, makes_home=False) as session:
             report = verify(session, deep=deep, recall=recall or deep)
-            session.log.finish("ok" if report.ok else "drift", sinks=report.numbers())
+            session.log.finish("ok" if report.ok else "drift", deep=deep, sinks=report.numbers())
             return report
 
     def status(self) -> "HomeStatus":

@@ -7,5 +7,5 @@
 | where it is computed | `compute`: this process, or workers on other machines |
 | what readers see | `state` (generations), `flip`, `locks`; which home owns a build: `ownership` |
 | runs | `session`, `sync`, `rebuild`, `verify`, `forget`; their `report` and `run_records` |
-| questions | `status` of a home, `explain` one chunk |
+| questions | `status` of a home, its `freshness`, `explain` one chunk |
 """

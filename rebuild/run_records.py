@@ -18,6 +18,8 @@ from chunksink.rebuild.errors import UnknownRun
 
 _FOLDER = "runs"
 UNFINISHED = "killed or still running"
+UPDATES = ("sync", "repair", "rebuild")
+"""Commands that update the live index."""
 _WITHOUT_RESULT = ("failed", "interrupted")
 _SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
@@ -56,17 +58,24 @@ def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
 def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecord | None:
     """The last run of one of these commands that has a result, or with `unfinished` may still get one. Only recent
     records are searched."""
+    for run in runs_of(home, *commands):
+        if run.status not in _WITHOUT_RESULT and (unfinished or run.finished):
+            return run
+    return None
+
+
+def runs_of(home: Path, *commands: str) -> Iterator[RunRecord]:
+    """Runs of these commands, the newest first. Only recent records are searched."""
     for file in _files(home)[:_SEARCHED]:
         if next(read_events(file), {}).get("command") in commands:
             run = _run(file)
-            if run is not None and run.status not in _WITHOUT_RESULT and (unfinished or run.finished):
-                return run
-    return None
+            if run is not None:
+                yield run
 
 
 def last_update(home: Path) -> RunRecord | None:
     """The last run that updated the live index."""
-    return newest_run(home, "sync", "repair", "rebuild", unfinished=True)
+    return newest_run(home, *UPDATES, unfinished=True)
 
 
 def count_runs(home: Path) -> int:

@@ -1,0 +1,144 @@
+"""How far the index is behind the chunks, and when it was last compared, from records and times of files."""
+
+import os
+from collections.abc import Callable
+from time import time
+
+import pytest
+
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.exits import Exit
+from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.session import status_of
+from chunksink.settings.config import load_config
+from tests.chunksink.shell import Shell, write
+from tests.support.bus import FEBRUARY, source
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def fresh(quick_shell: Shell) -> Callable[..., Freshness]:
+    """The freshness of the shell's home, some seconds from now."""
+
+    def ask(later: float = 0) -> Freshness:
+        config = load_config({})
+        return freshness(status_of(config), config.home_path, config.bus, time() + later)
+
+    return ask
+
+
+def changed(shell: Shell, key: str, text: str, *, seconds_ago: float = 0) -> None:
+    """Commit a partition as if it had been done earlier."""
+    shell.commit(key, source("a.md", text, version=text))
+    at = time() - seconds_ago
+    for file in (shell.root.manifest_file(key), shell.root.chunks_file(key)):
+        os.utime(file, (at, at))
+
+
+def test_synced_index_has_no_lag_and_no_verdict(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    found = fresh(HOUR)
+    assert found.lag == 0
+    assert found.updated == pytest.approx(HOUR, abs=60)
+    assert (found.verified, found.verdict, found.deep_verified, found.has_drift) == (None, None, None, False)
+    assert found.failed_run is None
+
+
+def test_lag_is_the_age_of_the_oldest_pending_partition(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    changed(quick_shell, "p1", "a cow", seconds_ago=-HOUR)
+    changed(quick_shell, "p2", "a dog", seconds_ago=-2 * HOUR)
+    assert fresh(3 * HOUR).lag == pytest.approx(2 * HOUR, abs=60)
+    assert quick_shell("sync").code == Exit.OK
+    assert fresh(3 * HOUR).lag == 0
+
+
+def test_change_is_not_older_than_the_last_complete_update(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    """Copying tools keep the times of files."""
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    changed(quick_shell, "p2", "a dog", seconds_ago=100 * HOUR)
+    assert fresh(HOUR).lag == pytest.approx(HOUR, abs=60)
+
+
+def test_rewritten_partition_counts_from_the_first_failed_sync(
+    quick_shell: Shell, fresh: Callable[..., Freshness]
+) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    with RunLog(quick_shell.home, "sync") as log:
+        log.finish("failed")
+    changed(quick_shell, "p1", "a cow", seconds_ago=-HOUR)
+    found = fresh(HOUR)
+    assert found.lag == pytest.approx(HOUR, abs=60)
+    assert found.failed_run is not None and found.failed_run.command == "sync"
+
+
+def test_ingest_that_changed_nothing_is_no_change(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    write(quick_shell, "notes/a.md", "# A\n\nA cat.\n")
+    assert quick_shell("ingest", "notes", "--sync").code == Exit.OK
+    assert quick_shell("ingest", "notes").code == Exit.OK
+    changed(quick_shell, "p2", "a dog", seconds_ago=-HOUR)
+    assert fresh(2 * HOUR).lag == pytest.approx(HOUR, abs=60)
+    write(quick_shell, "notes/a.md", "# A\n\nA cow and more.\n")
+    assert quick_shell("ingest", "notes").code == Exit.OK
+    assert fresh(2 * HOUR).lag == pytest.approx(2 * HOUR, abs=60)
+
+
+def test_missing_partition_has_a_lag_and_missing_chunks_have_none(
+    quick_shell: Shell, fresh: Callable[..., Freshness]
+) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a dog")])
+    quick_shell.root.manifest_file("p2").unlink()
+    quick_shell.root.chunks_file("p2").unlink()
+    assert fresh(HOUR).lag == pytest.approx(HOUR, abs=60)
+    assert quick_shell("sync").code == Exit.INVALID_INPUT
+    assert fresh(HOUR).lag == pytest.approx(HOUR, abs=60), "its source is held"
+    quick_shell.root.path.rename(quick_shell.folder / "elsewhere")
+    assert fresh().lag is None
+
+
+@pytest.mark.parametrize(
+    ("runs", "has_drift"),
+    [
+        ((("verify", "drift", False),), True),
+        ((("verify", "drift", False), ("sync", "ok", False)), True),
+        ((("verify", "drift", False), ("verify", "ok", False)), False),
+        ((("verify", "drift", True), ("verify", "ok", False)), True),
+        ((("verify", "drift", True), ("verify", "ok", True)), False),
+        ((("verify", "drift", True), ("repair", "ok", False)), False),
+        ((("verify", "drift", True), ("repair", "failed", False)), True),
+        ((("repair", "ok", False), ("verify", "drift", False)), True),
+    ],
+)
+def test_drift_lasts_until_it_is_repaired_or_disproved(
+    runs: tuple[tuple[str, str, bool], ...], has_drift: bool, quick_shell: Shell, fresh: Callable[..., Freshness]
+) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    for command, status, deep in runs:
+        with RunLog(quick_shell.home, command) as log:
+            log.finish(status, deep=deep)
+    assert fresh().has_drift is has_drift
+
+
+def test_verify_records_its_depth_and_verdict(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    assert quick_shell("verify", "--deep").code == Exit.OK
+    assert quick_shell("verify").code == Exit.OK
+    found = fresh(HOUR)
+    assert (found.verdict, found.deep_verdict) == ("ok", "ok")
+    assert found.verified is not None and found.deep_verified is not None
+    assert found.verified < found.deep_verified
+
+
+def test_run_that_met_another_one_did_not_fail(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    with RunLog(quick_shell.home, "sync") as log:
+        log.finish("failed", error="HomeLocked")
+    assert fresh().failed_run is None
+    with RunLog(quick_shell.home, "rebuild") as log:
+        log.finish("failed", error="Brake")
+    failed = fresh().failed_run
+    assert failed is not None and failed.error == "Brake"
+    quick_shell.commit("p1", source("a.md", "a cow", version="2"), at=FEBRUARY)
+    assert quick_shell("sync").code == Exit.OK
+    assert fresh().failed_run is None
