@@ -5,6 +5,9 @@
 
 import shlex
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -75,6 +78,35 @@ _RAY_OPTIONS = {
 }
 
 
+def metrics_file_option(command: Command) -> Command:
+    """--metrics-file. The file is written when the command ends, however it ends."""
+    text = "Write metrics for the textfile collector of Prometheus's node exporter; the name ends in .prom."
+    return _kept("metrics-file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=text)(command)
+
+
+def require_metrics() -> None:
+    """Refused without the extra `metrics`."""
+    if find_spec("prometheus_client") is None:
+        raise Refusal("metrics need the extra `metrics`: pip install 'chunksink[metrics]'", Exit.USAGE)
+
+
+def _write_metrics_at_end(config: Config, file: Path) -> None:
+    require_metrics()
+    if file.suffix != ".prom":
+        message = f"--metrics-file {file}: the textfile collector reads only names that end in .prom"
+        raise Refusal(message, Exit.USAGE)
+    click.get_current_context().call_on_close(partial(_write_metrics, config, file))
+
+
+def _write_metrics(config: Config, file: Path) -> None:
+    from chunksink.metrics import write_file
+
+    try:
+        write_file(config, file)
+    except OSError as error:
+        echo([Note(f"warning: no metrics were written to {file}: {error.strerror or error}")])
+
+
 def engine_options(command: Command) -> Command:
     """--engine and the options of Ray."""
     for name, (kind, metavar, help) in reversed(_RAY_OPTIONS.items()):
@@ -117,7 +149,10 @@ def open_index(**flags: Any) -> "Index":
     """The index that the options select. It prints progress and engine faults on standard error."""
     from chunksink.index import Index
 
-    return Index(config_from(**flags), stage=progress, on_fault=report_fault)
+    config = config_from(**flags)
+    if (file := shared_option("metrics_file")) is not None:
+        _write_metrics_at_end(config, file)
+    return Index(config, stage=progress, on_fault=report_fault)
 
 
 def access_of(config: Config, tenant: str | None) -> Access:

@@ -3,6 +3,7 @@
 Everything is opened once, and closed in reverse order when the run ends.
 """
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chunksink.chunkbus.errors import NotABusRoot
+from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.settings import EncoderSettings
@@ -80,7 +81,7 @@ def open_session(
         state = stack.enter_context(State(home))
         catalog = Catalog(state)
         compute = _open_compute(config, stack)
-        yield Session(
+        session = Session(
             config=config,
             state=state,
             catalog=catalog,
@@ -96,6 +97,11 @@ def open_session(
             stage=stage or silent,
             compute=compute,
         )
+        try:
+            yield session
+        finally:
+            with suppress(sqlite3.Error, OSError, ChunksinkError):  # the outcome of the run is more important
+                session.note_totals()
 
 
 def open_intake(config: Config, state: State, log: RunLog | None = None, workers: Workers | None = None) -> Intake:

@@ -256,7 +256,7 @@ class _Run:
                     f"a worker on {receipt.node} wrote {bad.name} to {self.segments}, which this machine cannot use: "
                     f"{bad.reason}. `segments` in [ray] must name a folder or bucket that all machines share"
                 )
-        self.embedder.note_computed(receipt.texts, receipt.text_bytes, receipt.problems)
+        self.embedder.note_computed(receipt.texts, receipt.text_bytes, receipt.length, receipt.problems)
         self.blocks.note(block, receipt.seconds)
         self.on_chunks(block.chunks)
 

@@ -78,6 +78,8 @@ class BlockReceipt:
     """A partition was rewritten meanwhile, so nothing was computed."""
     failure: str = ""
     """Why nothing was computed."""
+    length: int = 0
+    """Of the texts, in the unit of the model."""
 
 
 class Worker:
@@ -140,6 +142,7 @@ class Worker:
             sum(len(texts[position].encode("utf-8", "surrogatepass")) for position in good),
             {keys[position]: problem for position, problem in problems.items()},
             monotonic() - started,
+            length=sum(tokens[position] for position in good),
         )
 
 

@@ -69,6 +69,7 @@ class _Entry(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     data: list[_Entry]
+    usage: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,9 @@ class RequestLimits:
 
 class EndpointConnection:
     """An open connection. `ask` is called by the coroutines that `start` runs."""
+
+    billed_tokens = 0
+    """By the `usage` of the answers."""
 
     def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
         self._url = url
@@ -155,10 +159,12 @@ class EndpointConnection:
             raise self._no_answer(failure, key)
         if response.status_code == 200:
             try:
-                return vectors_in(response.content, expected)
+                vectors, billed = vectors_in(response.content, expected)
             except (ValueError, RecursionError) as error:
                 answer = message_of(response, key) or "it is empty"
                 raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
+            self.billed_tokens += billed
+            return vectors
         message = message_of(response, key)
         if response.status_code in _TRANSIENT:
             what = f"status {response.status_code}: {message}".removesuffix(": ")
@@ -267,10 +273,11 @@ def _wait(state: RetryCallState) -> float:
     return max(asked_seconds, _GROWING(state))
 
 
-def vectors_in(content: bytes, expected: int) -> Vectors:
-    """The vectors of an answer, in the order of the request; ValueError if it has none, or not the requested ones.
+def vectors_in(content: bytes, expected: int) -> tuple[Vectors, int]:
+    """The vectors of an answer, in the order of the request, and the number of tokens that it charges for.
 
-    `TextRefused` if only some are missing. Smaller requests then show which texts have none.
+    ValueError if it has none, or not the requested ones. `TextRefused` if only some are missing: smaller requests then
+    show which texts have none.
     """
     try:
         answer = msgspec.json.decode(content, type=_Answer)
@@ -286,4 +293,6 @@ def vectors_in(content: bytes, expected: int) -> Vectors:
         raise ValueError(problem)
     if vectors.keys() != set(range(expected)):
         raise ValueError(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")
-    return np.array([vectors[number] for number in range(expected)], dtype=np.float32)
+    billed = answer.usage.get("total_tokens") if isinstance(answer.usage, dict) else None
+    rows = np.array([vectors[number] for number in range(expected)], dtype=np.float32)
+    return rows, billed if isinstance(billed, int) else 0

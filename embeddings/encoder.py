@@ -122,6 +122,11 @@ class Encoder(ABC):
         """The runtime that computes the model; None while it is not loaded."""
         return self.info.runtime or None
 
+    @property
+    def billed_tokens(self) -> int:
+        """Tokens that an endpoint has charged for; 0 if the model computes here."""
+        return 0
+
     def encode(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Vectors:
         """Vectors of passages, in order; `TextRefused` if one of them is refused."""
         return self._gathered(self.encode_batches(texts, contexts), len(texts))

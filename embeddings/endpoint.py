@@ -39,6 +39,7 @@ class EndpointEncoder(Encoder):
         self._max_chars = settings.max_length or DEFAULT_MAX_CHARS
         self._passage_prompt = settings.passage_prompt or ""
         self._connection: EndpointConnection | None = None
+        self._billed_before = 0
         self._lock = threading.Lock()
         try:
             connection = self._open()
@@ -70,10 +71,16 @@ class EndpointEncoder(Encoder):
             embed_context=settings.embed_context,
         )
 
+    @property
+    def billed_tokens(self) -> int:
+        with self._lock:
+            return self._billed_before + (self._connection.billed_tokens if self._connection is not None else 0)
+
     def close(self) -> None:
         """Cancels running requests and closes the connections. The next use opens them again."""
         with self._lock:
             connection, self._connection = self._connection, None
+            self._billed_before += connection.billed_tokens if connection is not None else 0
         if connection is not None:
             connection.close()
 

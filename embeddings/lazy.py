@@ -30,6 +30,10 @@ class LazyEncoder(Encoder):
     def runtime(self) -> str | None:
         return self._encoder.runtime if self._encoder is not None else None
 
+    @property
+    def billed_tokens(self) -> int:
+        return self._encoder.billed_tokens if self._encoder is not None else 0
+
     def close(self) -> None:
         if self._encoder is not None:
             self._encoder.close()

@@ -49,6 +49,8 @@ class EmbedReport:
     """Vectors that were computed."""
     encoded_bytes: int = 0
     """The size of their texts in UTF-8."""
+    encoded_length: int = 0
+    """The length of their texts, in the unit of the model."""
     refused: int = 0
     """Items without a vector, for the reasons in `problems`."""
     over_length: int = 0
@@ -238,6 +240,7 @@ class _Run:
             window.fresh.add(key)
             committer.add(key, batch.tokens[number])
             self.report.encoded += 1
+            self.report.encoded_length += batch.tokens[number]
             self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
         self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
 

@@ -19,13 +19,15 @@ from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.spot_check import SpotCheck
-from chunksink.rebuild.state import Generation
+from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import Target, dimensions
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.projection import projection_id
 
 _ROUNDS = 3
+_PARTS = {MODEL: "load", EMBEDDED: "embed"}
+"""Names of kinds of work for the measured seconds. The others are sinks."""
 
 
 @dataclass(eq=False)
@@ -85,7 +87,7 @@ class Convergence:
                 return
             self._fill_cache(plan)
             executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
-            with self.session.stage("index", plan.chunks_to_write(), "chunks") as bar:
+            with self.session.timed("index", plan.chunks_to_write(), "chunks") as bar:
                 try:
                     executor.run(plan, bar.advance)
                 except PartitionChanged:  # report what was done before
@@ -94,6 +96,8 @@ class Convergence:
             # Not in a `finally`: an error from here would hide why the run failed.
             with self.lock():
                 self.session.state.note_pace(executor.pace)
+                for work, (_, seconds) in executor.pace.items():
+                    self.session.note_seconds(_PARTS.get(work) or f"write {work}", seconds)
                 self.outcome.note(plan, noted)
             if not self.check():
                 for target in self._answering():  # their size has changed
@@ -114,7 +118,7 @@ class Convergence:
         if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
             return
         with (
-            self.session.stage(compute.name, plan.chunks_to_write(), "chunks") as bar,
+            self.session.timed(compute.name, plan.chunks_to_write(), "chunks") as bar,
             closing(missing_texts(plan, builds, embedder, bar.advance)) as missing,
         ):
             compute.embed(missing, embedder, bar.advance)
@@ -144,7 +148,7 @@ class Convergence:
                 return False
             report.drifted = True
         report.scanned, began = True, utc_now()
-        with self.session.stage(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
+        with self.session.timed(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
             build_scan.run(
                 bar.advance,
                 removals=self.session.catalog.is_whole(),

@@ -68,6 +68,11 @@ class DocumentEmbedder:
         """The runtime that computes the model, if this run has loaded it."""
         return self._encoder.runtime
 
+    @property
+    def tokens(self) -> int:
+        """The number of tokens in the texts that this run has computed; for an endpoint, as it charges."""
+        return self.report.encoded_length if self.info.length_unit == "tokens" else self._encoder.billed_tokens
+
     def cached(
         self, keys: Sequence[str], model: ModelInfo | None = None, request: PrecisionRequest | None = None
     ) -> dict[str, Vectors]:
@@ -96,10 +101,11 @@ class DocumentEmbedder:
         """Add the vectors of these segments to the cache, or of all that it does not know yet."""
         return import_segments(self._cache, storage, names)
 
-    def note_computed(self, texts: int, text_bytes: int, problems: Mapping[bytes, str]) -> None:
+    def note_computed(self, texts: int, text_bytes: int, length: int, problems: Mapping[bytes, str]) -> None:
         """Count what another process has computed. It is not tried again here."""
         self.report.encoded += texts
         self.report.encoded_bytes += text_bytes
+        self.report.encoded_length += length
         self.report.problems.update(problems)
 
     def recompute_all(self) -> None:
@@ -144,6 +150,7 @@ class Embedders:
         self._stack = stack
         self._open = stack.enter_context(pool.lend(config.model_cache_path))
         self._of_live: DocumentEmbedder | None = None
+        self.opened: list[DocumentEmbedder] = []
 
     def configured(self, *, with_model: bool = True, replace_damaged: bool = True) -> DocumentEmbedder:
         """The embedder of the configured model, which is loaded at once to learn its fingerprint. `with_model` is False
@@ -202,4 +209,6 @@ class Embedders:
 
     def _embedder(self, settings: EncoderSettings, encoder: Encoder, replace_damaged: bool) -> DocumentEmbedder:
         cache = VectorCache.open(self._cache_file, replace_damaged=replace_damaged)
-        return DocumentEmbedder(settings, encoder, self._stack.enter_context(cache))
+        embedder = DocumentEmbedder(settings, encoder, self._stack.enter_context(cache))
+        self.opened.append(embedder)
+        return embedder

@@ -126,7 +126,7 @@ def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
                 continue
             with closing(sink.open(build_id)) as build:
                 scan = Scan(session.state.db, build, build_id, session.records)
-                with session.stage(f"scan {sink.name}", build.count(), "chunks") as bar:
+                with session.timed(f"scan {sink.name}", build.count(), "chunks") as bar:
                     scan.run(bar.advance, removals=False)
                 scan.make_receipts(Receipts(session.state.db, build_id))
             recovered.append(build_id)

@@ -247,7 +247,7 @@ class Rebuild:
             futures = []
             for target in targets:
                 documents = Receipts(self.session.state.db, target.build_id).documents()
-                bar = bars.enter_context(self.session.stage(f"verify {target.sink}", documents, "chunks"))
+                bar = bars.enter_context(self.session.timed(f"verify {target.sink}", documents, "chunks"))
                 futures.append(threads.submit(self._verify_build, target, bar.advance, removals))
             for future in futures:
                 future.result()

@@ -155,6 +155,7 @@ def migrations() -> Migrations:
     steps()(drop_texts)
     steps()(create_table_of_projections)
     steps()(add_contexts)
+    steps()(create_table_of_totals)
     return steps
 
 
@@ -181,6 +182,11 @@ def add_contexts(db: Database) -> None:
     """The hash of each chunk's context. The next refresh reads all partitions again to compute it."""
     db.execute("alter table chunk add column context blob not null default x''")
     db.execute("update partition set signature = null, manifest = null")
+
+
+def create_table_of_totals(db: Database) -> None:
+    """Work of all runs of this home, for metrics."""
+    db.execute("create table total (what text, part text, amount real, primary key (what, part)) without rowid")
 
 
 def drop_texts(db: Database) -> None:

@@ -1,8 +1,9 @@
 """Session: everything that one run works with."""
 
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -85,6 +86,34 @@ class Session:
     compute: Compute | None = None
     """Computes vectors before a plan is executed; None if the executor computes all of them."""
     started: float = field(default_factory=monotonic)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long the run has spent in each stage, and in the parts of one that the executor measures."""
+
+    @contextmanager
+    def timed(self, name: str, total: int | None, unit: str) -> Iterator[Advance]:
+        """A stage of the work, displayed and measured."""
+        started = monotonic()
+        try:
+            with self.stage(name, total, unit) as bar:
+                yield bar
+        finally:
+            self.note_seconds(name, monotonic() - started)
+
+    def note_seconds(self, name: str, seconds: float) -> None:
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def note_totals(self) -> None:
+        """Add the work of this run to the totals of the home."""
+        work = defaultdict[tuple[str, str], float](float)
+        work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
+        price = self.config.token_price if self.config.endpoint is not None else None
+        for embedder in self.embedders.opened:
+            done = embedder.report
+            work["vectors", "computed"] += done.encoded
+            work["vectors", "reused"] += max(0, done.reused)
+            work["tokens", ""] += embedder.tokens
+            work["cost", ""] += embedder.tokens / 1_000_000 * (price or 0)
+        self.state.add_totals(work)
 
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)
@@ -114,7 +143,7 @@ class Session:
         """Read new and changed partitions into the catalog; with `reread`, all."""
         self.intake.root.refresh()
         size = self.intake.pending_bytes(reread=reread)
-        with self.stage("validate", size, "B") as bar:
+        with self.timed("validate", size, "B") as bar:
             self.catalog.refresh(self.intake, bar.advance, reread=reread)
 
     def rebuild_due(self, live: Generation) -> str | None:

@@ -216,6 +216,17 @@ class State(Store):
         rows = self.db.execute("select what, seconds / amount from pace where amount > 0")
         return dict(rows.fetchall())
 
+    def add_totals(self, work: Mapping[tuple[str, str], float]) -> None:
+        """Add the work of a run, by kind and part, to that of earlier runs."""
+        with write_transaction(self.db):
+            self.db.conn.executemany(
+                "insert into total values (?, ?, ?) on conflict do update set amount = amount + excluded.amount",
+                [(*kind, amount) for kind, amount in work.items() if amount],
+            )
+
+    def totals(self) -> dict[tuple[str, str], float]:
+        return {(what, part): amount for what, part, amount in self.db.execute("select * from total")}
+
     def _one(self, select: str) -> Generation | None:
         row = self.db.execute(select).fetchone()
         return None if row is None else self._generation(row)

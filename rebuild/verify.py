@@ -219,7 +219,7 @@ def _compared(
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
     scan = Scan(session.state.db, target.build if target else None, build_id, session.records)
-    with session.stage(f"verify {name}", receipts.documents(), "chunks") as bar:
+    with session.timed(f"verify {name}", receipts.documents(), "chunks") as bar:
         scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
     families, chunks, digest = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkCheck(

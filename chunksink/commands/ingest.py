@@ -17,7 +17,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
-from chunksink.options import chunks_option, home_option, json_option, open_index
+from chunksink.options import chunks_option, home_option, json_option, metrics_file_option, open_index
 from chunksink.output import Note, counted, counts, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
@@ -101,6 +101,7 @@ class _SourcePath(click.Path):
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")
 @home_option
+@metrics_file_option
 @json_option
 def command(
     sources: tuple[Path, ...],

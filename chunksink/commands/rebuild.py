@@ -11,6 +11,7 @@ from chunksink.options import (
     engine_options,
     home_option,
     json_option,
+    metrics_file_option,
     open_index,
 )
 from chunksink.summary import BUILT, exit_code, print_report
@@ -49,6 +50,7 @@ from chunksink.summary import BUILT, exit_code, print_report
 @engine_options
 @allow_deletions_option
 @adopt_option
+@metrics_file_option
 @json_option
 def command(
     model: str | None,

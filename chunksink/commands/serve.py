@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from importlib.util import find_spec
 from ipaddress import ip_address
 from threading import Thread
 from types import FrameType
@@ -26,7 +27,7 @@ from chunksink.options import chunks_option, config_from, home_option
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
 from chunksink.search.page.security import Hosts
-from chunksink.search.page.site import Site
+from chunksink.search.page.site import Metrics, Site
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
@@ -67,7 +68,8 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
 
     It follows syncs, rebuilds and rollbacks of other processes. On a loopback address anyone on this machine may
     search, unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for
-    one tenant or for all. /healthz reports whether searches are answered, /status what is in the index.
+    one tenant or for all. /healthz reports whether searches are answered, /status what is in the index, /metrics both
+    for Prometheus (extra `metrics`).
 
     \b
     Examples:
@@ -106,8 +108,18 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         fields=FieldSet.of(config.fields),
         source_url=source_url,
         version=__version__,
+        metrics=_metrics(config),
     )
     return make_app(site)
+
+
+def _metrics(config: Config) -> Metrics | None:
+    """None without the extra `metrics`."""
+    if find_spec("prometheus_client") is None:
+        return None
+    from chunksink.metrics import ServeMetrics
+
+    return ServeMetrics(config)
 
 
 def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], greeting: str) -> None:

@@ -1,6 +1,8 @@
 """`chunksink sync`: updates the index to match the chunks."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,10 +18,14 @@ from chunksink.options import (
     engine_options,
     home_option,
     json_option,
+    metrics_file_option,
     open_index,
+    require_metrics,
+    shared_option,
 )
 from chunksink.service import ALIVE, STARTED, notify
 from chunksink.session import require_chunks
+from chunksink.settings.config import Config
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
 
@@ -37,12 +43,24 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 )
 @click.option("--rebuild", is_flag=True, help="Rebuild if the configured model has changed.")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done, as `chunksink plan` does.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="With --watch: serve metrics for Prometheus at this port; 0 picks a free one.",
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address of --metrics-port."
+)
 @click.option("--plan", metavar="HASH", help="Execute exactly the plan that `chunksink plan` showed, or nothing.")
 @engine_options
 @allow_deletions_option
 @adopt_option
+@metrics_file_option
 @json_option
-def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
+def command(
+    watch: bool, dry_run: bool, as_json: bool, metrics_port: int | None, metrics_host: str, **options: Any
+) -> int:
     """Update the index to match the chunks, with as few writes as possible.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
@@ -60,15 +78,43 @@ def command(watch: bool, dry_run: bool, as_json: bool, **options: Any) -> int:
         raise click.UsageError("--plan executes one plan of a sync: leave out --watch and --rebuild")
     if dry_run and (watch or options["rebuild"] or options["plan"] is not None):
         raise click.UsageError("--dry-run shows the plan of one sync: leave out --watch, --rebuild and --plan")
+    if metrics_port is not None and not watch:
+        raise click.UsageError(
+            "--metrics-port serves metrics of --watch; one sync writes them with --metrics-file FILE"
+        )
+    if watch and shared_option("metrics_file"):
+        raise click.UsageError("--metrics-file is written when the command ends: use --metrics-port with --watch")
     with open_index() as index:
         if dry_run:
             print_plan(index, adopt=options["adopt"], as_json=as_json)
             return Exit.OK
         if watch:
-            _watch(index, as_json, options)  # until Ctrl-C
+            with _metrics_served(index.config, metrics_host, metrics_port):
+                _watch(index, as_json, options)  # until Ctrl-C
         report = index.sync(**options)
     print_report(report, as_json=as_json)
     return exit_code(report, strict=options["strict"])
+
+
+@contextmanager
+def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    require_metrics()
+    from chunksink.metrics import start_server
+
+    try:
+        server = start_server(config, host, port)
+    except OSError as error:
+        message = f"cannot serve metrics on {host}, port {port}: {error.strerror}; choose another --metrics-port"
+        raise Refusal(message, Exit.USAGE) from error
+    click.echo(f"metrics at http://{host}:{server.server_port}/metrics", err=True)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:

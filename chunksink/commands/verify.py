@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import adopt_option, allow_deletions_option, chunks_option, home_option, json_option, open_index
+from chunksink.options import (
+    adopt_option,
+    allow_deletions_option,
+    chunks_option,
+    home_option,
+    json_option,
+    metrics_file_option,
+    open_index,
+)
 from chunksink.output import Note, counted, counts, echo, first, more, print_json, printable
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
@@ -27,6 +35,7 @@ _SHOWN = 5
 @click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, then verify again.")
 @allow_deletions_option
 @adopt_option
+@metrics_file_option
 @json_option
 def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
     """Compare every document in the engines with the chunks, and repair differences with --repair.

@@ -13,7 +13,7 @@ from chunksink.search.page.health import Health
 from chunksink.search.page.openapi import described
 from chunksink.search.page.security import caller_of
 from chunksink.search.page.site import HIDDEN, HttpProblem, Site
-from chunksink.search.page.workers import Workers
+from chunksink.search.page.workers import Overloaded, Workers
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
 
@@ -49,7 +49,7 @@ class Api:
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            answer = await self._workers.do(self._site.answers.search, form.question(self._site.fields), access)
+            answer = await self._workers.do(self._site.search, form.question(self._site.fields), access)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if problem := self._site.unanswered(answer, caller):
@@ -73,6 +73,19 @@ class Api:
         if found is None:
             return error_response(HttpProblem(404, "There is no chunk with this id: use the chunk_id of a hit."))
         return json_response(found.as_json())
+
+    async def metrics(self, request: Request) -> Response:
+        """Only for callers who may see all tenants: it counts everybody's documents and searches."""
+        if not caller_of(request).sees_all:
+            return error_response(HttpProblem(403, "Metrics cover all tenants, so they need a token for all (`*`)."))
+        if self._site.metrics is None:
+            return error_response(HttpProblem(404, "This server has no metrics: pip install 'chunksink[metrics]'"))
+        accept = request.headers.get("accept", "")
+        try:
+            content, media_type = await self._workers.do(self._site.metrics.exposition, accept)
+        except Overloaded as error:
+            return error_response(HttpProblem(503, str(error)))
+        return Response(content, media_type=media_type)
 
     async def description(self, _request: Request) -> Response:
         return json_response(self._description)

@@ -64,6 +64,7 @@ def make_app(site: Site) -> ASGIApp:
         ApiRoute("/api/chunk", api.chunk),
         ApiRoute("/api/openapi.json", api.description),
         ApiRoute("/healthz", api.health),
+        ApiRoute("/metrics", api.metrics),
         *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
     ]
     # A bare router: the guard handles errors, and reveals less of them than Starlette would.
@@ -72,7 +73,8 @@ def make_app(site: Site) -> ASGIApp:
 
 
 def _is_api(request: Request) -> bool:
-    return request.url.path.startswith("/api/")
+    path = request.url.path
+    return path.startswith("/api/") or path == "/metrics"
 
 
 def _static(file: Path) -> Callable[[Request], Awaitable[Response]]:

@@ -76,7 +76,7 @@ class HtmlPages:
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
         question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
         is_asked = form.q.strip() or form.sort
-        answer = self._site.answers.search(question, access) if is_asked else None
+        answer = self._site.search(question, access) if is_asked else None
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """The parts of the application, and the mapping of errors to HTTP responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol
+from time import perf_counter
+from typing import Literal, Protocol, get_args
 
+from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers
 from chunksink.search.errors import SearchError
 from chunksink.search.page.callers import Caller, NotYours, Tokens
 from chunksink.search.page.report import Report
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.workers import Overloaded
-from chunksink.search.question import LEGS_OF, Mode
+from chunksink.search.question import LEGS_OF, Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
 
@@ -25,11 +27,29 @@ class LiveAnswers(Answers, Protocol):
         """When the live index was last written."""
 
 
+SearchProblem = Literal["invalid", "unavailable", "overloaded", "bug"]
+"""Why a search was not answered."""
+SEARCH_PROBLEMS: tuple[SearchProblem, ...] = get_args(SearchProblem)
+
+
+class Metrics(Protocol):
+    """Counts searches, and writes them for a monitoring system. Thread-safe."""
+
+    def answered(self, mode: Mode, seconds: float, failed: Collection[str]) -> None:
+        """`failed` are the legs that the answer lacks."""
+
+    def failed(self, reason: SearchProblem) -> None: ...
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """All metrics and their media type, in the best form that this `Accept` header allows."""
+
+
 @dataclass(frozen=True)
 class Site:
     """`unready` are errors that mean "not available yet" or "not available now". Any other error is a bug.
 
     `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
+    Without `metrics` nothing is counted.
     """
 
     answers: LiveAnswers
@@ -42,6 +62,25 @@ class Site:
     usual_mode: Mode = "hybrid"
     source_url: str | None = None
     version: str = ""
+    metrics: Metrics | None = None
+
+    def search(self, question: Question, access: Access) -> Answer:
+        """Answer a reader's question, and count it."""
+        if self.metrics is None:
+            return self.answers.search(question, access)
+        began = perf_counter()
+        try:
+            answer = self.answers.search(question, access)
+        except Exception as error:
+            is_invalid = isinstance(error, SearchError | InvalidFilter)
+            reason: SearchProblem = "unavailable" if isinstance(error, self.unready) else "bug"
+            self.metrics.failed("invalid" if is_invalid else reason)
+            raise
+        if answer.answered:
+            self.metrics.answered(question.mode, perf_counter() - began, answer.unavailable)
+        else:
+            self.metrics.failed("unavailable")
+        return answer
 
     def unanswered(self, answer: Answer, caller: Caller) -> "HttpProblem | None":
         """The problem to report if no leg answered: an empty list of hits would be wrong."""
@@ -64,6 +103,8 @@ class Site:
         if isinstance(error, SearchError | InvalidFilter):
             return HttpProblem(400, str(error))
         if isinstance(error, Overloaded):
+            if self.metrics is not None:
+                self.metrics.failed("overloaded")
             return HttpProblem(503, str(error))
         if isinstance(error, self.unready):
             hidden = "The search is not available right now. Please try again later."

@@ -69,7 +69,9 @@ def good(body: dict[str, Any], dimension: int = 16, alter: Callable[[Vectors], V
         {"object": "embedding", "index": number, "embedding": (alter(vector) if alter else vector).tolist()}
         for number, vector in enumerate(vectors)
     ]
-    return 200, {}, json.dumps({"object": "list", "data": data[::-1], "model": body["model"]}).encode()
+    usage = {"total_tokens": sum(len(text.split()) for text in body["input"])}
+    answer = {"object": "list", "data": data[::-1], "model": body["model"], "usage": usage}
+    return 200, {}, json.dumps(answer).encode()
 
 
 def saying(code: int, text: str, **headers: str) -> Fault:

@@ -90,6 +90,7 @@ FIXTURES = {
     "browser": "browser",
     "postgres": "postgres_server",
     "s3": "s3_server",
+    "promtool": "promtool",
 }
 
 

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from starlette.testclient import TestClient
 from chunksink.search.legs import Legs
 from chunksink.search.page import health, workers
 from chunksink.search.page.app import make_app
+from chunksink.search.page.callers import Caller
 from chunksink.search.page.site import HIDDEN
 from tests.search.page.support import LegAnswers, NotBuilt, client_of, client_over, degraded, site_over
 from tests.search.support import family
@@ -36,6 +38,47 @@ def test_answer_matches_the_openapi_description(client: TestClient, mode: str) -
     best = content["hits"][0]
     assert best["explain"]["document"]["text"] == best["text"]
     assert {value["value"] for value in content["facets"]["tags"]} == {"pets", "home"}
+
+
+class Counted:
+    """Metrics that remember what they were given."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, ...]] = []
+
+    def answered(self, mode: str, seconds: float, failed: Collection[str]) -> None:
+        assert seconds > 0
+        self.events.append((mode, *failed))
+
+    def failed(self, reason: str) -> None:
+        self.events.append((reason,))
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        raise NotImplementedError
+
+
+def test_searches_are_counted_by_how_they_ended(legs: Legs) -> None:
+    counted, answers = Counted(), LegAnswers(degraded(legs))
+    failures: list[Exception] = [NotBuilt(), ValueError("a bug")]
+
+    def before() -> None:
+        if failures:
+            raise failures.pop(0)
+
+    with client_of(make_app(site_over(answers, metrics=counted))) as client:
+        for path in ("/healthz", "/?q="):
+            client.get(path)
+        assert counted.events == []
+        answers.before = before
+        for path in ("/?q=cat", "/api/search?q=cat", "/api/search?q=cat", "/?q=cat&mode=semantic"):
+            client.get(path)
+    assert counted.events == [("unavailable",), ("bug",), ("hybrid", "semantic"), ("unavailable",)]
+
+
+def test_overload_is_counted(legs: Legs) -> None:
+    counted = Counted()
+    site_over(LegAnswers(legs), metrics=counted).problem(workers.Overloaded(), Caller())
+    assert counted.events == [("overloaded",)]
 
 
 def test_sources_with_the_same_text_match_the_description(tmp_path: Path) -> None:

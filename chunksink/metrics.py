@@ -1,0 +1,228 @@
+"""Metrics for Prometheus: the state of a home, read when it is scraped, and the searches that `serve` answers.
+
+Labels have few values: sinks, stages, commands, modes. No metric contains a text or the name of a source or tenant.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from time import time
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from chunksink import __version__
+from chunksink.exits import search_errors
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.freshness import freshness
+from chunksink.rebuild.run_records import RunRecord, runs_of
+from chunksink.rebuild.state import State
+from chunksink.rebuild.status import HomeStatus
+from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
+from chunksink.search.question import MODES, Mode
+from chunksink.session import status_of
+from chunksink.settings.config import Config
+
+_COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
+_DONE = ("ok", "refused", "held", "drift", "failures")
+"""How a run ends that was able to do its work."""
+_LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
+
+
+class HomeCollector(Collector):
+    """Reads the home at every scrape, as `chunksink status` does. Calls no engine."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("chunksink_build", "The version of chunksink.", {"version": __version__})
+        status = problem = None
+        try:
+            status = status_of(self._config, named=0)
+        except NoGeneration:
+            pass
+        except search_errors() as error:
+            problem = error
+        yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
+        yield _gauge("live", "Whether there is a live generation to search.", status is not None)
+        runs = list(runs_of(self._config.home_path, *_COMMANDS))
+        if status is not None:
+            yield from _state(status)
+            yield from self._freshness(status)
+            yield from _recall(status, runs)
+            yield from self._work(status)
+        yield from _last_runs(runs)
+        yield _gauge("home_bytes", "Size of the home, with embedded engines.", self._sizes(), "part")
+
+    def _freshness(self, status: HomeStatus) -> Iterator[Metric]:
+        now = time()
+        fresh = freshness(status, self._config.home_path, self._config.bus, now)
+        if fresh.lag is not None:
+            yield _gauge(
+                "lag_seconds", "Age of the oldest change that is not in the index; 0 if there is none.", fresh.lag
+            )
+        if fresh.updated is not None:
+            last = "When the last sync or rebuild began that confirmed every change."
+            yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
+        ages = {"any": fresh.verified, "deep": fresh.deep_verified}
+        times = {depth: now - age for depth, age in ages.items() if age is not None}
+        yield _gauge("last_verify_timestamp_seconds", "When the last verify with a verdict began.", times, "depth")
+        verdicts = {"any": fresh.verdict, "deep": fresh.deep_verdict}
+        good = {depth: verdict == "ok" for depth, verdict in verdicts.items() if verdict is not None}
+        yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
+        yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
+
+    def _work(self, status: HomeStatus) -> Iterator[Metric]:
+        """The work of all runs of this home."""
+        with State.existing(self._config.home_path) as state:
+            totals = state.totals()
+        vectors = {part: totals.get(("vectors", part), 0.0) for part in ("computed", "reused")}
+        yield _counter("vectors", "Vectors that runs computed, or took from the cache.", vectors, "origin")
+        yield _counter("tokens", "Tokens in the texts whose vectors were computed.", totals.get(("tokens", ""), 0.0))
+        cost = "Price of these tokens at the endpoint, in the currency of token_price."
+        yield _counter("cost", cost, totals.get(("cost", ""), 0.0))
+        seconds = defaultdict[tuple[str, str], float](float)
+        for (kind, part), amount in totals.items():
+            stage, _, rest = part.partition(" ")
+            if kind == "seconds":
+                seconds[stage, rest if rest in status.sinks else ""] += amount
+        yield _counter("stage_seconds", "Seconds that runs spent in each stage.", seconds, "stage", "sink")
+
+    def _sizes(self) -> dict[str, float]:
+        """Bytes in the home by part: records, the cache of vectors, each embedded engine, and the rest."""
+        parts = {"state": "records", "vectors": "vectors"} | {name: name for name in self._config.sinks}
+        sizes = dict.fromkeys([*parts.values(), "other"], 0.0)
+        home = self._config.home_path
+        for folder, _, names in os.walk(home):
+            top = Path(folder).relative_to(home).parts[:1]
+            for name in names:
+                part = parts.get(top[0] if top else name.partition(".")[0], "other")
+                with suppress(OSError):  # a run may have removed it meanwhile
+                    sizes[part] += (Path(folder) / name).stat().st_size
+        return sizes
+
+
+def _state(status: HomeStatus) -> Iterator[Metric]:
+    bus, sinks = status.bus, status.sinks
+    yield _gauge("families_desired", "Sources in the chunks, as last read.", bus.families)
+    yield _gauge("chunks_desired", "Chunks of these sources.", bus.chunks)
+    yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
+    yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
+    families = {name: sink.families for name, sink in sinks.items()}
+    yield _gauge("families_indexed", "Sources that the engine has confirmed.", families, "sink")
+    chunks = {name: sink.chunks for name, sink in sinks.items()}
+    yield _gauge("chunks_indexed", "Chunks that the engine has confirmed.", chunks, "sink")
+    refused = {name: sink.refused for name, sink in sinks.items()}
+    yield _gauge("documents_refused", "Documents that the engine refused.", refused, "sink")
+    pending = {name: sink.to_write + sink.to_remove + sink.open_intents for name, sink in sinks.items()}
+    yield _gauge("families_pending", "Sources that the next sync writes or removes.", pending, "sink")
+    yield _gauge("partitions_pending", "Partitions that changed since they were last read.", len(bus.pending))
+    yield _gauge("partitions_broken", "Partitions that are missing or invalid.", len(bus.broken))
+    yield _gauge("current", "Whether a sync would find nothing to do.", status.is_current is True)
+    yield _gauge("rebuild_due", "Whether a rebuild would make a different index.", status.rebuild_due is not None)
+    yield _gauge("removal_blocked", "Whether the safety limit would stop a sync.", status.brake is not None)
+
+
+def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
+    """As last measured by `verify --deep`."""
+    measured: dict[str, dict[str, float]] = {}
+    for run in runs:
+        for name, sink in run.facts.get("sinks", {}).items() if run.command == "verify" else ():
+            if name in status.sinks and sink.get("recall"):
+                measured.setdefault(name, sink["recall"])
+    for figure, help in (("mean", "on average"), ("worst", "in the worst search")):
+        shares = {name: recall[figure] for name, recall in measured.items()}
+        yield _gauge(
+            f"recall_{figure}_ratio", f"Share of the nearest documents that are found, {help}.", shares, "sink"
+        )
+
+
+def _last_runs(runs: Sequence[RunRecord]) -> Iterator[Metric]:
+    last: dict[str, RunRecord] = {}
+    for run in runs:
+        if run.finished:
+            last.setdefault(run.command, run)
+    began = {name: datetime.fromisoformat(run.started_at).timestamp() for name, run in last.items()}
+    yield _gauge("last_run_timestamp_seconds", "When the last run began that has ended.", began, "command")
+    done = {name: run.status in _DONE for name, run in last.items()}
+    yield _gauge("last_run_success", "Whether that run was able to do its work.", done, "command")
+    took = {name: run.seconds for name, run in last.items() if run.seconds is not None}
+    yield _gauge("last_run_duration_seconds", "How long that run took.", took, "command")
+
+
+def _gauge(name: str, help: str, values: _Values, *labels: str) -> Metric:
+    return _filled(GaugeMetricFamily(f"chunksink_{name}", help, labels=labels), values)
+
+
+def _counter(name: str, help: str, values: _Values, *labels: str) -> Metric:
+    return _filled(CounterMetricFamily(f"chunksink_{name}", help, labels=labels), values)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: _Values) -> Metric:
+    for labels, value in values.items() if isinstance(values, Mapping) else [((), values)]:
+        family.add_metric([labels] if isinstance(labels, str) else labels, value)
+    return family
+
+
+class ServeMetrics:
+    """The state of the home, and the searches of one server."""
+
+    def __init__(self, config: Config) -> None:
+        self._registry = registry_of(config)
+        self._seconds = Histogram(
+            "chunksink_search_seconds",
+            "Seconds until a search was answered.",
+            ["mode"],
+            buckets=_LATENCIES,
+            registry=self._registry,
+        )
+        self._fallbacks = Counter(
+            "chunksink_search_fallbacks",
+            "Searches that were answered without this leg, which failed.",
+            ["mode", "leg"],
+            registry=self._registry,
+        )
+        self._errors = Counter(
+            "chunksink_search_errors", "Searches that were not answered.", ["reason"], registry=self._registry
+        )
+        for mode in MODES:  # a series that begins with its first event hides it from `rate`
+            self._seconds.labels(mode)
+        for reason in SEARCH_PROBLEMS:
+            self._errors.labels(reason)
+
+    def answered(self, mode: Mode, seconds: float, failed: Collection[str]) -> None:
+        self._seconds.labels(mode).observe(seconds)
+        for leg in failed:
+            self._fallbacks.labels(mode, leg).inc()
+
+    def failed(self, reason: SearchProblem) -> None:
+        self._errors.labels(reason).inc()
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+
+def registry_of(config: Config) -> CollectorRegistry:
+    registry = CollectorRegistry(auto_describe=False)  # describing would read the home
+    registry.register(HomeCollector(config))
+    return registry
+
+
+def write_file(config: Config, file: Path) -> None:
+    """For the textfile collector of the node exporter, which sees the old file or the new one."""
+    write_to_textfile(str(file), registry_of(config))
+
+
+def start_server(config: Config, host: str, port: int) -> WSGIServer:
+    """Serve the state of the home at /metrics, in a thread, until the server is shut down."""
+    server, _ = start_http_server(port, host, registry_of(config))
+    return server
