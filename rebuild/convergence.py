@@ -60,9 +60,9 @@ class Convergence:
         for target in self._answering():
             settings = capability(self.session.sinks[target.sink], SupportsSettings)
             with self.outcome.noting_failure(target.sink):
-                changed = self._update_search_settings(target)
-                if settings is not None:
-                    changed += settings.update_settings(target.build_id, **dimensions(generation, target))
+                if settings is None:
+                    continue
+                changed = settings.update_settings(target.build_id, **dimensions(generation, target))
                 if changed:
                     self.outcome.sink(target.sink).settings = tuple(changed)
                     # Documents may have been written while the engine took no vectors: each vector is compared.
@@ -83,7 +83,7 @@ class Convergence:
             noted = {target.sink: target.build_id for target in self._answering()} if number == 0 else {}
             if plan.is_empty():
                 self.outcome.note(plan, noted)
-                self._note_projection()
+                self._finish()
                 return
             self._fill_cache(plan)
             executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
@@ -100,10 +100,7 @@ class Convergence:
                     self.session.note_seconds(_PARTS.get(work) or f"write {work}", seconds)
                 self.outcome.note(plan, noted)
             if not self.check():
-                for target in self._answering():  # their size has changed
-                    with self.outcome.noting_failure(target.sink):
-                        self._update_search_settings(target)
-                self._note_projection()
+                self._finish()
                 return
             plan = self.plan()
         raise NotVerified(
@@ -168,14 +165,19 @@ class Convergence:
             spots.note_scan(began)
         return True
 
-    def _update_search_settings(self, target: Target) -> list[str]:
-        """Adapt search settings to the size of the build. After a change, a new stamp makes readers open it again."""
-        settings = capability(target.build, SupportsSearchSettings)
-        changed = [] if settings is None else settings.update_search_settings()
-        if changed:
-            with self.lock():
-                self.session.stamp(target.build, Receipts(self.session.state.db, target.build_id))
-        return changed
+    def _finish(self) -> None:
+        """Adapt search settings to the size of the builds. After a change, a new stamp makes readers open it again."""
+        for target in self._answering():
+            settings = capability(target.build, SupportsSearchSettings)
+            with self.outcome.noting_failure(target.sink):
+                changed = [] if settings is None else settings.update_search_settings()
+                if changed:
+                    with self.lock():
+                        self.session.stamp(target.build, Receipts(self.session.state.db, target.build_id))
+                done = self.outcome.sink(target.sink)
+                if not done.written:  # after writes they are part of the work
+                    done.settings += tuple(changed)
+        self._note_projection()
 
     def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
         """Whether the count is the confirmed one. Open intents make it meaningless; the plan or a scan closes them."""

@@ -37,25 +37,20 @@ class PostgresSink:
     ) -> None:
         self._server, self._schema, self._language = server, schema, language
         self._options, self._pool_size = SearchOptions(halfvec, row_security), pool_size
-        self._prepared = False
 
     def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
+        """Its search indexes are created after the first documents: that takes a fraction of the time."""
         place = Place(self._schema, marker.build_id)
-        deferred, self._prepared = self._prepared, False
         with self._connected() as connection, connection.transaction():
             schema.ensure_schema(connection, self._server.where, self._schema, self._language)
             if marker.build_id not in schema.build_ids(connection, self._schema):
                 schema.create_table(connection, place, dimensions)
                 vocabulary.create(connection, place)
-                for name, statement in schema.missing(connection, place, self._options).items():
-                    if name == schema.PROTECTION or not deferred:
-                        connection.execute(statement)
+                if (protection := schema.missing(connection, place, self._options).get(schema.PROTECTION)) is not None:
+                    connection.execute(protection)
             if Note.read(connection, place).marker is None:
                 Note(marker, self._language).write(connection, place)
         return self.open(marker.build_id)
-
-    def prepare(self) -> None:
-        self._prepared = True
 
     def open(self, build_id: str) -> PostgresBuild:
         return PostgresBuild(self._server, Place(self._schema, build_id), self._options)

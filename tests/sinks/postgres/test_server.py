@@ -117,8 +117,7 @@ def test_the_marker_stays_with_a_renamed_table(
         sink.reader(signed.build_id)
 
 
-def test_a_prepared_build_gets_its_search_indexes_at_the_end(sink: PostgresSink) -> None:
-    sink.prepare()
+def test_a_build_gets_its_search_indexes_at_the_end(sink: PostgresSink) -> None:
     build = sink.create(marker(), DIMENSIONS)
     build.replace([family("a", ["one"])])
     due = build.search_settings_due()
@@ -130,7 +129,9 @@ def test_a_prepared_build_gets_its_search_indexes_at_the_end(sink: PostgresSink)
 
 def test_another_kind_of_vector_index_replaces_the_old_one(postgres_server: PostgresServer, schema: str) -> None:
     signed = marker()
-    PostgresSink(Server(postgres_server.url), schema=schema).create(signed, DIMENSIONS).close()
+    build = PostgresSink(Server(postgres_server.url), schema=schema).create(signed, DIMENSIONS)
+    build.update_search_settings()
+    build.close()
     build = PostgresSink(Server(postgres_server.url), schema=schema, halfvec=True).open(signed.build_id)
     assert build.update_search_settings() == ["halfvec"]
     assert build.search_settings_due() == []
@@ -191,7 +192,9 @@ def test_a_build_from_before_row_security_is_protected(
 )
 def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer, sink: PostgresSink, schema: str) -> None:
     signed = marker()
-    sink.create(signed, DIMENSIONS).close()
+    build = sink.create(signed, DIMENSIONS)
+    build.update_search_settings()
+    build.close()
     found = condition([one])
     select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(Place(schema, signed.build_id).table, found.text)
     with psycopg.connect(postgres_server.url) as connection:
@@ -205,7 +208,6 @@ def test_an_index_is_created_by_one_process_where_workers_find_no_shared_memory(
 ) -> None:
     """As in a container with Docker's 64 MB of it."""
     signed = marker()
-    sink.prepare()
     build = sink.create(signed, DIMENSIONS)
     execute, failed = psycopg.Connection.execute, []
 
