@@ -17,7 +17,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
 
-from chunksink.chunkbus.errors import StorageConflict, StorageDenied, StorageError
+from chunksink.chunkbus.errors import ExtraMissing, StorageConflict, StorageDenied, StorageError, extra_needed
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class BucketStorage:
         try:
             from obstore.store import from_url
         except ImportError as error:
-            raise StorageError(
-                f"{self.address} is in object storage, which needs obstore: `pip install 'chunksink[s3]'`"
-            ) from error
+            raise ExtraMissing(f"{self.address} is in object storage: {extra_needed('s3')}") from error
         self._store: ObjectStore = self._call(
             "",
             lambda: from_url(

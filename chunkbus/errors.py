@@ -9,6 +9,7 @@ ChunkBusError                a ChunksinkError, like the base of every other pack
 ├── NotABusRoot         a folder contains neither canonical/ nor manifest/
 ├── PartitionChanged    a record read by its offset is no longer the one that was recorded
 ├── PartitionLocked     another process is writing the same partition
+├── ExtraMissing        a package that one of chunksink's extras installs is missing
 ├── StorageError        a bucket cannot be reached, or refuses a request
 │   ├── StorageDenied   its credentials are missing, wrong or expired, or lack a permission
 │   └── StorageConflict another writer changed a file first
@@ -71,6 +72,15 @@ class PartitionChanged(ChunkBusError):
 
 class PartitionLocked(ChunkBusError):
     """Another process is writing this partition; wait for it or end it."""
+
+
+def extra_needed(extra: str) -> str:
+    """How to install an extra, for messages."""
+    return f"install the extra `{extra}`, in a checkout: pip install '.[{extra}]'"
+
+
+class ExtraMissing(ChunkBusError):
+    """A package is missing. Install the extra that the message names."""
 
 
 class StorageError(ChunkBusError):

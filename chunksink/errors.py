@@ -7,6 +7,7 @@
     │   ├── NotABusRoot, InvalidPartitionKey, InvalidChunk, InvalidManifest, NotCanonical
     │   ├── PartitionChanged     the partition was rewritten while it was read: read it again
     │   ├── PartitionLocked      another process is writing the partition: try again later
+    │   ├── ExtraMissing         a package for buckets, vector segments or Ray is not installed
     │   ├── StorageError         a bucket cannot be reached or refuses a request
     │   │   └── StorageDenied, StorageConflict
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
@@ -44,6 +45,7 @@ Problems in the data itself are findings in a report, not exceptions. Any other 
 
 from chunksink.chunkbus.errors import ChunkBusError as ChunkBusError
 from chunksink.chunkbus.errors import ChunksinkError as ChunksinkError
+from chunksink.chunkbus.errors import ExtraMissing as ExtraMissing
 from chunksink.chunkbus.errors import InvalidChunk as InvalidChunk
 from chunksink.chunkbus.errors import InvalidManifest as InvalidManifest
 from chunksink.chunkbus.errors import InvalidPartitionKey as InvalidPartitionKey

@@ -57,7 +57,7 @@ MEANINGS = {
 # Errors by name, since importing all of them is slow. An error that is not listed has the code of its base class.
 _ERRORS = {
     Exit.USAGE: (
-        *("ConfigError", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
+        *("ConfigError", "ExtraMissing", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
         *("EmbeddingsError", "EndpointMisnamed", "SearchError", "InvalidFilter"),
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),

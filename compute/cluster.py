@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
+from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.rebuild.errors import ComputeError
 from chunksink.settings.config import ConfigError
 from chunksink.settings.ray import RayOptions
@@ -55,6 +56,14 @@ class Cluster:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+    def examine(self) -> str:
+        """Where Ray runs. ComputeError if nothing answers at its address. Starts nothing, and does not connect."""
+        version, address = _import_ray().__version__, self._options.address
+        if address is None:
+            return f"Ray {version} starts on this machine for each run that needs it"
+        _require_reachable(address)
+        return f"Ray {version}; a cluster answers at {address}"
 
     def slots(self) -> int:
         """How many workers the cluster has room for now."""
@@ -118,19 +127,20 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise ConfigError("the engine `ray` needs Ray: pip install 'chunksink[ray]'") from error
+        raise ExtraMissing(f"the engine `ray` needs Ray: {extra_needed('ray')}") from error
     return ray
 
 
 def _require_reachable(address: str) -> None:
     """ComputeError if nothing answers there: Ray would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdecimal():
-        return
     try:
+        at = _import_ray()._private.services.canonicalize_bootstrap_address("auto") if address == "auto" else address
+        host, _, port = str(at).removeprefix("ray://").rpartition(":")
+        if not port.isdecimal():
+            return
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
-    except OSError as error:
-        raise ComputeError(f"cannot use Ray at {address}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise ComputeError(f"cannot use Ray at {address}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _short_folder() -> str:

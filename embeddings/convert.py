@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.chunkbus.shortage import shortage
 from chunksink.embeddings.encoder import ModelInfo, Vectors
 from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, GraphUnavailable
@@ -91,7 +92,7 @@ def quantize(source: Path, target: Path) -> None:
     try:
         import nncf
     except ImportError as error:
-        raise GraphUnavailable("NNCF is not installed: pip install 'chunksink[int8]'") from error
+        raise GraphUnavailable(f"NNCF is not installed: {extra_needed('int8')}") from error
     form = msgspec.json.decode((source / RECORD).read_bytes(), type=Graph).form
     runtime = OpenVinoRuntime(source, "float32")
     texts = sample_texts()

@@ -107,7 +107,3 @@ class CacheFull(CacheUnavailable):
 
 class SegmentUnreadable(CacheError):
     """The file is not a vector segment, or not as it was written; export it again, or delete it."""
-
-
-class ArrowMissing(EmbeddingsError):
-    """Vector segments need pyarrow, of the extra `ray`."""

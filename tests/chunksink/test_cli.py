@@ -13,7 +13,9 @@ import pytest
 from chunksink import __version__, cli
 from chunksink.cli import COMMANDS, run
 from chunksink.exits import MEANINGS, Exit
+from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
+from tests.support.bus import source
 from tests.support.commands import commands
 
 # What takes long to import, or brings an engine along; `--help` answers before any of it.
@@ -165,3 +167,21 @@ def test_rebuild_index_help_shows_its_own_name() -> None:
     code = "import sys; sys.argv[1:] = ['--help']; from chunksink.cli import rebuild_index; rebuild_index()"
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("Usage: chunksink rebuild-index ")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "arguments"),
+    [
+        ("obstore.store", "s3", ["validate", "--chunks", "s3://bucket/a"]),
+        ("obstore.store", "s3", ["ingest", ".", "--chunks", "s3://bucket/a"]),
+        ("pyarrow.ipc", "cache", ["cache", "export", "vectors"]),
+    ],
+)
+def test_missing_package_is_a_usage_error_that_names_the_extra(
+    module: str, extra: str, arguments: list[str], shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    monkeypatch.setitem(sys.modules, module, None)
+    ended = shell(*arguments)
+    assert ended.code == Exit.USAGE
+    assert f"'.[{extra}]'" in ended.err

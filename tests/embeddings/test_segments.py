@@ -13,9 +13,10 @@ import orjson
 import pyarrow as pa
 import pytest
 
+from chunksink.chunkbus.errors import ExtraMissing
 from chunksink.chunkbus.storage import Storage, open_storage
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.errors import ArrowMissing, WrongVectors
+from chunksink.embeddings.errors import WrongVectors
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.rows import COLUMNS, seal
 from chunksink.embeddings.segments import (
@@ -155,7 +156,7 @@ def test_export_without_a_record_of_the_model_leaves_its_rows_out(
 
 def test_segments_need_pyarrow(place: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.ipc", None)
-    with pytest.raises(ArrowMissing):
+    with pytest.raises(ExtraMissing, match=r"\.\[cache\]"):
         written(place, ["a"])
 
 
