@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from chunksink.settings.config import Config
 
+AGAIN = "then run `chunksink doctor` again"
+BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
 Verdict = Literal["ok", "warn", "fail"]
 Errors = type[Exception] | tuple[type[Exception], ...]
 
@@ -87,6 +89,9 @@ def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[
     else:
         about = (config.endpoint, config.model, config.endpoint_key_variable, "option endpoint_key_variable")
         yield check("endpoint", partial(machine.endpoint, *about))
+    if config.engine == "ray":
+        yield check("ray", partial(machine.ray, config))
+        yield check("segments", partial(machine.segments, config))
     if config.rerank is not None:
         yield check("rerank", partial(machine.reranker, config.rerank))
     yield check("cache", partial(records.cache, config))

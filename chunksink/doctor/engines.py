@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
-from chunksink.doctor import Check, CheckProblem, check, remedies
+from chunksink.doctor import AGAIN, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
 from chunksink.rebuild.embedder import cached_vectors
@@ -26,8 +26,6 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.summary import recall_line, recall_remedy
-
-_AGAIN = "then run `chunksink doctor` again"
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
@@ -62,7 +60,7 @@ def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) ->
     with remedies(
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
-        (SinkError, _AGAIN),
+        (SinkError, AGAIN),
     ):
         sink = open_one_sink(config, stack, name)
         builds = sink.builds()
@@ -92,7 +90,7 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     with remedies(
         (BuildBroken, "`chunksink verify --repair` writes it again from the chunks"),
         (ConfigError, "correct what the message names"),  # raised by the engine's library
-        (SinkError, _AGAIN),
+        (SinkError, AGAIN),
     ):
         try:
             # A reader is preferred because it changes nothing and takes no lock.
@@ -117,7 +115,7 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
         with State.existing(config.home_path) as state, existing_cache(config) as cache:
             recall = measure(state, sink, build_id, partial(cached_vectors, cache, state.live().model))
     except SinkError as error:
-        raise CheckProblem(str(error), _AGAIN) from error
+        raise CheckProblem(str(error), AGAIN) from error
     except (ChunksinkError, OSError):
         return "not measured: see `index` and `cache`"
     if recall is None:
@@ -129,7 +127,7 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
 
 def _public_name(config: Config, sink: SupportsPublicName) -> str:
     """Whether the public name is free or belongs to a build of this home."""
-    with remedies((SinkError, _AGAIN)):
+    with remedies((SinkError, AGAIN)):
         marker = sink.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
         remedy = "choose another index name; or replace the index with `chunksink sync --adopt`"
@@ -140,7 +138,7 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
 def _settings(config: Config, name: str, sink: MeilisearchSink) -> str:
     file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
     desired = load_index_settings(file)
-    with remedies((SinkError, _AGAIN)):
+    with remedies((SinkError, AGAIN)):
         try:
             live = sink.live_settings()
         except BuildMissing:

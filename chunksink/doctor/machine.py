@@ -1,6 +1,7 @@
 """Checks of the machine: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint."""
 
 import os
+import secrets
 import shutil
 import sqlite3
 import sys
@@ -8,14 +9,19 @@ from pathlib import Path
 
 import httpx
 
-from chunksink.doctor import CheckProblem, remedies
+from chunksink.chunkbus.errors import ExtraMissing, StorageError
+from chunksink.chunkbus.storage import is_bucket, open_storage
+from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
+from chunksink.embeddings.segments import arrow
+from chunksink.rebuild.errors import ComputeError
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import can_write
 from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, RerankOptions, unknown_variables
+from chunksink.settings.ray import RayOptions
 from chunksink.settings.secret import key_in
 
 LEAST_FREE_BYTES = 10**9
@@ -132,6 +138,31 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         raise CheckProblem(f"{address} answers {status}", start)
     key = f"its key, which is in {variable}, was" if variable else "no key is sent; it was"
     return f"{address} answers; {key} not tried with {model}: that may cost money"
+
+
+def ray(config: Config) -> str:
+    """Whether Ray is installed, and its cluster answers."""
+    from chunksink.compute.cluster import Cluster
+
+    with remedies((ExtraMissing, AGAIN), (ComputeError, "start the cluster, or correct `address` in [ray]")):
+        return Cluster(config.ray or RayOptions()).examine()
+
+
+def segments(config: Config) -> str:
+    """Whether vector segments can be written. In a bucket, by writing and removing an empty object."""
+    place = config.segments
+    with remedies((ExtraMissing, AGAIN), (StorageError, BUCKET)):
+        arrow()
+        if is_bucket(place):
+            storage = open_storage(place)
+            name = f".doctor-{secrets.token_hex(8)}"
+            next(iter(storage.entries("")), None)  # first, as a write could create a bucket
+            storage.write(name, b"")
+            storage.remove(name)
+            return f"{place} can be written"
+    if not (_existing(Path(place)).is_dir() and can_write(_existing(Path(place)))):
+        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or `segments` in [ray]")
+    return f"{place} can be written"
 
 
 def reranker(options: RerankOptions) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chunksink.chunkbus.errors import (
     ChunkBusError,
+    ExtraMissing,
     InvalidManifest,
     NewerStore,
     NotABusRoot,
@@ -16,7 +17,7 @@ from chunksink.chunkbus.errors import (
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.doctor import CheckProblem, remedies
+from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
@@ -42,14 +43,15 @@ def chunks(config: Config) -> str:
     """Whether each partition has its files."""
     with remedies(
         (NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder"),
-        (StorageError, "correct the address, the credentials or AWS_ENDPOINT_URL"),
+        (ExtraMissing, AGAIN),
+        (StorageError, BUCKET),
     ):
         root = config.bus.require()
-    keys = root.partition_keys()
+        keys = root.partition_keys()
+        flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     found = f"{root.address}: partitions {len(keys):,}"
     if not keys:
         raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
-    flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     if flaws:
         found = f"{found}, {len(flaws):,} of them incomplete: {some(flaws, _SHOWN)}"
         raise CheckProblem(found, f"write them again, or restore their files; {_VALIDATE}")

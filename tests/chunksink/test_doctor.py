@@ -4,6 +4,7 @@ import json
 import shutil
 import socket
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import meilisearch
 import pytest
 
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.storage import open_storage
 from chunksink.doctor import machine
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
@@ -19,8 +22,9 @@ from chunksink.settings.index_settings import find_settings_file
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell, write
 from tests.embeddings.endpoint import serve
-from tests.engines.servers import ChromaServer, MeilisearchServer
-from tests.support.bus import source
+from tests.engines.servers import ChromaServer, MeilisearchServer, S3Server
+from tests.faults.proxy import Fault, Proxy
+from tests.support.bus import commit, source
 from tests.support.damaged_files import foreign, half, inside, newer
 from tests.support.rerank_server import rerank_server
 
@@ -192,6 +196,54 @@ def test_reranker_is_checked_but_no_text_is_sent(built: Shell, monkeypatch: pyte
         monkeypatch.setenv("MY_KEY", "top-secret")
         assert verdict(f"url = '{server.url}'\nkey_variable = 'MY_KEY'", Exit.OK) == "ok"
         assert (server.requests, server.keys) == ([], [])
+
+
+# -- buckets and Ray ---------------------------------------------------------------------------------------------------
+
+
+def test_chunks_in_a_bucket_are_listed_and_read(
+    bucket: str, s3_server: S3Server, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHUNKSINK_CHUNKS", bucket)
+    commit(BusRoot.at(bucket, quick_shell.folder / "writer"), "p", source("a.md", "a cat"))
+    with Proxy(s3_server.url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        assert checks(quick_shell, Exit.OK)["chunks"]["verdict"] == "ok"
+        for part in (b"list-type=2", b"p.manifest.json"):
+            proxy.inject(Fault("denied", status=403), lambda _, request, part=part: part in request.partition(b"\n")[0])
+            assert problems(checks(quick_shell)) == {"chunks": "fail"}
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    found = checks(quick_shell)
+    assert problems(found) == {"chunks": "fail"}
+    assert ".[s3]" in found["chunks"]["found"]
+
+
+def test_ray_and_its_segments_are_checked(bucket: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("CHUNKSINK_ENGINE", "ray")
+    quick_shell.commit("p", source("a.md", "a cat"))
+
+    def found_with(code: Exit = Exit.ENGINE, **options: str) -> dict[str, str]:
+        lines = [f'{name} = "{value}"' for name, value in options.items()]
+        write(quick_shell, "chunksink.toml", "\n".join(["[ray]", *lines]))
+        return problems(checks(quick_shell, code))
+
+    write(quick_shell, "file", "")
+    assert found_with(Exit.OK) == {}
+    assert found_with(segments="file/segments") == {"segments": "fail"}
+    assert found_with(Exit.OK, segments=bucket) == {}
+    assert list(open_storage(bucket).entries("")) == []
+    assert found_with(segments="s3://there-is-no-such-bucket/a") == {"segments": "fail"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert found_with(Exit.OK, address=address) == {}
+    assert found_with(address=address) == {"ray": "fail"}
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert found_with(address="auto") == {"ray": "fail"}
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert found_with() == {"ray": "fail"}
+    monkeypatch.setitem(sys.modules, "pyarrow.ipc", None)
+    assert found_with() == {"ray": "fail", "segments": "fail"}
 
 
 # -- chunks and our own files ------------------------------------------------------------------------------------------
