@@ -115,19 +115,18 @@ class BucketPartitions:
         return self.signature(key)
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """The manifest, and a local copy of its chunks. Chunks without the manifest's checksum are returned too."""
+        """The manifest, and a local copy of its chunks, which are in the bucket. Chunks without the manifest's
+        checksum are returned too."""
         return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
         """The chunks: a local copy if there is one, else read by ranges."""
-        return self._open(key, lambda name, _: self.storage.open(name))[0]
+        return self._open(key, lambda name, checksum: self.cache.open(checksum) or self.storage.open(name))[0]
 
     def _open(self, key: str, fetch: Callable[[str, str | None], BinaryIO]) -> tuple[BinaryIO, bytes | None]:
         manifest = self.manifest(key)
         while True:
             checksum = committed_checksum(manifest)
-            if checksum is not None and (copy := self.cache.open(checksum)) is not None:
-                return copy, manifest
             for name in ([_chunks_name(key, checksum)] if checksum else []) + [_plain_name(key)]:
                 with suppress(FileNotFoundError):
                     return fetch(name, checksum), manifest

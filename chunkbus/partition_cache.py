@@ -28,8 +28,10 @@ class PartitionCache:
         self._folder = folder
         self._limit = limit
 
-    def open(self, checksum: str) -> BinaryIO | None:
+    def open(self, checksum: str | None) -> BinaryIO | None:
         """The copy with this checksum; None if there is none."""
+        if checksum is None:
+            return None
         path = self._path(checksum)
         with suppress(OSError):
             file = path.open("rb")
@@ -39,14 +41,24 @@ class PartitionCache:
         return None
 
     def fetch(self, storage: BucketStorage, name: str, checksum: str | None) -> BinaryIO:
-        """Downloads an object and keeps it if it has the checksum.
+        """The copy of an object with this checksum; without one, the object is downloaded, and kept if it has it.
 
         Objects above the limit are read by ranges; so are all if the folder cannot be written.
         """
+        with ExitStack() as unused:
+            if (copy := self.open(checksum)) is not None:
+                unused.callback(copy.close)
+                if storage.stat(name).size == os.fstat(copy.fileno()).st_size:
+                    unused.pop_all()
+                    return copy
         size, blocks = storage.stream(name)
-        if size > self._limit or (new := self._new()) is None:
-            return storage.open(name)
-        path, file = new
+        if size <= self._limit:
+            with suppress(OSError):  # a full disk
+                return self._downloaded(blocks, checksum)
+        return storage.open(name)
+
+    def _downloaded(self, blocks: Iterator[bytes], checksum: str | None) -> BinaryIO:
+        path, file = self._new()
         with ExitStack() as on_failure:
             on_failure.callback(file.close)
             try:
@@ -56,9 +68,6 @@ class PartitionCache:
                     file.write(block)
                 if digest.hexdigest() == checksum:
                     self._keep(path, file, checksum)
-                    return self.open(checksum) or storage.open(name)
-            except OSError:  # a full disk
-                return storage.open(name)
             finally:
                 path.unlink(missing_ok=True)
             file.seek(0)
@@ -72,11 +81,12 @@ class PartitionCache:
     @contextmanager
     def spool(self) -> Iterator[Path]:
         """The path of a new file, which is removed at the end unless `keep` took it."""
-        if (new := self._new()) is None:
+        try:
+            path, file = self._new()
+        except OSError:
             with TemporaryDirectory(prefix="chunksink-") as folder:
                 yield Path(folder) / "chunks.jsonl"
             return
-        path, file = new
         file.close()
         path.unlink()
         try:
@@ -115,10 +125,8 @@ class PartitionCache:
     def _path(self, checksum: str) -> Path:
         return self._folder / f"{checksum}.jsonl"
 
-    def _new(self) -> tuple[Path, BinaryIO] | None:
-        """An unfinished file; None if the folder cannot be written."""
+    def _new(self) -> tuple[Path, BinaryIO]:
+        """An unfinished file. OSError if the folder cannot be written."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f".{secrets.token_hex(8)}.new"
-        with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return path, path.open("x+b")
-        return None
+        return path, path.open("x+b")

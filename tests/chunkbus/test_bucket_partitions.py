@@ -137,8 +137,16 @@ def test_missing_objects_are_findings(root: BusRoot, tmp_path: Path) -> None:
     root.storage.remove(f"canonical/{first}")
     root.storage.remove("manifest/b.manifest.json")
     root.storage.write("canonical/c.jsonl", b"")
-    found = validate(elsewhere(root, tmp_path / "other"))
-    assert codes(found) == [findings.CHUNKS_FILE_MISSING, findings.MANIFEST_MISSING]
+    for here in (elsewhere(root, tmp_path / "other"), root):  # the second one has a copy
+        assert codes(validate(here)) == [findings.CHUNKS_FILE_MISSING, findings.MANIFEST_MISSING]
+
+
+def test_object_that_differs_from_its_copy_is_a_finding(root: BusRoot) -> None:
+    write(root, KEY, 1)
+    assert validate(root) == []
+    [name] = names(root, "canonical")
+    root.storage.write(f"canonical/{name}", b"")
+    assert findings.CHECKSUM_MISMATCH in codes(validate(root))
 
 
 def test_cache_when_it_is_full_removes_the_least_recently_used(root: BusRoot, tmp_path: Path) -> None:
