@@ -25,7 +25,7 @@ from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot
 from chunksink.chunkbus.families import number_of
 from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.inventory import Inventory
-from chunksink.chunkbus.layout import BusRoot, check_partition_key
+from chunksink.chunkbus.layout import BusRoot, check_partition_key, manifest_name
 from chunksink.chunkbus.manifest import (
     Checksums,
     Counts,
@@ -52,7 +52,6 @@ COMMIT_STEPS = (
     "chunks_opened",
     "chunks_written",
     "chunks_waiting",
-    "manifest_written",
     "manifest_committed",
     "chunks_renamed",
 )
@@ -228,25 +227,11 @@ class _Folder:
         self.new.replace(waiting)
         sync_folder(self._root.canonical)
         self._on_step("chunks_waiting")
-        self._commit_manifest(manifest)
+        self._root.storage.write(manifest_name(self._key), manifest)
+        self._on_step("manifest_committed")
         waiting.replace(self._root.chunks_file(self._key))
         sync_folder(self._root.canonical)
         self._on_step("chunks_renamed")
-
-    def _commit_manifest(self, data: bytes) -> None:
-        new = self._root.manifests / f".{self._key}.{secrets.token_hex(8)}.new"
-        try:
-            with new.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            self._on_step("manifest_written")
-            new.replace(self._root.manifest_file(self._key))
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
-        sync_folder(self._root.manifests)
-        self._on_step("manifest_committed")
 
 
 @contextmanager
@@ -277,8 +262,12 @@ def _finish_last_commit(root: BusRoot, key: str) -> None:
             waiting.replace(root.chunks_file(key))
             sync_folder(root.canonical)
     # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
-    ours = re.compile(rf"\.{re.escape(key)}\.([0-9a-f]{{64}}\.jsonl|[0-9a-f]{{16}}\.new)")
-    for folder in (root.canonical, root.manifests):
+    begun = r"[0-9a-f]{16}\.new"
+    for folder, rest in (
+        (root.canonical, rf"([0-9a-f]{{64}}\.jsonl|{begun})"),
+        (root.manifests, rf"manifest\.json\.{begun}"),
+    ):
+        ours = re.compile(rf"\.{re.escape(key)}\.{rest}")
         for entry in folder.iterdir():
             if ours.fullmatch(entry.name):
                 entry.unlink(missing_ok=True)

@@ -27,7 +27,6 @@ SEEN_AFTER = {
     "chunks_opened": "old",
     "chunks_written": "old",
     "chunks_waiting": "old",
-    "manifest_written": "old",
     "manifest_committed": "new",
     "chunks_renamed": "new",
 }

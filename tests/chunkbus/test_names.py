@@ -85,12 +85,12 @@ def test_partition_keys_when_one_contains_another_are_separate(tmp_path: Path) -
         commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
         # Files of other writers stay.
         (root.canonical / f".{key}.{'1' * 64}.jsonl").write_bytes(b"waiting")
-        (root.manifests / f".{key}.{'1' * 16}.new").write_bytes(b"new")
+        (root.manifests / f".{key}.manifest.json.{'1' * 16}.new").write_bytes(b"new")
     for index, key in enumerate(keys):
         commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
         left = {path.name for path in [*root.canonical.iterdir(), *root.manifests.iterdir()] if "1" * 16 in path.name}
         mine = {f".{other}.{'1' * 64}.jsonl" for other in keys[index + 1 :]}
-        assert left == mine | {f".{other}.{'1' * 16}.new" for other in keys[index + 1 :]}
+        assert left == mine | {f".{other}.manifest.json.{'1' * 16}.new" for other in keys[index + 1 :]}
     assert validate(root) == []
     assert sorted(root.partition_keys()) == sorted(keys)
 

@@ -70,7 +70,7 @@ def test_a_named_partition_and_a_rule_leave_each_other_alone(bench: Bench) -> No
     assert [len(bench.records(key)) for key in ("mine", "yours")] == [1, 1]
 
 
-@pytest.mark.parametrize("step", ["chunks_written", "chunks_waiting", "manifest_written", "manifest_committed"])
+@pytest.mark.parametrize("step", ["chunks_written", "chunks_waiting", "manifest_committed"])
 @pytest.mark.parametrize("commit", [0, 1])
 @pytest.mark.promise(2)
 def test_killed_between_two_partitions_no_family_is_lost_and_the_next_run_converges(
