@@ -163,7 +163,7 @@ class BucketPartitions:
         return None
 
     def commit(
-        self, key: str, new: Path, checksum: str, manifest: bytes, version: str | None, on_step: Callable[[str], object]
+        self, key: str, new: Path, version: str | None, checksum: str, manifest: bytes, on_step: Callable[[str], object]
     ) -> None:
         """Replaces this version of a partition. PartitionLocked if it has another one meanwhile."""
         name = _chunks_name(key, checksum)

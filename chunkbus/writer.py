@@ -11,7 +11,7 @@ import secrets
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from chunksink.chunkbus.bucket_partitions import BucketPartitions
 
 OnStep = Callable[[str], object]
+Replace = Callable[[str, bytes, OnStep], object]
+"""Commits the new chunks, which have this checksum, with a manifest."""
 LOCK_SECONDS = 10.0
 
 # The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.
@@ -77,7 +79,7 @@ class PartitionWriter:
         self._key = check_partition_key(key)
         self._on_step = on_step
         self._lock_seconds = lock_seconds
-        self._target: _Folder | _Bucket | None = None
+        self._replace: Replace | None = None
         self._checksum = sha256()
         self._chunks = 0
         self._inventory = Inventory()
@@ -89,12 +91,13 @@ class PartitionWriter:
 
     def __enter__(self) -> "PartitionWriter":
         with ExitStack() as opened:
-            if self._root.bucket is not None:
-                self._target = opened.enter_context(_bucket(self._root.bucket, self._key, self._on_step))
-            else:
-                self._target = opened.enter_context(_folder(self._root, self._key, self._lock_seconds, self._on_step))
+            bucket = self._root.bucket
+            target = (
+                _folder(self._root, self._key, self._lock_seconds) if bucket is None else _bucket(bucket, self._key)
+            )
+            new, self._replace = opened.enter_context(target)
             opened.enter_context(self._inventory)
-            self._file = opened.enter_context(self._target.new.open("xb"))
+            self._file = opened.enter_context(new.open("xb"))
             self._on_step("chunks_opened")
             self._opened = opened.pop_all()
         return self
@@ -164,13 +167,13 @@ class PartitionWriter:
         problems = examine_manifest(self._key, encoded)
         if problems:
             raise InvalidManifest(f"partition {self._key}: {_reasons(problems)}")
-        assert self._target is not None
+        assert self._replace is not None
         file = self._open_file()
         file.flush()
         os.fsync(file.fileno())
         file.close()
         self._on_step("chunks_written")
-        self._target.commit(digest, encoded)
+        self._replace(digest, encoded, self._on_step)
         return manifest
 
     def _record_ids(self) -> None:
@@ -180,8 +183,7 @@ class PartitionWriter:
     def _refuse_repeated_ids(self) -> None:
         self._record_ids()
         self._open_file().flush()
-        assert self._target is not None
-        with self._target.new.open("rb") as written:
+        with Path(self._open_file().name).open("rb") as written:
             repeated = list(self._inventory.repeated_ids(written))
         if repeated:
             lines = f"chunks {repeated[0].earlier_line} and {repeated[0].line} of partition {self._key}"
@@ -193,50 +195,16 @@ class PartitionWriter:
         return self._file
 
 
-@dataclass(frozen=True)
-class _Bucket:
-    """A version of a partition in a bucket that is being written; `new` has its chunks."""
-
-    _partitions: "BucketPartitions"
-    _key: str
-    _on_step: OnStep
-    _version: str | None
-    new: Path
-
-    def commit(self, checksum: str, manifest: bytes) -> None:
-        self._partitions.commit(self._key, self.new, checksum, manifest, self._version, self._on_step)
-
-
 @contextmanager
-def _bucket(partitions: "BucketPartitions", key: str, on_step: OnStep) -> Iterator[_Bucket]:
+def _bucket(partitions: "BucketPartitions", key: str) -> Iterator[tuple[Path, Replace]]:
+    """Where the new chunks are written, and how they are committed."""
     with partitions.cache.spool() as new:
-        yield _Bucket(partitions, key, on_step, partitions.version(key), new)
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A version of a partition in a folder that is being written; `new` has its chunks."""
-
-    _root: BusRoot
-    _key: str
-    _on_step: OnStep
-    new: Path
-
-    def commit(self, checksum: str, manifest: bytes) -> None:
-        waiting = self._root.waiting_file(self._key, checksum)
-        self.new.replace(waiting)
-        sync_folder(self._root.canonical)
-        self._on_step("chunks_waiting")
-        self._root.storage.write(manifest_name(self._key), manifest)
-        self._on_step("manifest_committed")
-        waiting.replace(self._root.chunks_file(self._key))
-        sync_folder(self._root.canonical)
-        self._on_step("chunks_renamed")
+        yield new, partial(partitions.commit, key, new, partitions.version(key))
 
 
 @contextmanager
-def _folder(root: BusRoot, key: str, lock_seconds: float, on_step: OnStep) -> Iterator[_Folder]:
-    """Locks the partition."""
+def _folder(root: BusRoot, key: str, lock_seconds: float) -> Iterator[tuple[Path, Replace]]:
+    """Like `_bucket`. Locks the partition."""
     for folder in (root.canonical, root.manifests):
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_link_out(folder, root.path)
@@ -250,7 +218,19 @@ def _folder(root: BusRoot, key: str, lock_seconds: float, on_step: OnStep) -> It
         held.callback(lock.release)
         _finish_last_commit(root, key)
         held.callback(new.unlink, missing_ok=True)
-        yield _Folder(root, key, on_step, new)
+        yield new, partial(_commit, root, key, new)
+
+
+def _commit(root: BusRoot, key: str, new: Path, checksum: str, manifest: bytes, on_step: OnStep) -> None:
+    waiting = root.waiting_file(key, checksum)
+    new.replace(waiting)
+    sync_folder(root.canonical)
+    on_step("chunks_waiting")
+    root.storage.write(manifest_name(key), manifest)
+    on_step("manifest_committed")
+    waiting.replace(root.chunks_file(key))
+    sync_folder(root.canonical)
+    on_step("chunks_renamed")
 
 
 def _finish_last_commit(root: BusRoot, key: str) -> None:
